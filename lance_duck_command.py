@@ -81,19 +81,21 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or address of a Lance table.")]
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a Lance table.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a line.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 VersionOption = Annotated[int | None, typer.Option("--version", help="Read this version.")]
-TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version that has this tag.")]
+TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version with this tag.")]
 AsofOption = Annotated[datetime | None, typer.Option("--asof", help="Read the newest version at this local time.")]
 ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, separated by commas.")
+    str | None, typer.Option("--columns", metavar="A,B", help="Columns to return, separated by commas.")
 ]
 WhereOption = Annotated[
-    str | None, typer.Option("--where", "--filter", metavar="SQL", help="Only rows for which this condition is true.")
+    str | None, typer.Option("--where", "--filter", metavar="SQL", help="Return only rows that match this condition.")
 ]
-MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to show on a terminal; a pipe gets all.")]
+MaxRowsOption = Annotated[
+    int, typer.Option("--max-rows", min=1, help="Maximum rows on a terminal. A pipe gets all rows.")
+]
 
 
 class Mode(StrEnum):
@@ -105,12 +107,12 @@ class Mode(StrEnum):
 
 
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")]
-ModeOption = Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")]
+ModeOption = Annotated[Mode, typer.Option(help="create fails if the table exists; append creates a missing table.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")]
 VectorColumnsOption = Annotated[
     str | None,
     typer.Option(
-        "--vector-columns", metavar="V,W:8", help="Lists to store as vectors; the length is found, or follows a colon."
+        "--vector-columns", metavar="V,W:8", help="List columns to store as vectors, with an optional dimension: v:128."
     ),
 ]
 MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Maximum rows per file.")]
@@ -210,7 +212,7 @@ def _version() -> str:
 
 
 @app.callback(invoke_without_command=True)
-def about(version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False) -> None:
+def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Lance tables on the command line, and SQL over them in DuckDB."""
     if version:
         print(f"lance-duck {_version()}")
@@ -232,7 +234,7 @@ def info(
 @app.command()
 @done_by("look")
 def tables(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Path or URI of a folder of Lance tables.")],
     as_json: JsonOption = False,
 ) -> None:
     """List the tables of a folder and its namespaces. A table that cannot be opened is listed with the reason."""
@@ -282,7 +284,7 @@ def sql(
         typer.Option("--file", "-f", metavar="FILE", help="Run the statements in this file; repeat for more files."),
     ] = (None),
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse to change Lance tables.")] = False,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Continue after a statement that fails.")] = False,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Continue after an error.")] = False,
     version: VersionOption = None,
     tag: TagOption = None,
     asof: AsofOption = None,
@@ -297,26 +299,26 @@ def sql(
 def search(
     table: TableArgument,
     query: Annotated[
-        str | None, typer.Argument(metavar="WORDS", help="Words, or '\"a phrase\"'; with --column a JSON form, too.")
+        str | None, typer.Argument(metavar="WORDS", help="Words, or '\"a phrase\"'. With --column also a JSON query.")
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", "-c", help="Column of texts; default: those with an index.")
+        str | None, typer.Option("--column", "-c", help="Text column. Default: all columns with a full-text index.")
     ] = (None),
     count: Annotated[int, typer.Option("--limit", "--rows", "--k", "-k", "-n", min=1, help="Number of rows.")] = 10,
     condition: Annotated[
         str | None,
-        typer.Option("--filter", "--where", metavar="SQL", help="Search only rows for which this is true."),
+        typer.Option("--filter", "--where", metavar="SQL", help="Search only rows that match this condition."),
     ] = None,
     vector: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Rows near this vector, given as numbers: [0.5, 1].")
+        str | None, typer.Option(metavar="JSON", help="Return rows near this vector, such as [0.5, 1].")
     ] = None,
     like: Annotated[
-        int | None, typer.Option(min=0, metavar="ROWID", help="Rows near the vector of the row with this _rowid.")
+        int | None, typer.Option(min=0, metavar="ROWID", help="Return rows near the vector of this _rowid.")
     ] = None,
-    vector_column: Annotated[str | None, typer.Option(help="Column of vectors, if the table has several.")] = None,
+    vector_column: Annotated[str | None, typer.Option(help="Vector column, if the table has several.")] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Show this column; repeat for more."),
+        typer.Option(metavar="COLUMN", help="Column to show. Repeatable."),
     ] = None,
     version: VersionOption = None,
     tag: TagOption = None,
@@ -337,10 +339,11 @@ def versions(table: TableArgument, as_json: JsonOption = False) -> None:
 def diff(
     table: TableArgument,
     older: Annotated[
-        str | None, typer.Option("--from", metavar="VERSION", help="Number or tag; by default the version before --to.")
+        str | None,
+        typer.Option("--from", metavar="VERSION", help="Version number or tag. Default: the version before --to."),
     ] = None,
     newer: Annotated[
-        str | None, typer.Option("--to", metavar="VERSION", help="Number or tag; by default the newest.")
+        str | None, typer.Option("--to", metavar="VERSION", help="Version number or tag. Default: the newest version.")
     ] = None,
     with_rows: Annotated[bool, typer.Option("--rows", help="Show the rows instead of counting them.")] = False,
     columns: ColumnsOption = None,
@@ -397,11 +400,14 @@ def import_(
 def export(
     table: TableArgument,
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="File: .parquet, .csv, .tsv, .json, .jsonl; of texts also .csv.gz.")
+        str,
+        typer.Argument(
+            metavar="TARGET", help="A .parquet, .csv, .tsv, .json or .jsonl file; text files may end with .gz."
+        ),
     ],
     columns: ColumnsOption = None,
     where: WhereOption = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     version: VersionOption = None,
     tag: TagOption = None,
     asof: AsofOption = None,
@@ -416,7 +422,7 @@ def compact(
     table: TableArgument,
     target_rows: Annotated[
         int | None,
-        typer.Option("--target-rows", "--target-rows-per-fragment", min=1, help="Join smaller fragments."),
+        typer.Option("--target-rows", "--target-rows-per-fragment", min=1, help="Combine fragments with fewer rows."),
     ] = None,
     max_overlays: Annotated[
         int | None,
@@ -424,7 +430,7 @@ def compact(
             "--max-overlays",
             "--max-overlays-per-fragment",
             min=0,
-            help="Fold in what a fragment has more of; 0: all.",
+            help="Combine overlay files above this number per fragment; 0 combines all.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -437,10 +443,12 @@ def compact(
 def cleanup(
     table: TableArgument,
     older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Keep versions younger than this.")
+        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Keep versions newer than this.")
     ] = None,
     retain: Annotated[int | None, typer.Option("--retain", min=1, help="Number of newest versions to keep.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the files to remove, without removing them.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove old versions and the files that only they use. Old means 14 days by default."""
@@ -458,9 +466,9 @@ def validate(
 @done_by("change")
 def repair(
     table: TableArgument,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is lost; commit nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the losses, without committing.")] = False,
     restore_deleted: Annotated[
-        bool, typer.Option("--restore-deleted", help="If the list of deleted rows is lost, restore those rows.")
+        bool, typer.Option("--restore-deleted", help="Restore deleted rows if their deletion file is lost.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -483,23 +491,23 @@ def indices(
 @done_by("indexes")
 def index(
     table: TableArgument,
-    column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
+    column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a struct field.")],
     kind: Annotated[
         str,
         typer.Option(
-            help="btree, bitmap, label_list, zonemap, bloomfilter, ngram or fts; of vectors ivf_pq and the like."
+            help="btree, bitmap, label_list, zonemap, bloomfilter, ngram or fts; for vectors ivf_pq and others."
         ),
     ] = ("btree"),
-    name: Annotated[str | None, typer.Option(help="Name; by default made from the column.")] = None,
-    replace: Annotated[bool, typer.Option(help="Replace an index of the same name.")] = True,
-    metric: Annotated[str, typer.Option(help="For vectors: l2, cosine, dot or hamming.")] = "l2",
+    name: Annotated[str | None, typer.Option(help="Index name. Default: derived from the column.")] = None,
+    replace: Annotated[bool, typer.Option(help="Replace an index with this name.")] = True,
+    metric: Annotated[str, typer.Option(help="Vector metric: l2, cosine, dot or hamming.")] = "l2",
     partitions: Annotated[
         int | None,
         typer.Option(
             "--partitions",
             "--num-partitions",
             min=1,
-            help="For vectors: partitions; chosen by default.",
+            help="Number of vector partitions. Default: chosen by row count.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -517,15 +525,15 @@ def drop_index(table: TableArgument, name: NameArgument, as_json: JsonOption = F
 @done_by("indexes")
 def optimize(
     table: TableArgument,
-    names: Annotated[list[str] | None, typer.Option("--index", metavar="NAME", help="This index; repeat for more.")] = (
-        None
-    ),
+    names: Annotated[
+        list[str] | None, typer.Option("--index", metavar="NAME", help="Index to optimize. Repeatable.")
+    ] = (None),
     merge: Annotated[
-        int | None, typer.Option(min=0, metavar="COUNT", help="Also merge this many of the newest segments.")
+        int | None, typer.Option(min=0, metavar="COUNT", help="Number of newest segments to merge.")
     ] = None,
-    retrain: Annotated[bool, typer.Option("--retrain", help="Rebuild from all rows.")] = False,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Rebuild the index from all rows.")] = False,
     memory_limit: Annotated[
-        str | None, typer.Option(metavar="BYTES", help='Memory for each index, such as "256MB"; 1 GiB by default.')
+        str | None, typer.Option(metavar="BYTES", help='Memory per index, such as "256MB". Default: 1 GiB.')
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -536,7 +544,7 @@ def optimize(
 @done_by("doctor")
 def doctor(
     places: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables to open as well.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Further tables to open.", show_default=False)
     ] = (None),
     as_json: JsonOption = False,
 ) -> None:
@@ -550,7 +558,7 @@ def bench(
     condition: Annotated[
         str | None, typer.Option("--where", "--filter", metavar="SQL", help="Also time a scan with this filter.")
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs of each.")] = 3,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs.")] = 3,
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -567,9 +575,9 @@ def warm_up(as_json: JsonOption = False) -> None:
 @done_by("doctor")
 def build_kernels(
     level: Annotated[
-        str | None, typer.Option(help="x86-64-v3 or x86-64-v2; the best of this machine by default.")
+        str | None, typer.Option(help="x86-64-v3 or x86-64-v2. Default: the best level of this machine.")
     ] = None,
-    folder: Annotated[str | None, typer.Option(help="Folder of the pack; the installation's own by default.")] = None,
+    folder: Annotated[str | None, typer.Option(help="Folder of the pack. Default: the installation's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compile the usual kernels into a pack that installations can load."""

@@ -1,1 +1,1 @@
-"""One file per question; each runs the peers beside us, interleaved, and prints medians of ratios."""
+"""One file per question; each runs all peers interleaved and prints medians of ratios."""

@@ -55,7 +55,7 @@ ALL = (
 
 
 def main() -> None:
-    """Run each benchmark in a process of its own."""
+    """Run each benchmark in a separate process."""
     arguments = sys.argv[1:]
     split = arguments.index("--") if "--" in arguments else len(arguments)
     names, passed = arguments[:split], arguments[split + 1 :]

@@ -1,7 +1,7 @@
-"""Build one index and print what it took: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
+"""Build one index and print its costs: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
 
-A process of its own, whose peak memory is that of the build: the libraries, and the vectors where they have to be in
-memory. Mapped pages of files count as resident; anonymous memory is what the system cannot take back.
+The separate process has the peak memory of the build: the libraries, and the vectors if they must be in memory. Mapped
+pages of files count as resident; the system cannot take back anonymous memory.
 """
 
 from __future__ import annotations

@@ -36,13 +36,13 @@ EITHER_SIDE: Final = (3 / 8, 3 / 4, 3 / 2, 3.0)
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and work that it decides about.
+    """A threshold, and work that it affects.
 
     Attributes:
-        threshold: Module below `lance_duck` that decides, and the name of the threshold.
-        prepare: Returns the work of a size, in the unit of the threshold, with tables opened anew.
-        times: Sizes of the work, in thresholds.
-        label: Tells apart questions about one threshold.
+        threshold: Module below `lance_duck` with the threshold, and its name.
+        prepare: Returns work of a size, in units of the threshold, on newly opened tables.
+        times: Sizes of the work, as multiples of the threshold.
+        label: Distinguishes questions about one threshold.
     """
 
     threshold: str
@@ -71,7 +71,7 @@ def take(path: str, rows: int, count: int, columns: list[str]) -> Work:
 
 
 def fresh_takes(path: str, rows: int, takes: int) -> Work:
-    """Take 100 rows so many times in turn, with a cache that is empty at first."""
+    """Take 100 rows the given number of times, with an empty cache at first."""
     table = ld.dataset(path).handle.table
     projection, draws = table.projection(["y"]), _draws(rows, 100)
 
@@ -84,7 +84,7 @@ def fresh_takes(path: str, rows: int, takes: int) -> Work:
 
 
 def take_of_fragments(tables: CostTables, fragments: float) -> Work:
-    """Take ten rows of each of so many fragments."""
+    """Take ten rows from each of the given number of fragments."""
     table = ld.dataset(tables.pieces).handle.table
     taker, projection = Taker(table.snapshot, ColumnCache(), cache_bytes=0), table.projection(["y", "text"])
     rows = (np.arange(int(fragments))[:, None] * 2_000 + np.arange(10) * 180).ravel()
@@ -112,41 +112,41 @@ def new_scan(path: str) -> Work:
 
 
 def dense_rows(tables: CostTables, share: float) -> Work:
-    """Read a column of one row in so many, at random."""
+    """Read random rows of a column; `share` is the inverse fraction of rows."""
     return scan(tables.numbers, ["y", "id"], f"pick < {int(PICKED / share)}")
 
 
 def wide_values(share: int) -> Prepare:
-    """Return work that reads values of a width, in bytes, of one row in so many, at random."""
+    """Return work that reads random values of a given width in bytes; `share` is the inverse fraction of rows."""
     return lambda tables, width: scan(tables.vectors(100_000, int(width) // 4), ["v"], f"pick < {PICKED // share}")
 
 
 def some_of(rows: int, count: float) -> str:
-    """Return so many ids at random, as a list in SQL."""
+    """Return random ids as an SQL list."""
     rng = np.random.default_rng(int(count))
     return ", ".join(map(str, rng.choice(rows, int(count), replace=False).tolist()))
 
 
 def equalities(tables: CostTables, count: float) -> Work:
-    """Count the rows that so many equalities find together, each time by another text, as those of before are kept."""
+    """Count the rows matched by a given number of equalities, with a new text each time to avoid cached results."""
     either = " OR ".join(f"pick = {number}" for number in some_of(200_000, count).split(", "))
     dataset, others = ld.dataset(tables.middle), itertools.count()
     return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
 
 
 def rows_of_each(tables: CostTables, rows: float) -> Work:
-    """Read so many rows of each of 16 fragments, which an index knows."""
+    """Read the given number of indexed rows from each of 16 fragments."""
     return scan(tables.lots, ["y", "text"], f"spot < {int(rows)}")
 
 
 def runs(tables: CostTables, length: float) -> Work:
-    """Read rows that an index knows, in runs of about a length."""
+    """Read indexed rows in runs of about the given length."""
     nearest = min(RUN_LENGTHS, key=lambda each: abs(each - length))
     return scan(tables.lots, ["y", "text"], f"run{nearest} = 1")
 
 
 def two_indexes(rows: float, others: float) -> Prepare:
-    """Return work whose one index leaves some rows, and whose other one is asked of so many times more or not."""
+    """Return work with two indexes: one leaves some rows, and the other is searched only if it pays."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         count, more = int(rows or size), int((rows or size) * (others or size))
@@ -161,7 +161,7 @@ def indexed_rows(path: str, count: float) -> Work:
 
 
 def listed_numbers(tables: CostTables, characters: float) -> Work:
-    """Count by a filter of so many characters, another one each time."""
+    """Count with a filter of the given length in characters, a new one each time."""
     dataset, others = ld.dataset(tables.small), itertools.count(10**6)
     count = max(2, int(characters) // 10)
     return lambda: dataset.count_rows(f"pick IN ({', '.join(str(next(others)) for _ in range(count))})")
@@ -206,7 +206,7 @@ def members(tables: CostTables, count: float) -> Work:
 
 
 def wide_rows(tables: CostTables, width: float) -> Work:
-    """Ask for one row in ten, of rows of so many bytes, in SQL."""
+    """Select one row in ten in SQL, with rows of the given width in bytes."""
     path = tables.vectors(100_000, max(1, int(width) // 4 - 6))
     return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {PICKED // 10}")
 
@@ -215,7 +215,7 @@ def wide_rows(tables: CostTables, width: float) -> Work:
 
 
 def search(path: str, dim: int, queries: float, k: float = 10, filter_: str | None = None) -> Work:
-    """Search for so many queries together."""
+    """Run the given number of queries in one search."""
     dataset = ld.dataset(path)
     rng = np.random.default_rng(7)
     vectors = rng.standard_normal((int(queries), dim)).astype(np.float32)
@@ -224,7 +224,7 @@ def search(path: str, dim: int, queries: float, k: float = 10, filter_: str | No
 
 
 def few_compared(rows: int) -> Prepare:
-    """Return work that searches among so many rows of an indexed table, or one row in so many of a larger one."""
+    """Return work that searches a small part of an indexed table."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         count = int(size) if rows == 100_000 else int(rows / size)
@@ -239,7 +239,7 @@ def flat(queries: float, k: float) -> Prepare:
 
 
 def sparse(tables: CostTables, share: float) -> Work:
-    """Search without an index among one row in so many."""
+    """Search a fraction of the rows without an index."""
     return search(tables.vectors(400_000, 32), 32, 1, filter_=f"shuffled < {int(400_000 / share)}")
 
 
@@ -273,7 +273,7 @@ def multivectors(tables: CostTables, _: float) -> Work:
 
 
 def moved_rows(tables: CostTables, share: float) -> Work:
-    """Look up one in so many of the rows that a compaction moved, in no order."""
+    """Look up a fraction of the rows that a compaction moved, in random order."""
     runs, length = 2_000, 1_000
     first = np.arange(runs, dtype=np.uint64) * np.uint64(length + 1)
     moved = AddressMap([MovedGroup((0,), ((1, runs * length),), first, np.full(runs, length, np.uint64))])
@@ -283,7 +283,7 @@ def moved_rows(tables: CostTables, share: float) -> Work:
 
 
 def dropped_fragments(tables: CostTables, count: float) -> Work:
-    """Drop so many of 100,000 fragments of a manifest."""
+    """Drop the given number of 100,000 fragments of a manifest."""
     manifest = table_pb2.Manifest()
     for number in range(100_000):
         fragment = manifest.fragments.add(id=number, physical_rows=10)

@@ -1,4 +1,4 @@
-"""The tables on which `costs.py` varies thresholds, each written when it is first asked for."""
+"""The tables on which `costs.py` varies thresholds, each written on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PICKED = 1 << 20
 """`pick` is evenly distributed between 0 and this."""
 
 RUN_LENGTHS = (96, 192, 384, 768, 1_536)
-"""For each length a column in which one run of so many rows in ten is 1, and all others are 0."""
+"""For each length, a column has value 1 in one of ten runs of this many rows, and 0 otherwise."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CostTables:
     """Paths of the tables.
 
     Attributes:
-        folder: Where they are written.
+        folder: Folder of the tables.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class CostTables:
 
     @cached_property
     def pieces(self) -> str:
-        """The same, with 256 fragments of 2,000 rows; `spot`, the shuffled places in a fragment, has a B-tree."""
+        """The same table with 256 fragments of 2,000 rows; `spot`, the shuffled offset in a fragment, has a B-tree."""
         path = self._write("pieces", _with_spots(_numbers(512_000), 2_000), 2_000)
         ld.dataset(path).create_scalar_index("spot", "BTREE")
         return path
@@ -67,13 +67,13 @@ class CostTables:
         return path
 
     def fragments(self, count: int, rows: int) -> str:
-        """Return a table of so many fragments of so many random numbers of eight bytes each."""
+        """Return a table with the given fragment count and rows per fragment, with random 8-byte numbers."""
         rng = np.random.default_rng(6)
         data = pa.table({"y": rng.integers(-(1 << 63), (1 << 63) - 1, count * rows)})
         return self._write(f"fragments{count}x{rows}", data, rows)
 
     def vectors(self, rows: int, dim: int, *, indexed: bool = False) -> str:
-        """Return a table of vectors with `id`, `pick` and `shuffled`, with an IVF_PQ index where asked."""
+        """Return a table of vectors with `id`, `pick` and `shuffled`, and an optional IVF_PQ index."""
         name = f"vectors{rows}x{dim}{'indexed' if indexed else ''}"
         rng = np.random.default_rng(5)
         values = pa.array(rng.standard_normal(rows * dim, np.float32))
@@ -86,7 +86,7 @@ class CostTables:
         return path
 
     def text_fragments(self, count: int) -> str:
-        """Return a table of so many fragments of 10,000 rows, with 24 distinct texts in dictionaries."""
+        """Return a table with the given number of fragments of 10,000 rows, with 24 distinct dictionary strings."""
         rng = np.random.default_rng(11)
         words = pa.array([f"{i:08d}" for i in range(24)])
         rows = count * 10_000
@@ -94,7 +94,7 @@ class CostTables:
         return self._write(f"text_fragments{count}", data, 10_000)
 
     def paged_vectors(self, page_bytes: int) -> str:
-        """Return a table of 200,000 vectors of 32 numbers, in pages of so many bytes."""
+        """Return a table of 200,000 vectors with 32 numbers, in pages of the given size."""
         rng = np.random.default_rng(13)
         values = pa.array(rng.standard_normal(200_000 * 32, np.float32))
         data = pa.table({"id": np.arange(200_000), "v": pa.FixedSizeListArray.from_arrays(values, 32)})
@@ -114,7 +114,7 @@ class CostTables:
         return self._write("multivectors", pa.table({"id": np.arange(20_000), "v": lists}), 20_000)
 
     def documents(self, rows: int, *, indexed: bool) -> str:
-        """Return a table of texts with `id` and `pick`, in fragments of 100,000, with a full-text index where asked."""
+        """Return a table of strings with `id` and `pick`, in fragments of 100,000, with an optional full-text index."""
         name = f"documents{rows}{'indexed' if indexed else ''}"
         is_new = not (self.folder / f"{name}.lance").exists()
         data = pa.table({"text": texts(rows), **_keys(rows, np.random.default_rng(15))})

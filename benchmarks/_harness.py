@@ -1,6 +1,7 @@
-"""What the benchmarks share: interleaved timing, ratios, the printed table and the data folder.
+"""Shared code of the benchmarks: interleaved timing, ratios, the printed table and the data folder.
 
-A ratio is our time over a peer's in the same round, and the median over the rounds is printed: below 1 we are faster.
+A ratio is our time divided by a peer's time in the same round. The median over the rounds is printed; a ratio below 1
+means that we are faster.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of each contestant, round by round; the first contestant is ours. With a unit, they are not seconds."""
+    """Seconds of each contestant by round, ours first. A unit replaces the seconds."""
 
     name: str
     seconds: Mapping[str, Sequence[float]]
@@ -77,7 +78,7 @@ def alternate(contestants: Mapping[str, Any], rounds: int) -> Iterator[tuple[int
 
 
 def mixed_rows(rows: int, dim: int) -> pa.Table:
-    """Return rows of a key, a number by chance, one of 1,000 numbers, a short text and a vector of float32."""
+    """Return rows with a key, a random number, one of 1,000 numbers, a short string and a float32 vector."""
     rng = np.random.default_rng(0)
     columns = {
         "id": pa.array(range(rows)),
@@ -90,7 +91,7 @@ def mixed_rows(rows: int, dim: int) -> pa.Table:
 
 
 def options(question: str, rows: int | None, rounds: int = 7) -> argparse.ArgumentParser:
-    """Return the parser that every benchmark extends; rows None: sizes are asked for otherwise."""
+    """Return the parser that every benchmark extends; `rows` is None if a benchmark defines sizes differently."""
     parser = argparse.ArgumentParser(description=question, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     if rows is not None:
         parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
@@ -101,7 +102,7 @@ def options(question: str, rows: int | None, rounds: int = 7) -> argparse.Argume
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Let a benchmark measure processor time: `clock_of` says what `race` then measures by."""
+    """Add an option for processor time; `clock_of` returns the clock for `race`."""
     parser.add_argument("--processor", action="store_true", help="processor time of all threads, for a busy machine")
 
 
@@ -120,9 +121,9 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def report(question: str, cases: Sequence[Case], target: Path | None = None) -> None:
-    """Print times, ratios and their geometric means, and write them as JSON where asked.
+    """Print times, ratios and their geometric means, and optionally write them as JSON.
 
-    Not every case has every peer.
+    A peer may be missing in a case.
     """
     if not cases:
         return
@@ -158,7 +159,7 @@ def report(question: str, cases: Sequence[Case], target: Path | None = None) -> 
 
 
 def machine() -> str:
-    """Return one line that says where and with what a figure was measured."""
+    """Return one line that describes the machine and the versions of a measurement."""
     libraries = ("pylance", "duckdb", "pyarrow", "numpy", "numba")
     with_what = ", ".join(f"{name} {version(name)}" for name in libraries)
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}; {with_what}"

@@ -1,8 +1,8 @@
 """Build an index, or merge its segments: python -m benchmarks._index_work LIBRARY WORK WARM PATH ARGUMENTS.
 
-A process of its own, which imports one of the libraries only, and has done the same work on a small table before:
-that loads libraries and kernels. It prints seconds by the clock, seconds of the processor, of all threads, and
-megabytes of its peak beyond what it had then.
+The separate process imports only one of the libraries and first does the same work on a small table, which loads
+libraries and kernels. It prints wall-clock seconds, processor seconds of all threads, and the megabytes of its peak
+beyond the memory after the warm-up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks._harness import OURS, Case
 
 LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
 MEASURES = {"": "", "processor, ": "", "memory, ": "MB"}
-"""Names of cases begin with what is measured; seconds have no unit."""
+"""Prefixes of case names and their units; seconds are unmarked."""
 
 
 def main() -> None:
@@ -55,7 +55,7 @@ WORKS = {"build": build, "optimize": optimize}
 
 
 def measured(who: str, work: str, warm: str, path: str, arguments: Mapping[str, Any]) -> list[float]:
-    """Return what the process printed, for one of LIBRARIES."""
+    """Return the measurements of the process for one of LIBRARIES."""
     command = [*(sys.executable, "-W", "ignore", "-m", "benchmarks._index_work"), LIBRARIES[who], work, warm, path]
     said = subprocess.run([*command, json.dumps(arguments)], check=True, capture_output=True, text=True).stdout
     figures: list[float] = json.loads(said)

@@ -1,4 +1,4 @@
-"""Large tables with indexes, kept in the data folder."""
+"""Large tables with indexes, stored in the data folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Scan a table, or ask its indexes, and print the memory it took: python -m benchmarks._measured_once LIBRARY WAY PATH.
+"""Scan a table, or search its indexes, and print the memory used: python -m benchmarks._measured_once LIBRARY WAY PATH.
 
-A process of its own, which imports one of the two libraries only.
+The separate process imports only one of the two libraries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def sql(dataset: Any) -> None:
 
 
 def lookups(dataset: Any) -> None:
-    """Look 1,000 keys up, one after the other."""
+    """Look up 1,000 keys one by one."""
     keys = np.random.default_rng(0).integers(0, dataset.count_rows(), 1000).tolist()
     for key in keys:
         dataset.to_table(columns=["value"], filter=f"id = {key}")

@@ -1,8 +1,8 @@
-"""An object store on this machine that lets every request wait, and tells what was asked of it.
+"""A local object store that delays every request and records all requests.
 
-Run by itself (`python -m benchmarks._s3_server MILLISECONDS`), it prints its port. It speaks the part of S3 that table
-formats use: objects by range, conditional puts, uploads in parts, listings. `/-/log` gives and forgets the requests
-so far, as JSON: [method, key, bytes sent to the client, bytes received, seconds from start to end of the request].
+As a program (`python -m benchmarks._s3_server MILLISECONDS`), it prints its port. It supports the S3 features of table
+formats: range reads, conditional puts, multipart uploads, listings. `/-/log` returns and clears the requests so far as
+JSON: [method, key, bytes sent to the client, bytes received, seconds from start to end of the request].
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 @dataclass(frozen=True)
 class Traffic:
-    """What was asked of the store.
+    """Recorded requests of the store.
 
     Attributes:
         requests: Number of requests.
-        size: Bytes of objects and listings that they brought or sent.
-        log: Every request: method, key, bytes sent, bytes received, when it came and when it was answered.
+        size: Bytes of transferred objects and listings.
+        log: Every request: method, key, bytes sent, bytes received, arrival time and response time.
     """
 
     requests: int
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Server:
-    """A store that runs in a process of its own."""
+    """A store that runs in a separate process."""
 
     endpoint: str
 
@@ -61,7 +61,7 @@ class Server:
         }
 
     def traffic(self) -> Traffic:
-        """Return what was asked since the last call."""
+        """Return the requests since the last call."""
         with urllib.request.urlopen(f"{self.endpoint}/-/log") as answer:
             log = json.loads(answer.read())
         return Traffic(len(log), sum(sent + received for _, _, sent, received, *_ in log), log)
@@ -69,7 +69,7 @@ class Server:
 
 @contextmanager
 def s3_server(milliseconds: float) -> Iterator[Server]:
-    """Run a store whose requests each wait so long."""
+    """Run a store with the given delay per request."""
     command = [sys.executable, "-m", "benchmarks._s3_server", str(milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(204)
 
     def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _begin(self) -> tuple[str, dict[str, str]]:
         self._came = time.monotonic()

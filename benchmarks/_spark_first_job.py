@@ -1,4 +1,4 @@
-"""The first job of a session of Spark, each in a process of its own.
+"""The first job of Spark sessions, each in a separate process.
 
 python -m benchmarks._spark_first_job SOURCE PATH CONF…     prints its figures as JSON
 """
@@ -32,11 +32,11 @@ PARQUET: Final = "Spark's Parquet"
 FLOOR: Final = "batches in memory"
 FIGURES: Final = ("clock", "processor", "workers")
 _PAUSE: Final = 0.02
-"""Seconds between two looks at the processes: what ends between them is counted a little too low."""
+"""Seconds between two samples of the processes; processor time of processes that end in between is counted too low."""
 
 
 class Workers:
-    """Processor time of Python processes below this one, among them those that end.
+    """Processor time of Python child processes, including ended ones.
 
     Attributes:
         own_seconds: Processor time of the watch itself.
@@ -64,12 +64,12 @@ class Workers:
 
 
 def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str], rounds: int) -> list[Case]:
-    """Run the first job of new sessions, one of each source in turn: by the clock, of the processor, of workers alone.
+    """Run the first job of new sessions, alternating between sources: wall-clock, processor and worker time.
 
     Args:
-        folder: Where the tables lie.
-        sources: Names of tables there, by contestant; "" for batches in memory.
-        settings: Of the sessions, as `key=value`.
+        folder: Folder of the tables.
+        sources: Table names in the folder, by contestant; "" for in-memory batches.
+        settings: Session settings as `key=value`.
         rounds: Sessions of each.
     """
     figures: dict[str, dict[str, list[float]]] = {figure: {name: [] for name in sources} for figure in FIGURES}

@@ -1,4 +1,4 @@
-"""A source of batches in memory: what Spark needs for any source in Python. It imports nothing of this package."""
+"""An in-memory batch source with the minimal cost of a Python source in Spark. It does not import this package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTITIONS = 8
 
 
 class MemorySource(DataSource):
-    """Rows of (int64, string, vector of float32) or some of these, the same batch of `FLOOR_ROWS` again and again."""
+    """Rows with (int64, string, float32 vector) or a part of these; one batch of `FLOOR_ROWS` repeats."""
 
     @classmethod
     def name(cls) -> str:

@@ -46,7 +46,7 @@ def session(master: str, memory: str, settings: Sequence[str]) -> SparkSession:
 
 
 def drain(frame: DataFrame) -> None:
-    """Compute all of a frame, and keep nothing."""
+    """Compute a frame and discard its rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -104,7 +104,7 @@ def thresholds_set(values: Mapping[str, Any]) -> Iterator[None]:
 
 
 class AheadSource(LanceDataSource):
-    """Lance tables, read ahead by threads as in object stores, wherever they are."""
+    """Lance tables with threaded read-ahead, as on object stores, in every location."""
 
     @classmethod
     def name(cls) -> str:
@@ -115,7 +115,7 @@ class AheadSource(LanceDataSource):
 
 
 class AheadReader(LanceReader):
-    """A reader of a version that takes no table for one on a local disk."""
+    """A reader that treats every table as remote."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with thresholds_set({"source.local_path": lambda _: None}):
@@ -142,7 +142,7 @@ def worker_peak() -> int:
 
 
 def processes() -> Mapping[int, list[str]]:
-    """Return the fields of /proc/…/stat, from the state on, of this process and of all below it."""
+    """Return the fields of /proc/…/stat from the state on, for this process and its descendants."""
     stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -21,19 +21,19 @@ QUERIES: Final = 50
 
 
 def flat_words(tables: CostTables, _: float) -> Work:
-    """Search texts that no index covers, of a table opened anew."""
+    """Search unindexed strings of a newly opened table."""
     path = tables.documents(200_000, indexed=False)
     word = vocabulary()[400]
     return lambda: ld.dataset(path).to_table(columns=["id"], full_text_query=word, limit=10)
 
 
 def filtered_words(rows: int, k: float, share: float) -> Prepare:
-    """Return work that searches an index for k texts of those that pass a filter, another one each time.
+    """Return work that searches an index for k strings that pass a new filter each time.
 
     Args:
-        rows: Texts of the table.
-        k: 0 for the size of the work.
-        share: Of texts, one in so many passes; 0 for the size of the work.
+        rows: Number of strings in the table.
+        k: Result count, or 0 for the size of the work.
+        share: Inverse fraction of strings that pass, or 0 for the size of the work.
     """
 
     def prepare(tables: CostTables, size: float) -> Work:

@@ -48,7 +48,7 @@ class Data:
 
     @property
     def stem(self) -> str:
-        """How names of files begin."""
+        """Return the common prefix of file names."""
         return f"vectors-{self.rows}-{self.dim}"
 
     @cached_property
@@ -101,7 +101,7 @@ class Data:
 
     @property
     def partitions(self) -> int:
-        """Of an inverted file, of whichever library."""
+        """Number of partitions of an inverted file, in every library."""
         return max(1, int(self.rows**0.5))
 
 

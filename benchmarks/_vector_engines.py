@@ -1,7 +1,7 @@
-"""Those that search: lance-duck and pylance, each over its own index of its own copy of the table, and their peers.
+"""Search engines: lance-duck and pylance with separate indexes and table copies, and their peers.
 
-Two verbs are timed: `search`, and `cold`, from opening to the first answer. Indexes are built by processes of their own
-(`_build_vectors`), and those of the peers are kept on the disk.
+Two verbs are timed: `search`, and `cold`, from opening to the first answer. Separate processes build the indexes
+(`_build_vectors`), and those of the peers are stored on disk.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Engine:
     """An index of one kind over some data.
 
     Attributes:
-        name: Who searches.
-        data: What is searched.
-        kind: Of the index; "exact": there is none.
+        name: Engine name.
+        data: Searched data.
+        kind: Index kind; "exact" means a scan.
         metric: "l2", "cosine" or "dot".
-        setting: How far to look.
-        figures: Of the build: seconds, peak MB, index MB.
+        setting: Search effort.
+        figures: Build measurements: seconds, peak MB, index MB.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Engine:
 
     @property
     def path(self) -> Path:
-        """Where the index lies."""
+        """Return the index path."""
         metric = "" if self.metric == "l2" else f"-{self.metric}"
         return DATA / f"{self.data.stem}-{self.kind}{metric}-{self.name}{self.suffix}"
 
@@ -80,7 +80,7 @@ class Engine:
         raise NotImplementedError
 
     def open(self) -> None:
-        """Open it anew."""
+        """Open the index again."""
         raise NotImplementedError
 
     def search(self, q: np.ndarray, condition: str | None = None, **setting: Any) -> np.ndarray:
@@ -88,7 +88,7 @@ class Engine:
         raise NotImplementedError
 
     def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """Seconds to open and to ask once."""
+        """Return the seconds to open and to search once."""
         begin = clock()
         self.open()
         self.search(self.data.queries[0])
@@ -116,7 +116,7 @@ class Table(Engine):
         self.handle.create_index("vec", self.kind, metric=self.metric, **given)
 
     def open(self) -> None:
-        """Open the table, which is copied first where it is not there."""
+        """Open the table, and copy it first if it is missing."""
         if self.kind != "exact" and not self.path.exists():
             shutil.copytree(self.data.path, self.path, copy_function=os.link)
         self._open(self.data.path if self.kind == "exact" else self.path)
@@ -131,7 +131,7 @@ class Table(Engine):
         return self.handle.to_table(columns, filter=condition, prefilter=before, nearest=nearest)["id"].to_numpy()
 
     def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """It has a path of its own each time, so that nothing is known of it."""
+        """A new path each time prevents caching."""
         place, warm = DATA / "cold" / f"{time.monotonic_ns()}.lance", self.handle
         shutil.copytree(self.path, place, copy_function=os.link)
         begin = clock()
@@ -160,7 +160,7 @@ def engine(name: str, data: Data, kind: str, metric: str = "l2") -> Engine:
 
 
 def engines(data: Data, kind: str, metric: str = "l2") -> list[Engine]:
-    """All that have an index of a kind; hnswlib where it is installed."""
+    """Return all engines with an index kind, and hnswlib if it is installed."""
     names = [*LIBRARIES, "faiss"]
     if "HNSW" in kind and find_spec("hnswlib"):
         names.append("hnswlib")

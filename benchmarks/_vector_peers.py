@@ -25,7 +25,7 @@ def compared(vectors: np.ndarray, metric: str) -> np.ndarray:
 
 
 class Faiss(Engine):
-    """The same index in faiss alone; vectors and flags of filters are in memory."""
+    """The same index in plain faiss; vectors and filter flags are in memory."""
 
     suffix = ".faiss"
     index: Any = None

@@ -1,7 +1,6 @@
-"""How long do 1000 small appends take, with and without flushing to the disk, and to open the table afterwards?
+"""How long do 1000 small appends take, with and without flushing to disk, and how long does opening take afterwards?
 
-Each append is a version with a fragment of its own. Times are those of one append, in rounds of 50; pylance never
-flushes.
+Each append creates a version with a new fragment. Times are per append, in rounds of 50; pylance never flushes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Clock = Callable[[], float]
 
 
 def main() -> None:
-    """Append to tables in turn; then open them."""
+    """Append to the tables alternately, then open them."""
     parser = options(__doc__ or "", rows=3, rounds=15)
     parser.add_argument("--appends", type=int, default=1000, help="to each table")
     add_clock(parser)
@@ -54,7 +53,7 @@ def rows_of(rows: int) -> pa.Table:
 
 
 def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -> Case:
-    """Append to a table of each contestant, a round of the one, then one of the other."""
+    """Append to a table of each contestant, alternating after each round."""
     way, how = name.split(", ")
     fsync = {"fsync": "true" if how == FLUSHED else "false"}
     writers = {OURS: writer(ld, way, storage_options=fsync), PEER: writer(lance, way)}

@@ -1,7 +1,7 @@
-"""How fast are bitmap and label list indexes built, opened and asked, from Python?
+"""How fast are bitmap and label list indexes built, opened and searched, from Python?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both.
+Each library uses its copy of the same rows and the indexes that it built. Query values differ from round to round and
+are the same for both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def count(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.count_rows(text(rng))
@@ -72,13 +72,13 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def build(library: Any, path: str, column: str) -> None:
-    """Build an index beside the one there is, and forget it."""
+    """Build an additional index and discard it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, INDEXES[column], name="built")
     dataset.drop_index("built")
@@ -95,7 +95,7 @@ def table(who: str, rows: int) -> str:
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
-    """Rows from `start`: a class, its name, a class that ascends, a key of its own, and two tags."""
+    """Return rows from `start`: a class, its name, an ascending class, a unique key, and two tags."""
     rng = np.random.default_rng(start)
     names = pa.array([f"category {i:03d}" for i in range(CLASSES)])
     places = np.arange(start, start + count)

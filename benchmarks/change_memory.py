@@ -1,8 +1,8 @@
-"""How much memory do compactions and merges take, of rows of 1 kB to 1 MB, with and without a limit?
+"""How much memory do compactions and merges use for rows of 1 kB to 1 MB, with and without a limit?
 
-Each runs in a process of its own, on a copy of a table of 40 fragments of which a tenth of the rows is deleted. Printed
-is the most anonymous memory that the process had beyond what it had once its libraries were loaded: mapped pages of
-files can be taken back at any time.
+Each runs in a separate process on a copy of a table with 40 fragments and a tenth of the rows deleted. The result is
+the peak anonymous memory beyond the memory after loading the libraries. Mapped file pages do not count, because the
+system can take them back at any time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FRAGMENTS = 40
 WIDTHS = {"1 kB": 1 << 10, "32 kB": 1 << 15, "1 MB": 1 << 20}
 LIMIT = "128MB"
 COMPACTION, MERGE = "compaction", "merge"
-MERGED_SHARE = 10  # one row of so many is merged
+MERGED_SHARE = 10  # inverse fraction of merged rows
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:
 
 
 def peak(library: str, what: str, limit: str | None, original: Path) -> float:
-    """Return the megabytes that a change takes in a process of its own."""
+    """Return the megabytes that a change uses in a separate process."""
     copy = original.with_name("copy")
     shutil.copytree(original, copy, copy_function=os.link)
     call = f"from benchmarks.change_memory import work; work({library!r}, {what!r}, {limit!r}, {str(copy)!r})"
@@ -89,7 +89,7 @@ def work(library: str, what: str, limit: str | None, path: str) -> None:
 
 
 def change(table: Any, what: str, limit: dict[str, str], ids: np.ndarray, width: int) -> None:
-    """Compact the table, or merge rows that come a few at a time."""
+    """Compact the table, or merge rows in small batches."""
     if what == COMPACTION:
         table.optimize.compact_files(**limit)
         return

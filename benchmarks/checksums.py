@@ -29,7 +29,7 @@ def data(rows: int) -> pa.Table:
 
 
 def ratio(runs: int, do: Callable[[str], list[float]]) -> list[float]:
-    """Return the medians of the ratios of what `do` measures, with checksums over without, in turns."""
+    """Return the median ratios of `do` with and without checksums, measured alternately."""
     ratios = []
     for _ in range(runs):
         times = {choice: do(choice) for choice in random.sample(CHOICES, 2)}

@@ -1,8 +1,8 @@
-"""How fast are reads of a table that is not in memory, and what do they cost when it is?
+"""How fast are reads of a table outside of memory, and what do they cost if it is in memory?
 
-Before each cold read the system drops all pages of the table, and a look-up of them proves it; each read begins with a
-new handle. Time is that of the clock, for the disk is waited for; each round is one of ours, then one of pylance's.
-Warm takes are measured by processor time, with the look-up of what is in memory and without, alternately.
+The system drops all pages of the table before each cold read, and a check confirms it. Each read begins with a new
+handle. Times are wall-clock times, because reads wait for the disk; rounds alternate between us and pylance. Warm takes
+are measured in processor time, alternately with and without the residency check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Rows = list[int]
 
 
 def main() -> None:
-    """Read cold with both implementations, then warm with ours."""
+    """Read cold with both libraries, then warm with this one."""
     arguments = options((__doc__ or "").split("\n")[0], rows=1_000_000, rounds=9).parse_args()
     columns = ["id", "n", "text"]
     actions: dict[str, Callable[[Any, Rows], object]] = {
@@ -73,7 +73,7 @@ def cold(name: str, path: Path, action: Callable[[Any, Rows], object], rows: int
 
 
 def drop(path: Path) -> None:
-    """Let the system forget the pages of all files of a table, and check that it has; mapped ones it keeps."""
+    """Let the system drop cached pages of a table's files, and check it; mapped pages stay."""
     gc.collect()
     for file in (each for each in path.rglob("*") if each.is_file() and each.stat().st_size):
         with file.open("rb") as opened:

@@ -1,8 +1,8 @@
-"""What do the thresholds of scans, searches and rows decide, each against a quarter, a half, twice and four times it?
+"""What do the thresholds of scans, searches and rows decide, compared with a quarter, half, twice and four times?
 
-Each case does work of a size below or above the threshold, with each of the five values in turn. Figures are of the
-processor time of all threads, which a busy machine does not change much; `--wall` asks the clock. A ratio above 1 says
-that the other value would be faster.
+Each case does work just below or above the threshold, with each of the five values. Results are processor times of all
+threads, which depend little on other load; `--wall` uses wall-clock time. A ratio above 1 means that the other value
+would be faster.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from benchmarks._text_costs import Work
 FACTORS: Final = {"a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 
 LEAST_SECONDS: Final = 0.02
-"""Seconds that one timed run takes at least, by repetition."""
+"""Minimum duration of one timed run in seconds, reached by repetition."""
 
 
 @contextmanager
 def threshold_set(name: str, factor: float) -> Iterator[None]:
-    """Let a threshold be so many times what it is."""
+    """Multiply a threshold by a factor."""
     module_name, _, constant = name.rpartition(".")
     module = import_module(f"lance_duck.{module_name}")
     value = getattr(module, constant)

@@ -1,7 +1,7 @@
-"""What do searches that name no settings find, and how many of them take a second?
+"""What do searches without settings find, and how many run per second?
 
-Each library builds an index of the same clustered vectors with the same partitions and codes, and searches it by its
-own defaults; queries come from the same clusters, and are not rows. Seconds are of the processor: of all threads.
+Each library builds an index over the same clustered vectors with the same partitions and codes, and searches with its
+defaults. Queries come from the same clusters without being rows. Seconds are processor seconds of all threads.
 """
 
 from __future__ import annotations

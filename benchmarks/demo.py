@@ -24,7 +24,7 @@ console = Console()
 
 
 def main() -> None:
-    """Walk through what a newcomer wants to see."""
+    """Show the features that interest a new user."""
     begin = time.perf_counter()
     tables()
     connection = ld.connect(str(SHOP))
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def tables() -> None:
-    """The tables of a folder, from their manifests alone."""
+    """Print the tables of a folder from their manifests."""
     heading("A folder of Lance tables: the eight of TPC-H, tiny, written by pylance", f"ld.dataset('{short(SHOP)}/…')")
     drawing = grid("table", "rows", "columns", "data files", "version", "bytes")
     for path in sorted(SHOP.glob("*.lance")):
@@ -150,7 +150,7 @@ def changes(connection: ld.Connection, path: Path) -> None:
 
 
 def sql(connection: ld.Connection, query: str, note: str = "") -> None:
-    """Run a query and print it with its answer."""
+    """Run a query and print it with its rows."""
     shown = query.replace(str(GOLDEN.parents[1]) + "/", "")
     console.print()
     console.print(Syntax(shown, "sql", background_color="default", word_wrap=True))

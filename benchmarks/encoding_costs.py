@@ -1,8 +1,7 @@
-"""What do the thresholds of `lance_duck/encoding/write/costs.py` decide, each against half and twice what it is?
+"""What do the thresholds in `lance_duck/encoding/write/costs.py` decide, compared with half and twice their values?
 
-Each question writes a column that the threshold decides about, with each value in turn: the size of the file, and the
-processor time of writing and of reading it, as parts of those with the threshold as it is. A number below 1 says that
-the other value is better.
+Each question writes a column that the threshold affects, once with each value. It measures file size and the processor
+time of writing and reading, relative to the current threshold. A number below 1 favours the other value.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ _RATIOS: Final = {"bytes": 0, "write": 1, "read": 2}
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and a column that it decides about.
+    """A threshold and a column that it affects.
 
     Attributes:
-        threshold: Its name.
+        threshold: Threshold name.
         values: Other values.
-        column: What the column holds.
-        make: Returns the column of so many rows.
-        metadata: Of the field.
-        rows: Rows of the column; None: as many as are asked for.
+        column: Description of the column.
+        make: Returns the column with a given number of rows.
+        metadata: Field metadata.
+        rows: Row count of the column, or None for the requested one.
     """
 
     threshold: str
@@ -87,7 +86,7 @@ def _letters(width: int) -> Make:
 
 
 def _sparse_lists(lists: int) -> Make:
-    """Return work that makes lists of numbers, of which one in so many has a number and the others are empty."""
+    """Return a function that makes number lists; a fraction has one number and the others are empty."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         offsets = np.append(0, np.cumsum(rng.random(n) < 1 / lists)).astype(np.int32)
@@ -97,7 +96,7 @@ def _sparse_lists(lists: int) -> Make:
 
 
 def _nulls_in_runs(length: int) -> Make:
-    """Return work that makes numbers whose nulls come in runs."""
+    """Return a function that makes numbers with runs of nulls."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         is_null = np.repeat(rng.random(n // length + 1) < 0.5, length)[:n]
@@ -115,7 +114,7 @@ def _cents(n: int, rng: np.random.Generator) -> pa.Array:
 
 
 def _large_texts(n: int, rng: np.random.Generator) -> pa.Array:
-    """Return texts of 40,000 bytes, every second one of random bytes, which nothing compresses."""
+    """Return strings of 40,000 bytes; every second one has incompressible random bytes."""
     words = " ".join(texts(4_000).to_pylist()).encode()[:40_000]
     return pa.array([words if i % 2 else rng.bytes(40_000) for i in range(max(4, n // 2_000))], pa.large_binary())
 
@@ -151,7 +150,7 @@ QUESTIONS: Final = (
 
 @contextmanager
 def threshold_set(name: str, value: float) -> Iterator[None]:
-    """Let a threshold have another value, wherever writers know it."""
+    """Set a threshold in all writers."""
     known = [m for key, m in sys.modules.items() if key.startswith(_HOME) and hasattr(m, name)]
     before = getattr(costs, name)
     for module in known:
@@ -164,7 +163,7 @@ def threshold_set(name: str, value: float) -> Iterator[None]:
 
 
 def measure(question: Question, rows: int, rounds: int, folder: Path) -> dict[float, list[float]]:
-    """Return bytes of a file, and seconds of writing and reading it, for each value of the threshold."""
+    """Return file bytes, write seconds and read seconds for each threshold value."""
     array = question.make(question.rows or rows, np.random.default_rng(0))
     schema = pa.schema([pa.field("x", array.type, metadata=question.metadata)])
     batch = pa.record_batch([array], schema=schema)

@@ -1,9 +1,10 @@
-"""How fast are questions in SQL beside DuckDB's own `lance` extension, which is compiled?
+"""How fast are SQL questions compared with DuckDB's compiled `lance` extension?
 
     python -m benchmarks.extension OTHER_PYTHON [--rows 1000000]
 
-OTHER_PYTHON is an interpreter with the package `duckdb-extension-lance`, which asks for a DuckDB of its own version: so
-each side runs in a process of its own, which answers question by question, in turns. Processor time of all threads.
+OTHER_PYTHON is an interpreter with the package `duckdb-extension-lance`, which needs a specific DuckDB version. Each
+side therefore runs in a separate process, and the sides alternate question by question. Times are processor times of
+all threads.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ VECTOR: Final = str([0.5] * 32)
 
 
 def connect(side: str, table: str) -> Any:
-    """Return a connection on which `t` is the table, and `d` one of DuckDB's own."""
+    """Return a connection with the table as `t`, and a native table `d`."""
     import duckdb
 
     if side == OURS_WORD:
@@ -55,7 +56,7 @@ def connect(side: str, table: str) -> Any:
 
 
 def work(side: str, table: str) -> None:
-    """Answer lines of [name, first key, times] with [seconds of a statement, a digest of the rows]."""
+    """Answer input lines of [name, first key, times] with [seconds per statement, row digest]."""
     connection = connect(side, table)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
@@ -68,7 +69,7 @@ def work(side: str, table: str) -> None:
 
 
 class _Side:
-    """A process that answers."""
+    """A process that runs the questions."""
 
     def __init__(self, python: str, side: str, table: str) -> None:
         command = [python, str(Path(__file__)), "--work", side, table]

@@ -1,9 +1,9 @@
-"""How much of the SQL of the `lance` extension of DuckDB runs here, by the extension's own tests?
+"""How much of the SQL in the tests of DuckDB's `lance` extension runs here?
 
     python -m benchmarks.extension_tests CHECKOUT [--only index_ddl …] [--failures]
 
-CHECKOUT is a checkout of the extension's repository: its statements are read from `test/sql/*.test`, and run in a copy
-of `test` with a connection for each file. Files that need a service are left out. A refusal counts, whatever its words.
+CHECKOUT is a checkout of the extension's repository: statements are read from `test/sql/*.test` and run in a copy of
+`test`, with a connection for each file. Files that need a service are left out. An expected error may have any text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Case:
     """One statement of a file.
 
     Attributes:
-        line: Where it stands in the file, from 1.
+        line: Its line number in the file, from 1.
         kind: `ok`, `error` or `query`.
         sort: `rowsort`, `valuesort` or nothing.
         sql: The statement.
@@ -73,7 +73,7 @@ def cases(file: Path) -> Iterator[Case]:
 
 
 def outcome(case: Case, connection: Any) -> tuple[str, str]:
-    """Return what becomes of a statement, and what was given instead of what was expected."""
+    """Return the outcome of a statement, and the unexpected result."""
     try:
         rows = connection.execute(case.sql).fetchall()
     except (duckdb.Error, ld.LanceDuckError) as error:

@@ -1,11 +1,11 @@
-"""What does a newcomer wait for? Installation from a clone, then each first step, in processor seconds.
+"""What does a new user wait for? Installation from a clone, then each first step, in processor seconds.
 
-Each revision is cloned, installed into an environment of its own, and used there by one process that has no kernels of
-its own yet. The second table has the processor time of a later process until it has read its first row, beside
-pylance; the third the size of what was installed. Processor time includes the end of a process.
+Each revision is cloned, installed into a separate environment, and used there by one process without cached kernels.
+The second table has the processor time of a later process until its first row, compared with pylance. The third table
+has the installed sizes. Processor time includes the end of a process.
 
 `--here` installs nothing and prints the second table for this checkout and interpreter, for tables written by each
-library. Make a pack of kernels first, by `lance-duck build-kernels`.
+library. Build a kernel pack first with `lance-duck build-kernels`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def first_steps(python: Path, folder: Path) -> dict[str, float]:
 
 
 def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None) -> tuple[float, float, float]:
-    """Median processor seconds until a process has read its first row: ours, pylance's; median of their ratios."""
+    """Return median processor seconds until a first row, ours and pylance's, and the median ratio."""
     environment = _environment(root)
     spent: dict[str, list[float]] = {"lance_duck": [], "lance": []}
     for _ in range(rounds + 1):
@@ -106,7 +106,7 @@ def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None)
 
 
 def _environment(root: Path | None) -> dict[str, str]:
-    """The environment of a process that uses what is installed, or the package below a root; it keeps bytecode."""
+    """Return the environment of a process with the installed package, or the one below a root; it stores bytecode."""
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return environment if root is None else {**environment, "PYTHONPATH": str(root)}

@@ -1,9 +1,9 @@
-"""How long does a new installation wait for its kernels, and one that was warmed up?
+"""How long does a new installation wait for its kernels, with and without a warm-up?
 
-Each round takes a process with an empty folder of kernels, then the same again with the folder filled, then a third
-whose folder `warm_up` filled. The second table is of one small function, compiled as numba compiles it, as kernels and
-as subroutines are. The third is what a process spends on its imports until it has read a small table for the first
-time, beside pylance, and what the command spends on its help.
+Each round runs a process with an empty kernel folder, another one with the filled folder, and a third one with a folder
+that `warm_up` filled. The second table compiles one small function with numba, as kernels and as subroutines. The third
+table has the import time of a process until its first read of a small table, compared with pylance, and the time of the
+command line help.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _first_day(folder: str) -> dict[str, tuple[float, int]]:
 
 
 def _child(kernels: str, code: str) -> Any:
-    """Run code in a process that finds kernels in one folder, and none beside the package."""
+    """Run code in a process that loads kernels only from the given folder."""
     Path(kernels).mkdir(exist_ok=True)
     environment = {**os.environ, "LANCE_DUCK_QUIET": "1", "LANCE_DUCK_KERNELS": "compile"}
     script = f"""
@@ -112,7 +112,7 @@ def _first_uses(rounds: int) -> None:
 
 
 def _wrappers(rounds: int) -> None:
-    """Milliseconds of CPU for one small function, with and without ways to call it from outside."""
+    """Print CPU milliseconds for one small function, with and without external wrappers."""
 
     def put(out: Any, at: int, byte: int) -> int:
         out[at] = byte
@@ -153,7 +153,7 @@ READS = {
 
 
 def _starts(rounds: int) -> None:
-    """Seconds of CPU from nothing to the first read of a table, in a process of its own whose kernels are on disk."""
+    """Print CPU seconds of a separate process from its start to the first table read, with kernels on disk."""
     columns = ("import", "open", "read", "all", "modules", "ratio of all")
     print(f"{'seconds of CPU':28}" + "".join(f"{name:>14}" for name in columns))
     with tempfile.TemporaryDirectory() as folder:
@@ -189,7 +189,7 @@ LIBRARIES = ("numpy", "pyarrow", "pyarrow.dataset", "numba", "duckdb")
 
 
 def _libraries(rounds: int) -> None:
-    """Seconds of CPU of imports, one after the other in one process; the last is what is left of opening a table."""
+    """Print CPU seconds of successive imports in one process; the last value is the remaining time to open a table."""
     script = """
 import sys, time
 from importlib import import_module
@@ -214,7 +214,7 @@ print(time.process_time() - begin)
 
 
 def _help(rounds: int) -> None:
-    """Seconds of CPU of a whole process that prints help, and of one that does nothing."""
+    """Print CPU seconds of a process that prints help, and of an empty one."""
     for name, arguments in {"lance-duck --help": ["-m", "lance_duck_command", "--help"], "python": ["-c", ""]}.items():
         times = []
         for _ in range(rounds + 1):

@@ -1,9 +1,9 @@
-"""How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
+"""How long does a full-text index build take, how large is the index, and how much memory does the build use?
 
-Both index one table of texts, which have words as frequent as those of a language; those of the JSON are one of four
-leaves of each document. Each build, and each merge of segments by `optimize_indices`, has a process of its own, which
-has done the same with a small table before: by the clock, in time of the processor, of all threads, and with what
-memory it has at its peak beyond what it had then.
+Both libraries index one table of strings with natural word frequencies. JSON strings are one of four leaves of each
+document. Each build, and each segment merge by `optimize_indices`, has a separate process that first does the same with
+a small table. The results are wall-clock time, processor time of all threads, and peak memory beyond the memory after
+the warm-up.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ print((most() - before) / 1024)
 
 
 def main() -> None:
-    """Build in turns, then weigh what was built."""
+    """Build alternately, then measure the index sizes."""
     arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
     cases = []
     for name in chosen(SETTINGS, arguments.only):
@@ -110,7 +110,7 @@ def merges(rows: int, rounds: int) -> list[Case]:
 
 
 def segmented_table(rows: int, step: int) -> Path:
-    """Write a table of fragments with so many rows, whose index has several segments, unless it is there."""
+    """Write a table with fragments of `step` rows and several index segments, unless it exists."""
     path = DATA / f"full-text-{rows}-merges" / "t.lance"
     if path.exists():
         return path
@@ -136,7 +136,7 @@ def size_of(who: str, path: str) -> int:
 
 
 def warm_table(path: str) -> str:
-    """Write a small table beside another one, unless it is there."""
+    """Write a small table next to another one, unless it exists."""
     warm = Path(path).parent / "warm.lance"
     if not warm.exists():
         lance.write_dataset(
@@ -171,7 +171,7 @@ def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def documents(bodies: pa.StringArray, first: int) -> pa.Array:
-    """Return a document of each text, a number, a name of a few, and a truth."""
+    """Return JSON documents with a string, a number, one of a few names, and a boolean."""
     listed = [
         {"body": body, "about": {"number": number, "name": f"name{number % 50}"}, "is_new": number % 3 == 0}
         for number, body in enumerate(bodies.to_pylist(), first)

@@ -1,11 +1,11 @@
-"""How fast are full-text queries, for the ids of the best ten rows?
+"""How fast are full-text queries for the ids of the best ten rows?
 
-Both search an index of the same texts that pylance built, with positions, without stemming. Texts have words as
-frequent as those of a language. Queries come again, and so do their filters, whose rows we remember, and words, whose
-postings both keep; the cases of "new filters" have another filter each time, and those of "new words" ask for words
-that were never asked for. What is measured is `TIMES` queries, one after the other: a single one would be
-measured on a processor whose caches hold what the other library, and the collection of garbage, left there. Each case
-opens the table anew, so that none finds what another one has read.
+Both libraries search one index built by pylance, with positions and without stemming. The strings have natural word
+frequencies. Queries repeat, and so do their filters, whose rows we cache, and words, whose postings both cache. The
+cases "new filters" use another filter each time, and "new words" use words for the first time.
+
+Each measurement is `TIMES` successive queries. A single query would run with processor caches left by the other library
+and by garbage collection. Each case opens the table again, so caches of other cases do not help.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lance_duck import query as ours
 BEST = 10
 TIMES = 10
 NEW = 100
-"""Place of the first of the words that come once, by how frequent they are."""
+"""Frequency rank of the first word that is used once."""
 COLUMNS = ["id", "_score"]
 FILTER = "id % 10 = 3"
 

@@ -1,8 +1,8 @@
-"""How much do joined graphs find, by the share of the near neighbours that they are joined from?
+"""How much do joined graphs find, by the share of true near neighbours that they are built from?
 
-A graph is joined whatever the share is, and another one built by inserting one vector after another. Queries are drawn
-as the vectors are, and are none of them. A line has the share, whether a build would join the graph, and for each of
-both the processor time to build it, and the recall at some numbers of candidates.
+A graph is joined for every share, and another one is built by successive inserts. Queries have the distribution of the
+vectors without being in the table. A line has the share, the decision of a build, and for both graphs the processor
+time to build and the recall at several candidate counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast is a search for a vector and for words in one, for the ten best rows by inverse ranks?
+"""How fast is a combined search for a vector and words, for the ten best rows by reciprocal rank?
 
-All use the same table, and indexes that pylance built of its texts and vectors. Beside ours: LanceDB's hybrid search,
-and pylance with two searches whose results are merged in Python. `TIMES` queries of other words and vectors each time.
+All engines use one table and the indexes that pylance built on it. The peers are LanceDB's hybrid search, and pylance
+with two searches merged in Python. Each measurement is `TIMES` queries with different words and vectors.
 """
 
 from __future__ import annotations

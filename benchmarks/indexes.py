@@ -1,8 +1,8 @@
 """How fast are predicates through scalar indexes, from Python?
 
-Both ask the same table, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both. Before each round garbage is collected, which leaves little in the caches of the
-processor: a row by its key costs less where the program asks for many, one after the other, than where it asks for one.
+Each library uses its copy of one table and the indexes that it built. Query values differ from round to round and are
+the same for both. Garbage is collected before each round, which leaves the processor caches cold: a lookup by key costs
+less in a series than alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Race through lookups, then through what keeps an index alive."""
+    """Measure lookups, then index maintenance."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.to_table(filter=text(rng))
@@ -73,7 +73,7 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
@@ -92,7 +92,7 @@ def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an index beside those there are, and forget it."""
+    """Build an additional index and discard it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")

@@ -1,7 +1,7 @@
-"""What do thresholds decide that are compiled into kernels, each against a quarter, a half, twice and four times it?
+"""What do compiled thresholds of kernels decide, compared with a quarter, half, twice and four times their values?
 
-Each value has a process of its own, which compiles the kernels of full-text searches anew, with it; the processes take
-turns. Figures are of their processor time. A ratio above 1 says that the other value would be faster.
+Each value has a separate process that compiles the full-text kernels with it; the processes alternate. Results are
+processor times. A ratio above 1 means that the other value would be faster.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from lance_duck.query import FullTextOperator, MatchQuery
 
 FACTORS: Final = {OURS: 1.0, "a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 HOME: Final = "kernels.postings.search"
-"""The room whose kernels are compiled anew."""
+"""The room with the recompiled kernels."""
 QUERIES: Final = 50
 
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold of kernels, and searches that it decides about.
+    """A kernel threshold, and searches that it affects.
 
     Attributes:
-        name: Name of the threshold.
-        modules: Modules that have it, the first of which defines it.
-        operator: Which words a text must have.
-        stretches: Of the vocabulary, by frequency; a query has one word of each.
+        name: Threshold name.
+        modules: Modules with the threshold; the first one defines it.
+        operator: Combination of the query words.
+        stretches: Vocabulary ranges by frequency; a query has one word of each.
     """
 
     name: str
@@ -74,7 +74,7 @@ QUESTIONS: Final = tuple(
 
 
 def main() -> None:
-    """Ask each question, or answer one in a process of its own."""
+    """Run each question, or answer one in a separate process."""
     parser = options(__doc__ or "", rows=200_000, rounds=15)
     parser.add_argument("--answer", help="number of a question, value and path of the table: what this file starts")
     arguments = parser.parse_args()
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def ask(number: int, path: str, rounds: int) -> Case:
-    """Let processes with each value answer in turn."""
+    """Run processes with each value alternately."""
     question = QUESTIONS[number]
     seconds: dict[str, list[float]] = {name: [] for name in FACTORS}
     values = {name: max(1, int(question.value * factor)) for name, factor in FACTORS.items()}
@@ -122,7 +122,7 @@ def answering(number: int, path: str, values: dict[str, int]) -> Iterator[dict[s
 
 
 def answer(number: int, value: int, path: str) -> None:
-    """Search with a value of the threshold, once for each line that comes, and print seconds."""
+    """Search with a threshold value, once for each input line, and print seconds."""
     question = QUESTIONS[number]
     for module in question.modules:
         setattr(import_module(f"lance_duck.{HOME}.{module}"), question.name, value)

@@ -1,7 +1,7 @@
-"""What does lean compiling save, and are its kernels as fast as those that numba compiles in its own way?
+"""What does lean compilation save, and are its kernels as fast as those compiled by numba?
 
-The first table is of warm-ups from an empty folder: one process for each way and round, processor time. The second
-runs the same work with the kernels that each way left on disk, in turns: a ratio is lean over numba's own way.
+The first table compares warm-ups with an empty folder: one process per method and round, in processor time. The second
+table runs the same work alternately with the stored kernels of each method: a ratio is lean over numba.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPEATS = 5
 
 
 def warm_up() -> dict[str, float]:
-    """Processor seconds of the workload in this process, and what it compiled."""
+    """Return processor seconds of the workload in this process, and the compiled kernels."""
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         run_workload(folder)

@@ -1,8 +1,8 @@
-"""What do 1,000 to 100,000 fragments cost whoever opens, plans and commits?
+"""What do 1,000 to 100,000 fragments cost for opening, planning and commits?
 
-The tables are manifests alone: their fragments are said to have a million rows each, so that 100,000 of them are
-100 billion rows; no data file is there to be read. Only rows by their keys are looked up in tables with files, whose
-fragments have ten rows each, of at most 10,000 fragments. Nothing is flushed.
+The tables consist of manifests. Their fragments declare a million rows each, so 100,000 fragments have 100 billion rows
+without any data file. Only lookups by key use tables with files, with at most 10,000 fragments of ten rows. Nothing is
+flushed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Action = Callable[[], object]
 
 
 def main() -> None:
-    """Make the tables, then ask."""
+    """Write the tables, then measure."""
     parser = options(__doc__ or "", rows=None, rounds=5)
     parser.add_argument("--fragments", type=int, nargs="+", default=[1000, 10_000, 100_000])
     add_clock(parser)
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def make(path: str, count: int) -> None:
-    """Commit a table of fragments that have no files."""
+    """Commit a table of fragments without data files."""
     rows = pa.table({"id": pa.array([0]), "word": ["w"], "v": pa.array([[0.0] * 128], pa.list_(pa.float32(), 128))})
     made = ld.write_dataset(rows, path, storage_options=HASTY)
     one = made.get_fragments()[0].metadata
@@ -87,7 +87,7 @@ def make(path: str, count: int) -> None:
 
 
 def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
-    """What is asked of ours, and of the peer where it has it."""
+    """Return the questions for this package, and for the peer if it supports them."""
     one = ld.dataset(path, 1).get_fragments()[0].metadata
     theirs = lance.dataset(path, 1).get_fragments()[0].metadata
     ours_open: Callable[[], Any] = lambda: ld.dataset(path, storage_options=HASTY)  # noqa: E731
@@ -140,13 +140,13 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
 
 def append(path: str, fragment: Any) -> None:
-    """Commit what the peer appends."""
+    """Commit an append of the peer."""
     table = lance.dataset(path)
     lance.LanceDataset.commit(table, lance.LanceOperation.Append([fragment]), read_version=table.version)
 
 
 def follow(table: ld.LanceDataset) -> Offset:
-    """Look where a stream goes from the version before the newest."""
+    """Return the end offset of a stream from the version before the newest."""
     newest = table.version
     return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
 

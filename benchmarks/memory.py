@@ -1,7 +1,7 @@
-"""How much memory does a scan of a table of 2 GB take, and an index of 10 million keys?
+"""How much memory does a scan of a 2 GB table use, and an index over 10 million keys?
 
-Each runs in a process of its own. Peak RSS counts mapped pages of the file too, which the system can take back at
-any time; anonymous memory cannot be taken back.
+Each runs in a separate process. Peak RSS includes mapped file pages, which the system can take back at any time; it
+cannot take back anonymous memory.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""What do many small merges take: processor time, and memory that stays?
+"""What do many small merges cost in processor time and lasting memory?
 
-Each merges 1,000 rows, of which most are in the table, by a key with an index; every twenty the table is compacted and
-its index brought up to date, by one handle from the first merge to the last. Each library runs in a process of its own;
-these take turns, step by step, and the times of one turn are compared. The first turn of each step loads libraries and
-kernels, and does not count. pylance flushes nothing. Memory that stays is what the process has beyond what it had
-before the first merge, without mapped files, after each quarter of the merges: `--merges 200` shows whether it grows.
+Each merge has 1,000 rows, most of them already in the table, by an indexed key. Every twenty merges, the table is
+compacted and its index optimized; one handle does all the work. Each library runs in a separate process. The processes
+alternate step by step, and times are compared per step. The first round of each step loads libraries and kernels, and
+does not count. pylance flushes nothing.
+
+Lasting memory is the memory of the process without mapped files, beyond the memory before the first merge. It is
+measured after each quarter of the merges: `--merges 200` shows whether it grows.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def turns(rows: int, merges: int, flushed: bool) -> Figures:
 
 
 def steps(merges: int) -> Iterator[tuple[str, int]]:
-    """Yield what is done in turn, and the number of merges by then."""
+    """Yield the steps of a round, each with the number of merges so far."""
     for merged in range(1, merges + 1):
         yield MERGE, merged
         if merged % COMPACTED_EVERY == 0:
@@ -85,7 +87,7 @@ def told(workers: dict[str, Worker], what: str) -> dict[str, list[float]]:
 
 
 class Worker:
-    """A process of a library, which takes steps as it is told."""
+    """A process of a library that runs steps on command."""
 
     def __init__(self, library: str, rows: int, flushed: bool) -> None:
         call = f"from benchmarks.merges import work; work({library!r}, {rows}, {flushed})"
@@ -94,7 +96,7 @@ class Worker:
         self._answer()
 
     def ask(self, what: str) -> float:
-        """Have a step taken, or memory told: seconds, or megabytes."""
+        """Run a step, or measure memory; return seconds or megabytes."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()

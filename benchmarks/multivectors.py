@@ -1,8 +1,8 @@
-"""How much of the true neighbours do searches among rows of several vectors find, and what do they cost?
+"""How many true neighbours do searches over multivector rows find, and what do they cost?
 
-Varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` of `lance_duck/scan/costs.py`. Queries are of four vectors, near to
-four of one row; recall is the share of the ten best rows that a search finds, time that of the processor. The table
-has rows of 4 to 16 vectors of 32 numbers around 500 centres, and an index of product quantization.
+Varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` of `lance_duck/scan/costs.py`. A query has four vectors near four
+vectors of one row. Recall is the fraction of the ten best rows that a search finds; time is processor time. Each row
+has 4 to 16 vectors with 32 numbers around 500 centres, and the index uses product quantization.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How fast is JOIN … NEAREST BY, through an index and exact, beside DuckDB's own ways to the same rows?
+"""How fast is JOIN … NEAREST BY, indexed and exact, compared with DuckDB's alternatives?
 
-DuckDB compares all pairs: by its own NEAREST BY where it has that (2.0), and by a cross join with a window over it.
+DuckDB compares all pairs: with its NEAREST BY in version 2.0, and with a cross join and a window before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def asker(connection: Any, sql: str) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Race through the kinds of joins, of one row and of many."""
+    """Measure single-row and many-row joins of each kind."""
     parser = options((__doc__ or "").split("\n")[0], rows=100_000)
     parser.add_argument("--dimension", type=int, default=32, help="of the vectors")
     parser.add_argument("--k", type=int, default=10, help="rows for each query")

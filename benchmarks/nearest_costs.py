@@ -1,8 +1,8 @@
-"""What does a row cost a search through an index: looked at, met by a walk, or ranked again?
+"""What does a row cost in an index search: scanned, visited by a walk, or ranked again?
 
-Settings that reach a recall are compared by these constants of `lance_duck/scan/costs.py`. A price is the slope between
-searches, one query at a time, that look near and far, in processor time of all threads; with vectors and codes of two
-widths the slopes tell the price of a row from that of its bytes.
+These constants of `lance_duck/scan/costs.py` compare settings with the same recall. A price is the slope between
+searches with low and high effort, one query at a time, in processor time of all threads. Vectors and codes of two
+widths separate the price of a row from the price of its bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Prices = dict[int, float]
 
 
 def main() -> None:
-    """Print what the constants are, and what they would be here."""
+    """Print the constants, and their values on this machine."""
     arguments = options((__doc__ or "").split("\n")[0], ROWS).parse_args()
     print(machine())
     for name, measured, what in constants(arguments.rows, arguments.rounds):
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def constants(rows: int, rounds: int) -> Iterator[tuple[str, float, str]]:
-    """Yield names, what they would be here, and what that rests on: nanoseconds, by bytes."""
+    """Yield constant names, their values on this machine, and the underlying nanoseconds by byte width."""
     vectors, codes, tables, ranked, walked = Prices(), Prices(), Prices(), Prices(), Prices()
     least = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def table(folder: Path, rows: int, dim: int) -> ld.LanceDataset:
 
 
 def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -> list[float]:
-    """Return nanoseconds of a query with each of some settings, in turn, the first round not counted."""
+    """Return nanoseconds per query for each setting, measured alternately without the first round."""
     queries = ds.take(range(QUERIES), columns=["v"])["v"].combine_chunks().flatten().to_numpy()
     seconds: list[list[float]] = [[] for _ in settings]
     for _, (setting, mine) in itertools.product(range(rounds + 1), zip(settings, seconds, strict=True)):
@@ -96,7 +96,7 @@ def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -
 
 
 def slope(prices: Prices) -> float:
-    """Return nanoseconds of a byte, of those of rows of two widths."""
+    """Return nanoseconds per byte, from the prices of rows with two widths."""
     (narrow, less), (wide, more) = prices.items()
     return (more - less) / (wide - narrow)
 

@@ -1,7 +1,7 @@
-"""How fast are n-gram indexes built, and conditions on parts of texts asked, from Python and in SQL?
+"""How fast are n-gram index builds and substring conditions, in Python and in SQL?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy. "scan" is this package without its
-index, "SQL" is DuckDB on this package; a question that pylance does not ask its index is a scan of its own.
+Each library uses its copy of the same rows and the index that it built. "scan" is this package without its index, and
+"SQL" is DuckDB on this package. pylance scans for conditions that its index does not support.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 VOCABULARY = 30_000
 WORDS_OF_A_TEXT = 25
 BUILT: dict[str, Any] = {"column": "s", "index_type": "NGRAM", "name": "built", "replace": True}
-"""An index beside the one that is asked."""
+"""Arguments of an additional index."""
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def questions() -> dict[str, str]:
-    """Return conditions by name; words are numbered by how often they come."""
+    """Return conditions by name; words are numbered by frequency."""
     common, middle, rare = (words()[i] for i in (300, 3_000, 20_000))
     return {
         "contains, common": f"contains(s, '{common}')",

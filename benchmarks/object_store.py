@@ -1,9 +1,9 @@
-"""How many requests, bytes and milliseconds does an object store cost whose every request waits 20 ms?
+"""How many requests, bytes and milliseconds does an object store with 20 ms per request cost?
 
-Reads begin with a handle that holds nothing, but for those that say "again". Time is that of the clock, for nearly all
-of it is waiting: a busy machine changes little. Each round is one of ours, then one of pylance's; medians are printed,
-their ratios, and the geometric mean of these. Unless it is told how many partitions to read, our first search reads a
-sample of vectors to find the settings that reach a recall of 0.95; pylance promises none.
+Reads begin with an empty handle, except in cases named "again". Time is wall-clock time, since nearly all of it is
+waiting. Rounds alternate between us and pylance. The results are medians, their ratios, and the geometric mean of the
+ratios. Without an explicit partition count, our first search reads a sample of vectors to find the settings for a
+recall of 0.95; pylance does not promise a recall.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def write(uri: str, server: Server, rows: int) -> None:
-    """Write a table of four fragments with an index of keys and one of vectors."""
+    """Write a table of four fragments with a key index and a vector index."""
     lance.write_dataset(
         mixed_rows(rows, DIM), uri, max_rows_per_file=-(-rows // FRAGMENTS), storage_options=server.options
     )
@@ -94,7 +94,7 @@ def read(uri: str, server: Server, action: Callable[[Any], object], library: Any
 
 
 def read_again(uri: str, server: Server, action: Callable[[Any], object], library: Any) -> Figure:
-    """Read what the same handle has read before."""
+    """Repeat a read with the same handle."""
     table = opened(library, uri, server)
     action(table)
     return timed(server, lambda: action(table))
@@ -117,14 +117,14 @@ _numbers = itertools.count()
 
 
 def new_table(server: Server) -> str:
-    """Write a small table and return where it is."""
+    """Write a small table and return its URI."""
     uri = f"s3://{BUCKET}/{next(_numbers)}.lance"
     lance.write_dataset(mixed_rows(1000, DIM), uri, storage_options=server.options)
     return uri
 
 
 def opened(library: Any, uri: str, server: Server) -> Any:
-    """Open a table with a handle that knows nothing of it."""
+    """Open a table with a new handle."""
     fresh = {"session": lance.Session()} if library is lance else {}
     return library.dataset(uri, storage_options=server.options, **fresh)
 
@@ -140,7 +140,7 @@ def timed(server: Server, action: Callable[[], object]) -> Figure:
 
 
 def show(figures: Mapping[str, Mapping[str, Figure]], arguments: argparse.Namespace) -> None:
-    """Print the figures, and write them where asked."""
+    """Print the figures, and optionally write them."""
     shape = f"{arguments.rows:,} rows, {FRAGMENTS} fragments"
     title = f"A store whose requests wait {arguments.wait:g} ms, {shape}\n{machine()}"
     table = Table(title=title, title_justify="left")

@@ -25,7 +25,7 @@ def write(path: Path, versions: int, fragments: int, file_version: str, rows: in
 
 
 def main() -> None:
-    """Open, count, read one row or all with handles that hold nothing yet."""
+    """Open, count, read one row or all rows with new handles."""
     parser = options(__doc__ or "", rows=10_000, rounds=15)
     add_clock(parser)
     arguments = parser.parse_args()

@@ -1,10 +1,10 @@
-"""What do the ways decide in which partitions of vectors are made, and looked into?
+"""What do the thresholds of vector partitioning and partition search decide?
 
-Clustered vectors are divided into partitions with several values of each threshold: the processor time of training, the
-rows of the partitions nearest to a query, and the share of its neighbours that they hold. Then near neighbours are
-found for a graph, of these vectors and of uniform ones, with several values of each threshold of their blocks: the
-processor time, and the share of the true neighbours among them. Last, an index of product quantisation is searched as
-it is, and with faiss's tables of distances between centroids and codes.
+Clustered vectors are partitioned with several values of each threshold. The results are the processor time of training,
+the rows in the partitions nearest to a query, and the share of true neighbours in them. Near neighbours for a graph are
+then searched in these vectors and in uniform ones, with several values of each block threshold. The results are
+processor time and the share of true neighbours. Finally, a product quantization index is searched with and without
+faiss's precomputed distance tables.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def clustered(rows: int, dim: int) -> tuple[Vectors, Vectors]:
-    """Return vectors about as many centers as there are partitions, of uneven sizes, and queries like them."""
+    """Return vectors around about as many uneven centres as there are partitions, and matching queries."""
     rng = np.random.default_rng(0)
     centers = rng.standard_normal((int(rows**0.5), dim), np.float32)
     shares = 1 / np.arange(10, len(centers) + 10)
@@ -129,7 +129,7 @@ def index_of(vectors: Vectors) -> Any:
 
 
 def tables(folder: Path, vectors: Vectors, queries: Vectors, count: int, rounds: int) -> Case:
-    """Race searches of two copies of a table, one of which makes tables of distances."""
+    """Compare searches of two table copies, one with precomputed distance tables."""
     dim = vectors.shape[1]
     data = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim)})
     dataset = ld.write_dataset(data, folder / "plain.lance")

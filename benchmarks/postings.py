@@ -1,8 +1,8 @@
 """How fast and how large are partitions of inverted indexes, read, written and searched?
 
-Texts of 3 to 40 words, which are as frequent as words of a language are. pylance builds the index; its one partition
-is opened here. Searches compare kernels, with terms looked up and statistics known, with pylance's whole query
-for row ids and scores: the difference is also what planning costs.
+The strings have 3 to 40 words with natural frequencies. pylance builds the index, and its single partition is opened
+here. Searches compare kernels, with terms and statistics already known, with a complete pylance query for row ids and
+scores. The difference includes planning.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
 
 
 def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
-    """Return how long the automaton of words of a language takes to build, and its bytes, with so many nodes."""
+    """Return the build time and size of a term automaton with the given node cache."""
     kept, fst.FST_SLOTS = fst.FST_SLOTS, 1 << bits
     name = f"automaton, 2^{bits} nodes remembered"
     case = race(name, {OURS: lambda: fst.fst_bytes(terms.terms, terms.ids)}, rounds)
@@ -127,7 +127,7 @@ def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
 
 
 def reading(uri: str, rounds: int) -> list[Case]:
-    """Return how long the postings of a term take to read from the file, and those of all terms."""
+    """Return the read time of one term's postings, and of all postings."""
     segment = opened(uri)
     file = segment_files_of(uri).open(layout.postings_file(0))
     numbers = np.random.default_rng(2).integers(0, segment.partitions[0].num_terms, 1000)

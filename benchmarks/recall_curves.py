@@ -1,7 +1,7 @@
-"""How many queries a second does each engine answer at each recall, by cosine and dot, of vectors of many numbers?
+"""How many queries per second does each engine answer at each recall, by cosine and dot, with long vectors?
 
-Each engine builds its own index of the same clustered vectors, and looks near and far; queries are not rows, and come
-one by one. Of all settings that reach a recall the fastest counts. Seconds are of the processor: of all threads.
+Each engine builds an index over the same clustered vectors and searches with several efforts. Queries are not rows, and
+are searched one by one. The fastest setting that reaches a recall counts. Seconds are processor seconds of all threads.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def truth(data: Data, metric: str) -> np.ndarray:
 
 
 def rows(contestants: list[Engine], near: np.ndarray, rounds: int) -> Iterator[str]:
-    """Yield the lines of the table; those of one setting are measured in turn."""
+    """Yield the lines of the table; contestants with one setting are measured alternately."""
     points: dict[str, list[Point]] = {}
     for each in contestants:
         for setting in settings(each):

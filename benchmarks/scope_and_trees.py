@@ -1,4 +1,4 @@
-"""What does it cost to read a statement whose tokens are known: its tree, its scopes, its expressions alone?"""
+"""What does reading a tokenized statement cost: its syntax tree, its scopes, its expressions?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS = 15
 
 
 def main() -> None:
-    """Print milliseconds for each way to read, as the mean of the statements."""
+    """Print mean milliseconds per statement for each reader."""
     for name, texts in (("TPC-H", [file.read_text() for file in TPCH]), ("simple", SIMPLE)):
         expressions = [_expressions(text) for text in texts]
         tree = _milliseconds(lambda text: Statement(text).tree, texts)

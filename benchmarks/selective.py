@@ -20,7 +20,7 @@ DISTINCT = (10, 1_000, 5_000, 100_000)
 """Texts that a column repeats."""
 
 PARTS = (0.0005, 0.01, 0.2)
-"""Parts of the rows that a filter leaves; DuckDB filters by itself where it leaves a fifth."""
+"""Fractions of rows that a filter leaves; DuckDB evaluates the filter if a fifth remains."""
 
 PICKED = 1 << 20
 DIMENSION = 32
@@ -28,7 +28,7 @@ ROWS_OF_A_FILE = 250_000
 
 
 def texts(distinct: int, count: int, rng: np.random.Generator) -> pa.Array:
-    """Return texts of 20 bytes, so many of them distinct."""
+    """Return strings of 20 bytes with the given number of distinct values."""
     words = pa.array([f"driver number {i:06d}" for i in range(distinct)])
     return words.take(pa.array(rng.integers(0, distinct, count)))
 

@@ -1,9 +1,9 @@
-"""How fast does Spark write, scan, index, compact and search Lance tables, beside its own Parquet and its own join?
+"""How fast does Spark write, scan, index, compact and search Lance tables, compared with Parquet and its join?
 
-Rows are (int64, string, vector of float32), read from a Parquet file that pyarrow wrote: writing includes reading that.
-Scans go to Spark's `noop` sink. Nothing is flushed, as Parquet is not. `nearestByJoin` compares each query with each
-row, and runs once. The floor is what Spark needs for any Python source: one that yields batches that it has in memory.
-`--processor` measures processor time of the JVM and of all workers, in units of 10 ms.
+Rows are (int64, string, float32 vector), read from a Parquet file that pyarrow wrote; write times include this read.
+Scans go to Spark's `noop` sink. Nothing is flushed, as with Parquet. `nearestByJoin` compares each query with each row,
+and runs once. The floor is the time of any Python source in Spark: one that yields in-memory batches. `--processor`
+measures processor time of the JVM and of all workers, in units of 10 ms.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Action = Callable[[], object]
 
 
 def main() -> None:
-    """Make the data, then ask."""
+    """Write the data, then measure."""
     parser = options(__doc__ or "", rows=500_000, rounds=3)
     add_clock(parser)
     parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
-    """All cases that are asked for, each with what it needs before."""
+    """Run the requested cases after their preparation."""
     make(folder / "raw", arguments.rows, arguments.dimension)
     raw = spark.read.parquet(str(folder / "raw"))
     tables = Tables(spark, folder, raw, arguments.rows, arguments.dimension)
@@ -152,7 +152,7 @@ class Tables:
         return self.spark.read.parquet(self.parquet)
 
     def read_memory(self, columns: str = "id,s,v") -> DataFrame:
-        """Read as many rows of this kind from the memory of the workers."""
+        """Read the same number of rows from the memory of the workers."""
         rows = -(-self.rows // FLOOR_ROWS) * FLOOR_ROWS
         asked: dict[str, int | str] = {"rows": rows, "dimension": self.dimension, "columns": columns}
         return self.spark.read.format(MemorySource.name()).options(**asked).load()

@@ -1,7 +1,7 @@
-"""What do the thresholds of Spark's source decide, each against a quarter, a half, twice and four times it?
+"""What do the thresholds of Spark's source decide, compared with a quarter, half, twice and four times?
 
-Figures are of the processor time of the JVM and its workers. Rows are (int64, string, vector of float32), in two
-fragments; many fragments have 1,000 rows each. A ratio above 1 says that the other value would be faster.
+Results are processor times of the JVM and its workers. Rows are (int64, string, float32 vector) in two fragments; many
+fragments have 1,000 rows each. A ratio above 1 means that the other value would be faster.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ AHEAD: Final = "read by threads"
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and a scan that it decides about.
+    """A threshold, and a scan that it affects.
 
     Attributes:
-        threshold: Module below `lance_duck.spark.io` that decides, and the name of the threshold.
+        threshold: Module below `lance_duck.spark.io` with the threshold, and its name.
         columns: Columns to read.
-        small: Whether of the table of small fragments.
+        small: Whether to read the table of small fragments.
     """
 
     threshold: str

@@ -1,7 +1,8 @@
-"""How long do changes in SQL take, beside the same by the Python verb, by pylance's, and on a table of DuckDB's own?
+"""How long do SQL changes take, compared with the Python verb, with pylance, and with a native table?
 
-With `--processor`, the figures are of processor time, which is what a busy machine can tell. With `--floor`, inserts
-and merges also race the Python verb after what only DuckDB can do: parse the statement, and read its source.
+With `--processor`, the results are processor times, which depend little on other load. With `--floor`, inserts and
+merges are also compared with the Python verb after the unavoidable DuckDB work: parsing the statement and reading its
+source.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def asker(connection: Any, sql: str) -> Callable[[], object]:
 
 
 def after_duckdb(connection: Any, name: str, verb: Callable[[], object]) -> Callable[[], object]:
-    """Return what has DuckDB do its part of a statement, and then calls the verb."""
+    """Return a function that runs DuckDB's part of a statement and then the verb."""
 
     def run() -> None:
         connection.extract_statements(STATEMENTS[name])

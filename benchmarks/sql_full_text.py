@@ -1,8 +1,8 @@
-"""How fast is `match` in SQL, wherever it stands?
+"""How fast is `match` in SQL, in every position?
 
-Each statement runs as it is given, and with `match` asked of each text that DuckDB hands to it, which gives the same
-rows. Beside them: `lance_fts` and Python's `full_text_query`, where these can ask the same. The index is one of the
-texts of `full_text_search.py`.
+Each statement runs normally, and with `match` evaluated for each string from DuckDB, which returns the same rows.
+`lance_fts` and Python's `full_text_query` are the peers for equivalent searches. The index is one of those in
+`full_text_search.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEARCHES: Final = (match_columns.run, matched_rows.run)
 _RULES: Final = planner.RULES
 _ALONE: Final = tuple(replace(rule, run=lambda *_: None) if rule.run in _SEARCHES else rule for rule in _RULES)
 Others = dict[str, str | Callable[[], object]]
-"""By the names of contestants, a statement or a function."""
+"""A statement or a function by contestant."""
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def statements(dataset: ld.LanceDataset) -> dict[str, tuple[str, Others]]:
-    """Return statements by name, and what else asks the same."""
+    """Return statements by name, with equivalent peers."""
     common, middle, rare = (vocabulary()[i] for i in (60, 1_000, 20_000))
 
     def best(words: str) -> tuple[str, Others]:

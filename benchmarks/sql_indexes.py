@@ -1,7 +1,7 @@
-"""How fast is SQL that an index answers, beside pylance's dataset in DuckDB and a table of DuckDB's own with its index?
+"""How fast is indexed SQL, compared with pylance's dataset in DuckDB and an indexed native table?
 
-The values asked for differ from round to round, and are the same for all. The first run of a statement, which finds out
-what it is like, is not timed.
+Query values differ from round to round and are the same for all. The first run of a statement, which plans it, is not
+timed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def connect(rows: int) -> dict[str, Any]:
 
 
 def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
 
     def ask() -> list[Any]:
@@ -87,7 +87,7 @@ def hundred(rng: np.random.Generator, rows: int) -> list[int]:
 
 
 def none(_: np.random.Generator, __: int) -> list[int]:
-    """Return nothing."""
+    """Return an empty list."""
     return []
 
 

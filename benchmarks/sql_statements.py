@@ -1,7 +1,7 @@
-"""What does a statement that touches no Lance table cost on a connection that has some, beside DuckDB's own connection?
+"""What does a statement without Lance tables cost on a Lance connection, compared with plain DuckDB?
 
-Each text runs many times as it is, and as often with another comment at its end, as a new text. With `--threads 1
---processor`, the figures stand still on a busy machine, too.
+Each text runs many times unchanged, and as often with a new comment at its end. With `--threads 1 --processor`, the
+results are stable on a busy machine.
 """
 
 from __future__ import annotations

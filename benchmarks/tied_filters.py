@@ -1,8 +1,8 @@
-"""What do searches find whose filter goes with the vectors, and how long do they take?
+"""What do searches with correlated filters find, and how long do they take?
 
-Vectors lie around 100 topics, and a filter allows some of these: queries are of allowed topics, or of others, whose
-neighbours lie far from them. No settings are named; recall is that of the ten nearest rows, on average over 100
-queries, and time is of the processor. "by settings alone" is this package as it searches for filters by chance.
+Vectors are clustered around 100 topics, and a filter allows some topics. Queries come from allowed topics, or from
+other topics far from their neighbours. No settings are named. Recall is the average over 100 queries for ten
+neighbours, and time is processor time. "by settings alone" is this package as it searches for random filters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How fast are texts analysed for full-text indexes: cut into tokens, and these made terms?
+"""How fast is the analysis of strings for full-text indexes: tokenizing, and mapping tokens to terms?
 
-Processor time of one thread, ours and that of pylance's `tokenize`, which makes an object in Python of each token; the
-third is pylance's whole build of an index, of all its threads. After the times, millions of tokens of the base
-tokenizer per second. Texts are made up: words as frequent as in natural language, of 3 to 40 words each.
+The results are processor times of one thread for this package and for pylance's `tokenize`, which creates a Python
+object per token, and of all threads for a complete index build by pylance. The last columns are millions of tokens per
+second of the base tokenizer. The strings have 3 to 40 words with natural frequencies.
 """
 
 from __future__ import annotations

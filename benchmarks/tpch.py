@@ -1,7 +1,7 @@
-"""How fast are the 22 queries of TPC-H in DuckDB, beside the same tables in Parquet and through pylance's dataset?
+"""How fast are the 22 TPC-H queries in DuckDB, compared with Parquet and with pylance's dataset?
 
-With `--floors`, in processor time, also what parts of a query cost: reading alone what the query reads, without DuckDB,
-and DuckDB alone, on the same columns as Arrow tables in memory.
+With `--floors`, in processor time, also the cost of parts of a query: only reading its columns, without DuckDB, and
+only DuckDB, on the same columns as in-memory Arrow tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
-"""Questions that are not queries of TPC-H, and are asked only by name."""
+"""Additional questions outside TPC-H, which run only by name."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
@@ -48,7 +48,7 @@ def prepare(scale: float) -> Path:
 
 
 def connections(folder: Path, peers: list[str]) -> dict[str, object]:
-    """Return a connection per contestant in which the eight tables have their names."""
+    """Return a connection per contestant with the eight tables."""
     found: dict[str, object] = {OURS: ld.connect(str(folder / "lance"))}
     for peer in peers:
         found[peer] = connection = duckdb.connect()
@@ -62,11 +62,11 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
 
 
 def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
-    """Return the parts of a query: reading what it reads, and DuckDB on the same columns in memory.
+    """Return the parts of a query: its reads, and DuckDB on the same in-memory columns.
 
     Args:
-        query: As a text.
-        ours: The connection whose scans are looked at.
+        query: SQL text.
+        ours: The connection with the observed scans.
     """
     with watching() as watch:
         ours.execute(query).fetchall()
@@ -75,7 +75,7 @@ def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
     for dataset in {scan.dataset.uri: scan.dataset for scan in scans}.values():
         names = {name for scan in scans if scan.dataset.uri == dataset.uri for name in scan.columns}
         schema = duckdb_arrow_schema(dataset.schema)
-        # Also columns of filters that the scan applies, which DuckDB does not ask for.
+        # Includes filter columns of the scan that DuckDB does not request.
         names |= {name for name in schema.names if name in query.lower()}
         wanted = pa.schema([field for field in schema if field.name in names])
         memory.register(Path(dataset.uri).stem, dataset.duckdb_reader(wanted, None, any_form=True).read_all())

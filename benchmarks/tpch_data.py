@@ -1,8 +1,8 @@
 """The eight TPC-H tables at any scale, by the column rules of the specification (section 4.2.3), as Arrow tables.
 
-Not the official generator: the text comes from a smaller vocabulary and the random numbers are numpy's, so answers
-differ from published ones. Row counts, key relations, value ranges and selectivities are those of the specification,
-except that one order in 4096 is a large one, so that query 18 finds something at every scale.
+This is not the official generator: the text has a smaller vocabulary and numpy supplies the random numbers, so answers
+differ from published ones. Row counts, key relations, value ranges and selectivities follow the specification, except
+that one order in 4096 is large, so that query 18 finds rows at every scale.
 """
 
 from __future__ import annotations

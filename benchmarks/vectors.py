@@ -1,7 +1,7 @@
-"""How fast are the nearest neighbours found, and how long does an index take to build?
+"""How fast are nearest-neighbour searches, and how long does an index build take?
 
-Each engine builds its own index of the same clustered vectors, and looks as far as it has to for the recall that is
-asked for; the queries are others than the rows, and the same for all. What docs/figures.md quotes is printed last.
+Each engine builds an index over the same clustered vectors, and uses the minimum effort for the requested recall. The
+queries are not rows, and are the same for all engines. The numbers quoted in docs/figures.md are printed last.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
-    """All about an index of one kind; each with what it is about."""
+    """Yield all measurements of an index kind, each with its topic."""
     contestants = engines(data, kind)
     for each in contestants:
         each.prepare(arguments.rebuild or (each.name == OURS and not arguments.kept))
@@ -77,7 +77,7 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
     for topic, (figure, unit) in FIGURES.items():
         name = f"processor {figure}" if figure == "seconds" and arguments.processor else figure
         if any(name not in each.figures for each in contestants):
-            continue  # an index that is kept from before it was measured
+            continue  # an older stored index without measurements
         values = {each.name: [each.figures[name]] for each in contestants}
         yield from _if(topic, about, arguments, lambda name, v=values, u=unit: Case(name, v, u))
     chosen(contestants, None, arguments.recall)
@@ -97,7 +97,7 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
 
 
 def exact(data: Data, arguments: Any) -> Iterator[tuple[str, Case]]:
-    """Search without an index, and say how much memory is read in a second."""
+    """Search without an index, and print the memory bandwidth."""
     contestants = [engine(name, data, "exact") for name in (*LIBRARIES, "faiss")]
     rounds, clock = arguments.rounds, clock_of(arguments)
     for each in contestants:

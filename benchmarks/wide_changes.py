@@ -1,7 +1,7 @@
-"""What do changes in SQL that name few columns take where rows are wide: ten numbers and a vector?
+"""What do SQL changes of few columns cost if rows are wide: ten numbers and a vector?
 
-Each runs in a process of its own, on a table that was just written. Time is that of the processor, memory what the
-process takes at most above what it had before the statement.
+Each change runs in a separate process on a newly written table. Time is processor time; memory is the peak beyond the
+memory before the statement.
 """
 
 from __future__ import annotations

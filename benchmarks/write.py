@@ -1,7 +1,7 @@
-"""How fast are new tables written, flushed to the disk and not?
+"""How fast are new tables written, with and without flushing to disk?
 
-pylance never flushes; "fsync" is what we do by default, "no fsync" is like for like. Beside the name is the ratio of
-the bytes on disk.
+pylance never flushes; "fsync" is our default, and "no fsync" is the direct comparison. The ratio of bytes on disk
+follows the name.
 """
 
 from __future__ import annotations

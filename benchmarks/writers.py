@@ -1,8 +1,8 @@
-"""How many commits do four processes make that change one table, and is any change of theirs lost?
+"""How many commits do four concurrent processes make on one table, and is any change lost?
 
-Each process appends a row, or changes a row of its own by its key, again and again, by a handle that it keeps. Commits
-are counted by second of the clock and by second of processor time of all four. What was acknowledged is compared with
-what the table holds in the end: a row for each append, the number of the last change in each row.
+Each process appends a row, or repeatedly changes one row by key, with a long-lived handle. Commits are counted per
+wall-clock second and per processor second of all four processes. The acknowledged changes are compared with the final
+table: a row for each append, and the number of the last change in each row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONTESTANTS = {"lance-duck, not flushed": "false", "lance-duck, flushed": "true"
 
 
 def main() -> None:
-    """Print commits by contestant, and what was lost."""
+    """Print commits by contestant, and lost changes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each round")

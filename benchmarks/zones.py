@@ -1,7 +1,7 @@
 """How fast are predicates through zone maps and Bloom filters, from Python?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both.
+Each library uses its copy of the same rows and the indexes that it built. Query values differ from round to round and
+are the same for both.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.to_table(filter=text(rng))
@@ -82,13 +82,13 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an index beside those there are, and forget it."""
+    """Build an additional index and discard it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
@@ -105,7 +105,7 @@ def table(who: str, rows: int) -> str:
 
 
 def key_of(place: int, rows: int) -> int:
-    """A key that says nothing about its place."""
+    """Return a key that does not depend on its position."""
     return place * 7_368_787 % rows
 
 

@@ -79,10 +79,12 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         settings = _Settings(target_config.config)
         mode = settings.get("mode") or _MODES[0]
         if mode not in _MODES:
-            raise InvalidInputError("mode of a model", expected=", ".join(_MODES), found=mode)
+            raise InvalidInputError("invalid mode of a model", expected=", ".join(_MODES), found=mode)
         key = settings.get("unique_key")
         if (mode == "merge") != bool(key):
-            raise InvalidInputError("unique_key and mode of a model", expected='both, with mode "merge", or no key')
+            raise InvalidInputError(
+                "unique_key and mode do not fit together", expected='both, with mode "merge", or no key'
+            )
         uri = self._place(settings.get("uri"), target_config.relation.identifier)
         rows = self._rows(target_config)
         table = self._present(uri) if mode == "merge" else None
@@ -100,7 +102,12 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         place = target.location
         if place is None or place.format != "parquet":
             format_ = None if place is None else place.format
-            raise UnsupportedError("file of a model", expected="parquet", found=format_, remedy="format='parquet'")
+            raise UnsupportedError(
+                "the file format of a model must be Parquet",
+                expected="parquet",
+                found=format_,
+                remedy="format='parquet'",
+            )
         rows = self._connection.cursor().sql(f"FROM read_parquet({literal(place.path)})")
         # dbt writes a single row of nulls for a model without rows.
         if [set(row) for row in rows.limit(2).fetchall()] == [{None}]:

@@ -15,14 +15,14 @@ from support.rooms import check_room, is_of_room
 
 ROOT = Path(__file__).parents[1]
 
-# Threads that wait for each other do not spin, as those of faiss (OpenMP) and numpy (OpenBLAS) would: where processes
-# of tests share the processors, those for which they wait would not get to run. A graph over 500 vectors took ten times
-# as much processor time, a product of small matrices 20 ms.
+# Waiting threads of faiss (OpenMP) and numpy (OpenBLAS) do not spin. Spinning threads would take the processor from
+# other test processes: a graph over 500 vectors took ten times the processor time, and a product of small matrices 20
+# ms.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# The first example of a test may compile a kernel, so no example has a deadline. The quick profile tries the same
-# examples each time: what a newcomer runs is never red by luck. New ones are for the full profile and `make trust`.
+# The first example of a test may compile a kernel, so examples have no deadline. The quick profile repeats the same
+# examples, so a first run never fails by chance. The full profile and `make trust` draw new examples.
 settings.register_profile(
     "quick", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -34,9 +34,9 @@ settings.load_profile(os.environ.get("LANCE_DUCK_PROFILE", "quick"))
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect the tests without the garbage collector, and keep it from them afterwards.
+    """Collect the tests without the garbage collector, and freeze them afterwards.
 
-    It passed over the 2 million objects of tests and modules again and again: 10 of the 24 s of each process.
+    Otherwise it scans the 2 million objects of tests and modules repeatedly, for 10 of the 24 s of each process.
     """
     gc.disable()
     try:
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out modules that are not tests of the room that was asked for."""
+    """Ignore test modules outside the requested room."""
     room = config.getoption("room")
     is_test = collection_path.match("test_*.py")
     return True if room and is_test and not is_of_room(collection_path, room) else None
@@ -75,9 +75,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Spark come first: a worker begins with them, and others only take over what comes last in its list.
+    """Run Spark tests first, since a worker starts with them and other workers only take over the end of its list.
 
-    What `make test` leaves out is marked `rest`.
+    Tests that `make test` leaves out get the mark `rest`.
     """
     rest = left_out((item.nodeid for item in items), LONG.read_text(encoding="utf-8").splitlines())
     for item in items:
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def _sigint() -> Iterator[None]:
-    """Ctrl-C as in a foreground process, also where a shell started the tests in the background."""
+    """Handle Ctrl-C like a foreground process, even if a shell started the tests in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -56,7 +56,7 @@ HOMES: dict[str, set[str]] = {
 # operations of the rooms below have the same names, which are the format's; `LanceDataset` is also one of torch.
 NAMED_BY_PYLANCE = ("lance_duck.verbs.public.", "lance_duck.torch.")
 
-# Attributes of other libraries that begin with an underscore and have no public name -> what they are for.
+# Attributes of other libraries without a public name -> their purpose.
 FOREIGN_PRIVATES: dict[str, str] = {
     "_getframe": "sys: DuckDB, too, finds the variables of its caller in the frames above",
     "_register_source": "DuckDB 2.0: a table that is scanned by its own protocol",
@@ -146,7 +146,7 @@ WRITTEN = [module for module in MODULES if not module.generated]
 
 
 def room_order() -> list[list[set[str]]]:
-    """The list under "Rooms": per line, the rooms that are neighbours (`a/ | b/`) and never import each other."""
+    """Return the list under "Rooms": per line, neighbouring rooms (`a/ | b/`) that never import each other."""
     section = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## Rooms")[1].split("\n## ")[0]
     order: list[list[set[str]]] = []
     for line in section.splitlines():
@@ -184,7 +184,7 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def docstrings(module: Module) -> set[int]:
-    """Identities of the string constants that stand alone as a statement."""
+    """Return the ids of string constants that are statements."""
     return {
         id(node.value) for node in module.nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
@@ -201,12 +201,12 @@ def may_import(room: str, name: str) -> bool:
     """Whether a room may import a module of the package."""
     target = [*name.split("."), ""][1]
     if target not in LEVEL:
-        # Names of the package itself (its version, its entry points) are for the command line alone.
+        # Only the command line uses names of the package root (version, entry points).
         return LEVEL[room] == 0
     return target in SHARED[room] or LEVEL[target] > LEVEL[room]
 
 
-def test_imports_go_down_the_room_list() -> None:
+def test_imports_follow_the_room_order() -> None:
     wrong = [
         f"{module.place(line)} imports {name}"
         for module in WRITTEN
@@ -220,7 +220,7 @@ FOLDERS = sorted({module.path.parent for module in WRITTEN})
 
 
 def inner_imports(folder: Path) -> dict[str, set[str]]:
-    """Imports between the modules and rooms directly inside a folder; a room stands for all that is in it."""
+    """Return imports between the modules and rooms directly inside a folder; a room includes all its modules."""
     prefix = ".".join(folder.relative_to(ROOT).parts)
     imports: dict[str, set[str]] = {}
     for module in WRITTEN:
@@ -235,7 +235,7 @@ def inner_imports(folder: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_imports_inside_a_room_run_one_way(folder: Path) -> None:
+def test_imports_inside_a_room_have_no_cycles(folder: Path) -> None:
     try:
         TopologicalSorter(inner_imports(folder)).prepare()
     except CycleError as error:
@@ -247,23 +247,23 @@ INDEX_ROOMS = sorted(folder for folder in FOLDERS if folder.parent == PACKAGE / 
 
 
 def further_modules() -> dict[str, set[str]]:
-    """The rooms of `docs/decisions/index-kinds.md`, with the modules that each has besides the floor plan."""
+    """Return the rooms in `docs/decisions/index-kinds.md`, with their modules outside the floor plan."""
     text = (ROOT / "docs" / "decisions" / "index-kinds.md").read_text(encoding="utf-8")
     rows = (line.split("|") for line in text.split("| room |")[1].splitlines() if line.startswith("| `"))
     return {row[1].strip(" `"): set(re.findall(r"`(\w+)`", row[3])) for row in rows}
 
 
 @pytest.mark.parametrize("room", INDEX_ROOMS, ids=lambda room: room.name)
-def test_index_kinds_have_one_floor_plan(room: Path) -> None:
+def test_index_kinds_have_the_same_modules(room: Path) -> None:
     assert inner_imports(room).keys() == INDEX_ROOM_PLAN | further_modules()[room.name]
 
 
-def test_the_layout_of_an_index_kind_imports_no_other_module_of_the_plan() -> None:
+def test_index_layout_modules_do_not_import_other_plan_modules() -> None:
     assert len(INDEX_ROOMS) == len(further_modules())
     assert not {room.name: found for room in INDEX_ROOMS if (found := inner_imports(room)["layout"] & INDEX_ROOM_PLAN)}
 
 
-def test_every_room_says_what_it_takes_gives_and_never_does() -> None:
+def test_every_room_documents_its_contract() -> None:
     texts = {folder: (folder / "__init__.py").read_text(encoding="utf-8") for folder in FOLDERS}
     contracts = {folder: " ".join((ast.get_docstring(ast.parse(text)) or "").split()) for folder, text in texts.items()}
     assert all(contracts.values())
@@ -276,7 +276,7 @@ def test_every_room_says_what_it_takes_gives_and_never_does() -> None:
     ]
 
 
-def test_no_import_of_the_package_hides_in_a_function() -> None:
+def test_functions_do_not_import_package_modules() -> None:
     hidden = {
         f"{module.place(line)} imports {name}"
         for module in WRITTEN
@@ -288,7 +288,7 @@ def test_no_import_of_the_package_hides_in_a_function() -> None:
 
 
 def waiting_imports(block: list[ast.stmt]) -> dict[str, str]:
-    """Name -> module, of the imports of one half of `if TYPE_CHECKING: … else: …`."""
+    """Return name -> module for the imports in one half of `if TYPE_CHECKING: … else: …`."""
     found: dict[str, str] = {}
     for statement in block:
         if isinstance(statement, ast.ImportFrom):
@@ -308,7 +308,7 @@ def waiting_imports(block: list[ast.stmt]) -> dict[str, str]:
     return found
 
 
-def test_lazy_imports_are_what_type_checkers_read() -> None:
+def test_lazy_imports_equal_type_checking_imports() -> None:
     seen = 0
     for module in WRITTEN:
         for node in module.tree.body:
@@ -322,7 +322,7 @@ def test_lazy_imports_are_what_type_checkers_read() -> None:
 @pytest.mark.parametrize(
     ("room", "besides"), [("", {"query": "lance_duck.query"}), ("file", {}), ("spark", {}), ("write", {})]
 )
-def test_names_of_a_package_are_imported_from_where_type_checkers_read_them(room: str, besides: dict[str, str]) -> None:
+def test_lazily_exported_names_equal_type_checking_imports(room: str, besides: dict[str, str]) -> None:
     tree = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     (call,) = [node.value for node in tree.body if isinstance(node, ast.Expr) and "lazy.package" in ast.unparse(node)]
@@ -333,7 +333,7 @@ def test_names_of_a_package_are_imported_from_where_type_checkers_read_them(room
     assert waiting_imports(block.body) == {**names, **besides}
 
 
-def test_heavy_libraries_stay_at_home() -> None:
+def test_heavy_libraries_are_imported_only_in_their_rooms() -> None:
     strays = [
         f"{module.place(line)} imports {name}"
         for module in WRITTEN
@@ -362,7 +362,7 @@ def names_on_disk(module: Module) -> Iterator[str]:
             yield f"{module.place(node.lineno)} {node.value!r}"
 
 
-def test_names_on_disk_are_spelled_in_one_place() -> None:
+def test_file_and_folder_names_are_defined_only_in_wire_paths() -> None:
     elsewhere = (module for module in WRITTEN if module.name != "lance_duck.wire.paths")
     assert not [found for module in elsewhere for found in names_on_disk(module)]
 
@@ -397,11 +397,11 @@ def private_names_of_others(module: Module) -> Iterator[str]:
             yield from (f"{module.place(node.lineno)} {name}" for name in names)
 
 
-def test_private_attributes_are_used_where_they_are_defined() -> None:
+def test_private_attributes_are_used_only_in_their_module() -> None:
     assert not [found for module in WRITTEN for found in private_names_of_others(module)]
 
 
-def test_no_class_name_stands_for_two_things() -> None:
+def test_class_names_are_unique() -> None:
     homes: dict[str, list[str]] = {}
     for module in WRITTEN:
         if not module.name.startswith(NAMED_BY_PYLANCE):
@@ -450,7 +450,7 @@ def bare_functions(module: Module) -> Iterator[tuple[str, str]]:
             )
 
 
-def test_no_function_name_that_is_imported_bare_stands_for_two_things() -> None:
+def test_bare_imported_function_names_are_unique() -> None:
     """`module.run` and `module.find` of many modules are fine; packages show names to users, who expect pylance's."""
     homes: dict[str, set[str]] = {}
     for module in WRITTEN:
@@ -472,7 +472,7 @@ def test_package_files_only_re_export() -> None:
     assert not odd
 
 
-def test_unit_tests_never_run_the_other_implementation() -> None:
+def test_unit_tests_do_not_import_pylance() -> None:
     guests = {"lance", "lancedb", "pylance"}
     found = [
         f"{path.relative_to(ROOT)}:{line}"
@@ -484,7 +484,7 @@ def test_unit_tests_never_run_the_other_implementation() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a work tree of git")
-def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
+def test_the_repository_root_contains_only_the_expected_entries() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split("/")[0] for line in listed.splitlines()} == {
         *("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"),

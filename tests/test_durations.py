@@ -1,4 +1,4 @@
-"""What `make test` leaves out, and what it says of durations."""
+"""Tests that `make test` leaves out, and the reported durations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CASES = [f"tests/a/test_a.py::test_long[{i}]" for i in range(6)]
 @pytest.mark.parametrize(
     ("share", "kept"), [(2.0, []), (0.6, [5]), (0.5, [2, 5]), (0.3, [1, 3, 5]), (0.1, [0, 1, 2, 3, 4, 5])]
 )
-def test_as_many_cases_are_kept_as_fit_the_budget(share: float, kept: list[int]) -> None:
+def test_long_functions_keep_the_cases_that_fit_the_budget(share: float, kept: list[int]) -> None:
     out = left_out([*CASES, "tests/a/test_a.py::test_short"], [f"{share * BUDGET} tests/a/test_a.py::test_long"])
     assert sorted(set(CASES) - out) == [CASES[i] for i in kept]
     assert "tests/a/test_a.py::test_short" not in out
@@ -34,7 +34,7 @@ def test_the_slowest_tests_are_named_below_their_folders() -> None:
     ]
 
 
-def test_long_tests_exist() -> None:
+def test_listed_long_tests_exist() -> None:
     root = Path(__file__).parents[1]
     for line in LONG.read_text(encoding="utf-8").splitlines():
         path, name, *_ = line.split()[1].split("::")

@@ -14,12 +14,12 @@ _COMMANDS: Final = (
     ("versions() lists", "lance-duck versions lists"),
     ("with lance_duck.connect", "with lance-duck sql"),
     (
-        "it is a file: read it by pyarrow, pandas or DuckDB, and write its rows by lance_duck.write_dataset",
-        "it is a file: lance-duck import TABLE FILE makes a table of CSV, Parquet or JSON",
+        "this is a file: read it with pyarrow, pandas or DuckDB, and store its rows with lance_duck.write_dataset",
+        "this is a file: lance-duck import TABLE FILE loads CSV, Parquet or JSON into a table",
     ),
     (
         'name one: search(…, column="…"), or create an index: create_scalar_index("…", "INVERTED")',
-        "name one by --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED",
+        "name one with --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED",
     ),
 )
 

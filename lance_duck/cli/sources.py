@@ -31,7 +31,7 @@ def place_of_source(table: str, source: str, command: str) -> str:
     """
     if _is_rows(table):
         raise InvalidInputError(
-            "the source of rows comes first",
+            "the arguments are in the wrong order",
             where=table,
             expected=f"the table first: lance-duck {command} TABLE SOURCE",
             remedy=f"lance-duck {command} {shlex.quote(source)} {shlex.quote(table)}",

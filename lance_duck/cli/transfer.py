@@ -136,7 +136,7 @@ def _options(target: str) -> str:
         ending = Path(path.stem).suffix.lower()
     if ending not in _FORMATS or (packed and ending == ".parquet"):
         raise InvalidInputError(
-            "a file name without the extension of a known format",
+            "the file name does not have a known extension",
             where=target,
             expected=f"{', '.join(_FORMATS)}; text formats also with {' or '.join(_PACKED)} appended",
         )

@@ -89,7 +89,7 @@ class BlobStore:
         """
         if not _MANAGED.fullmatch(name):
             expected = f"{paths.MANAGED_BLOBS}/(name).blob"
-            raise CorruptError("path of a blob", where=self._data_file, expected=expected, found=name)
+            raise CorruptError("invalid blob path", where=self._data_file, expected=expected, found=name)
         return self._managed.get((base_id, name), lambda: self._open_managed(base_id, name))
 
     def external(self, base_id: int, name: str) -> ByteSource:

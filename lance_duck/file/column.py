@@ -114,6 +114,6 @@ def _check(field: Field, locate: Locate) -> None:
         return
     kinds = part_versions(field, locate)
     if (2, 0) in kinds and field.logical_type != "struct":
-        raise UnsupportedError("parts of a list in files of version 2.0 and later", where=f"column {field.name}")
+        raise UnsupportedError("list fields cannot be read from another data file", where=f"column {field.name}")
     for child in field.children:
         _check(child, locate)

@@ -107,7 +107,7 @@ class JoinedFile(LanceFile):
                     raise UnsupportedError("joined files whose columns differ", where=self.source.path)
                 parsed[data] = column, max((sum(extent) for page in column.pages for extent in page.buffers), default=0)
             if has_rows and sum([page.num_rows for page in column.pages]) != num_rows:
-                raise CorruptError("rows of a column of a joined file", where=path, expected=num_rows)
+                raise CorruptError("wrong row count in a column of a joined file", where=path, expected=num_rows)
             for page in column.pages:
                 buffers = tuple([(offset + begin, length) for offset, length in page.buffers])
                 pages.append(Page(self.source, page.where, buffers, page.num_rows, page.first_row, page.encoding))
@@ -135,7 +135,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
     buffers = _tables(files, footers["global_table"], int(first["num_global"]))
     is_inside = [_inside(columns, sizes), _inside(buffers, sizes), columns[..., 0] >= footers["columns"][:, None]]
     if not all(map(np.all, is_inside)) or not buffers.shape[1]:
-        raise CorruptError("a joined file has metadata outside of their section", where=where)
+        raise CorruptError("metadata of a joined file are outside their section", where=where)
     descriptors: dict[bytes, file_pb2.FileDescriptor] = {}
     rows = []
     for (path, file), (start, size) in zip(contents, buffers[:, 0].tolist(), strict=True):
@@ -178,7 +178,7 @@ def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> N
     sections = ((column_table, "num_columns"), (global_table, "num_global"))
     fits = [position + np.uint64(16) * footers[count] <= ends for position, count in sections]
     if not (is_ordered.all() and all(map(np.all, fits))):
-        raise CorruptError("positions in the footer of a joined file", where=where)
+        raise CorruptError("invalid positions in the footer of a joined file", where=where)
     return footers
 
 

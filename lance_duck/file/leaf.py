@@ -100,9 +100,13 @@ class LeafColumn:
         self._is_plain = structure.lists == (False,) and self._stride == 1 and not file.source.remote
         total = sum(page.num_rows for page in self._pages)
         if total > _MAX_ROWS:
-            raise CorruptError("rows of the pages", where=self._where, expected=f"<= {_MAX_ROWS}", found=total)
+            raise CorruptError(
+                "wrong row count in the pages", where=self._where, expected=f"<= {_MAX_ROWS}", found=total
+            )
         if total != num_rows * self._stride or any(page.num_rows % self._stride for page in self._pages):
-            raise CorruptError("rows of the pages", where=self._where, expected=num_rows * self._stride, found=total)
+            raise CorruptError(
+                "wrong row count in the pages", where=self._where, expected=num_rows * self._stride, found=total
+            )
         self._first = np.zeros(len(self._pages) + 1, dtype=np.int64)
         np.cumsum([page.num_rows for page in self._pages], out=self._first[1:])
 
@@ -301,7 +305,7 @@ class LeafColumn:
     def _check(self, leaf: Leaf) -> None:
         if leaf.layers.shape() != self.structure.lists:
             raise CorruptError(
-                "layers of a page do not match the schema",
+                "the layers of a page do not match the schema",
                 where=self._where,
                 expected=f"{len(self.structure.lists)} layers with {self.structure.max_rep} lists",
                 found=f"{len(leaf.layers.kinds)} layers with {leaf.layers.max_rep} lists",
@@ -327,7 +331,9 @@ class LeafColumn:
 
     def _check_count(self, block: Block, leaf: Leaf) -> None:
         if block.count != leaf.num_slots:
-            raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
+            raise CorruptError(
+                "wrong value count in a page", where=self._where, expected=leaf.num_slots, found=block.count
+            )
 
     def _valid(self, leaf: Leaf) -> Levels | None:
         """Return a flag for each slot. Returns None if all slots are valid."""

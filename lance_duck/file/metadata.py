@@ -70,11 +70,11 @@ def _page(message: file2_pb2.ColumnMetadata.Page, source: ByteSource, where: str
 def _extents(offsets: object, sizes: object, source: ByteSource, where: str) -> tuple[Extent, ...]:
     starts, lengths = list(offsets), list(sizes)  # type: ignore[call-overload]
     if len(starts) != len(lengths):
-        raise CorruptError("buffers", where=where, expected=f"{len(starts)} sizes", found=len(lengths))
+        raise CorruptError("wrong buffer count", where=where, expected=f"{len(starts)} sizes", found=len(lengths))
     for start, length in zip(starts, lengths, strict=True):
         if start + length > source.size:
             raise CorruptError(
-                "buffer reaches beyond the end of the file",
+                "a buffer reaches beyond the end of the file",
                 where=where,
                 expected=f"at most {source.size} bytes",
                 found=f"{length} bytes at {start}",

@@ -48,7 +48,12 @@ def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksu
     (tail,) = yield [ByteRange(source, source.size - size, size)]
     if _is_legacy(tail, source.size):
         if named is not None and (named.version != LEGACY or named.column_indices):
-            raise CorruptError("version of a data file", where=source.path, expected=named.version, found=LEGACY)
+            raise CorruptError(
+                "the version of the data file differs from the manifest",
+                where=source.path,
+                expected=named.version,
+                found=LEGACY,
+            )
         return (yield from container.open_legacy(source, tail))
     return (yield from open_file(source, checksums=checksums, tail=tail))
 

@@ -154,7 +154,7 @@ def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tup
 def _check_whole(field: Field, locate: Locate) -> None:
     absent = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
     if absent and locate(field.id) is None:
-        raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=absent[0])
+        raise CorruptError("an overlay has only some fields of a list", where=f"column {field.name}", found=absent[0])
 
 
 def replace_cells(

@@ -190,7 +190,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     # Copies: a view would keep the whole file mapped for as long as its metadata is cached.
     columns = [_slice(tail, tail_start, extent, source).tobytes() for extent in column_extents]
     if not global_extents:
-        raise CorruptError("file has no descriptor", where=source.path, expected="global buffer 0")
+        raise CorruptError("the file does not have a descriptor", where=source.path, expected="global buffer 0")
     first, size = global_extents[0]
     before = min(first, TRAILER.size)
     data = (yield from _piece(source, first - before, first + size, tail, tail_start)).tobytes()
@@ -315,7 +315,7 @@ def parse_footer(data: bytes, source: ByteSource) -> Footer:
     if not columns <= column_table <= global_table <= end:
         footer.read_version(source)
         layout = f"{columns}, {column_table}, {global_table} of {end}"
-        raise CorruptError("positions in the footer", where=source.path, expected="ascending", found=layout)
+        raise CorruptError("invalid positions in the footer", where=source.path, expected="ascending", found=layout)
     if column_table + 16 * num_columns > end or global_table + 16 * num_global > end:
         footer.read_version(source)
         raise CorruptError("tables in the footer reach beyond the file", where=source.path)

@@ -201,7 +201,7 @@ def _positions(indices: Any, num_rows: int, where: str) -> np.ndarray[Any, np.dt
     values = indices.to_numpy(zero_copy_only=False) if isinstance(indices, pa.Array) else np.asarray(indices)
     rows = values.astype(np.int64) if values.size == 0 or values.dtype.kind in "iu" else None
     if rows is None or rows.ndim != 1:
-        raise InvalidInputError("positions of rows", expected="whole numbers", found=repr(indices))
+        raise InvalidInputError("invalid row positions", expected="whole numbers", found=repr(indices))
     if len(rows) and (rows[0] < 0 or rows[-1] >= num_rows or np.any(rows[1:] <= rows[:-1])):
-        raise InvalidInputError("positions of rows", where=where, expected=f"ascending, within {num_rows} rows")
+        raise InvalidInputError("invalid row positions", where=where, expected=f"ascending, within {num_rows} rows")
     return rows

@@ -161,7 +161,7 @@ class LanceFileWriter:
     def _check(self, batch: pa.RecordBatch, arrow: pa.Schema, schema: Schema) -> None:
         if batch.schema.names != arrow.names or batch.schema.types != arrow.types:
             raise InvalidInputError(
-                "batch of another schema", where=self._name, expected=_short(arrow), found=_short(batch.schema)
+                "the batch has another schema", where=self._name, expected=_short(arrow), found=_short(batch.schema)
             )
         try:
             batch.validate(full=True)
@@ -183,7 +183,7 @@ def file_place(path: str | os.PathLike[str], storage_options: Mapping[str, str] 
     whole = text if local is None else os.path.abspath(local)
     directory, name = posixpath.split(whole)
     if not name:
-        raise InvalidInputError("path of a file", where=repr(text), expected="a name at its end")
+        raise InvalidInputError("invalid file path", where=repr(text), expected="a path that ends with a file name")
     return open_store(directory, storage_options), name
 
 

@@ -1,10 +1,9 @@
 """Index segments: their catalog, their coverage, and the kinds of indexes.
 
 You hold: a snapshot and a query on one column.
-You get: an `Answer`, the rows that satisfy the query and the rows that may, as addresses in the fragments of the
-segment's own bitmap. It may include deleted rows, which scans skip. If the segment is broken, None and one
-IndexWarning.
-Never here: predicates, commits, and scan threads.
+You get: an `Answer` with the rows that satisfy the query and the rows that may, as addresses in the fragments of the
+segment's bitmap. It may include deleted rows, which scans skip. If the segment is corrupt, returns None and issues one
+IndexWarning. Never here: predicates, commits, and scan threads.
 
 A new kind of index is an `IndexKind` (`kind.py`) in a room, and a line in `registry.py`. All rooms have one floor plan:
 

@@ -1,4 +1,4 @@
-"""Aggregates from an index alone: the row count of a query, the least and the greatest value."""
+"""Aggregates computed from an index alone: the row count of a query, the minimum and the maximum."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Counting(Protocol):
     def num_entries(self) -> int: ...  # noqa: D102
 
     def count(self, query: Query) -> int:
-        """Return the number of entries that satisfy a query that the kind `answers`."""
+        """Return the number of entries that satisfy a supported query."""
 
 
 @runtime_checkable
 class Ordered(Protocol):
-    """An open segment whose entries are in the order of their values."""
+    """An open segment whose entries are sorted by value."""
 
     def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
-        """Return the least or the greatest value of live rows.
+        """Return the minimum or maximum of live rows.
 
         Returns:
             One value, or an empty array if all live rows are null. None if too many entries at that end belong to
-            rows that are not live.
+            deleted rows.
         """
 
 
@@ -65,7 +65,7 @@ def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
 
 
 def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
-    """Return values of live rows in `index.fragments`, the least and the greatest among them.
+    """Return values of live rows in `index.fragments`, including the minimum and maximum.
 
     Returns:
         Two values for each segment, or no values for a segment of nulls. None if a segment cannot tell.

@@ -172,7 +172,7 @@ def merge_segments(
 
 def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     """Remove the files of a segment that was not committed. Never raises."""
-    with suppress(Exception):  # cleanup removes whatever is left
+    with suppress(Exception):  # cleanup removes remaining files
         snapshot.store.delete(f"{metadata.directory}/{name}" for name, _ in metadata.files)
 
 

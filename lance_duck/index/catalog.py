@@ -36,7 +36,7 @@ from lance_duck.wire.schema import Field, Schema
 FragmentIds = NDArray[np.uint32]
 
 _MOST_FRAGMENTS = 1 << 24
-_TRUSTED_LISTS = (0, 8, 15)  # writers before listed fragments whose rows a segment does not have
+_TRUSTED_LISTS = (0, 8, 15)  # older writers listed fragments whose rows a segment does not contain
 _BFLOAT16 = "lance.bfloat16"
 
 
@@ -138,7 +138,10 @@ class IndexCatalog:
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
     def named(self, name: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes with a name. Several share it only if a writer did not check; () if none has it."""
+        """Return the indexes with a name.
+
+        Several indexes share it only if a writer did not check. () if no index has it.
+        """
         return tuple(index for index in self.indexes if index.name == name)
 
     def __iter__(self) -> Iterator[ColumnIndex]:
@@ -157,7 +160,7 @@ class IndexCatalog:
         except LanceDuckError:
             return ()
         over = tuple(index for index in self.indexes if index.path == column_path and column_path is not None)
-        if over:  # bounds the cache: only indexed columns, in each spelling
+        if over:  # limits the cache to indexed columns, in each spelling
             self._known[path] = over
         return over
 

@@ -1,10 +1,10 @@
 """A check that a segment contains all rows of the fragments in its bitmap.
 
 There is one known exception. After a fragment reuse index has moved the rows of a B-tree, full-text or n-gram index,
-pylance 14 may rewrite the index when they move again. Its entries then keep their first addresses, which lead nowhere,
-although the segment lists the new fragments. The manifest does not distinguish it from a sound segment. In a B-tree,
-the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted; they are broken
-if entries have moved to a fragment that no longer exists.
+pylance 14 may rewrite the index when they move again. Its entries then keep their original addresses, which no longer
+exist, although the segment lists the new fragments. The manifest does not distinguish it from a valid segment. In a
+B-tree, the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted; they are
+broken if entries have moved to a fragment that no longer exists.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
             named_rows -= RowSet.of(deleted.deleted.astype(np.uint64) | np.uint64(fragment_id << 32))
         if len(named_rows) != snapshot.num_rows(fragment):
             raise CorruptError(
-                f"rows of fragment {fragment_id}",
+                f"the index does not contain all rows of fragment {fragment_id}",
                 where=segment,
                 expected=snapshot.num_rows(fragment),
                 found=len(named_rows),

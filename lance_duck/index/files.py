@@ -83,10 +83,14 @@ class SegmentFile:
         if reader is None:
             field = next((f for f in self._schema.fields if f.name == name), None)
             if field is None:
-                raise CorruptError(f"no column {name!r}", where=self.path, found=", ".join(self._schema.arrow.names))
+                raise CorruptError(
+                    f"column {name!r} is missing", where=self.path, found=", ".join(self._schema.arrow.names)
+                )
             reader = self._readers[name] = open_column(field, self._locate, self.num_rows)
         if type_ is not None and reader.arrow_type != type_:
-            raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=reader.arrow_type)
+            raise CorruptError(
+                f"column {name!r} has the wrong type", where=self.path, expected=type_, found=reader.arrow_type
+            )
         return reader
 
     @property
@@ -184,7 +188,7 @@ class SegmentReader:
     Args:
         store: Root of the table, or the base path that contains the segment.
         directory: Directory of the segment below the root.
-        sizes: Known file sizes by name, in bytes. A file of another size is broken.
+        sizes: Known file sizes by name, in bytes. A file of another size is corrupt.
     """
 
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -229,7 +233,7 @@ class SegmentReader:
         return set(self._store.names(self.directory))
 
     def source(self, name: str) -> ByteSource:
-        """Return a file as bytes, for those that are not data files. Raises NotFoundError."""
+        """Read a file that is not a data file as bytes. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
@@ -281,7 +285,7 @@ class SegmentWriter:
         return f"{paths.index_directory(self.uuid)}{self._folder}"
 
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:
-        """Begin a file, which the caller finishes with `add`."""
+        """Create a file. The caller finishes it with `add`."""
         path = f"{self.directory}/{name}"
         columns = schema_from_arrow(schema, version=self._version)
         self._names.append(path)
@@ -306,7 +310,7 @@ class SegmentWriter:
         """Remove the files, finished or not. Never raises."""
         for writer in self._writers:
             writer.abort()
-        with suppress(Exception):  # cleanup removes whatever is left
+        with suppress(Exception):  # cleanup removes remaining files
             self._store.delete(self._names)
 
     def __enter__(self) -> SegmentWriter:

@@ -1,4 +1,4 @@
-"""The interface of kinds of indexes; each has its own module, and a line in `index.registry`."""
+"""The interface of index kinds. Each kind has its own module, and a line in `index.registry`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lance_duck.rows.row_set import RowSet
 
 Rows = NDArray[np.uint64]
 Follow: TypeAlias = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
-"""Maps stored rows to their current ids or addresses, and returns which of them are still entries."""
+"""Maps stored rows to their current ids or addresses, and returns a mask of the rows that are still entries."""
 Lives: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
-"""Returns which of the stored rows are live rows of fragments that the segment covers."""
+"""Returns a mask of the stored rows that are live rows of covered fragments."""
 
 VALUE = "value"
 ROW = "row"
@@ -27,7 +27,7 @@ ROW = "row"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of an index to a query, as the row ids or addresses that the segment stores.
+    """The result of an index query, as row ids or addresses, whichever the segment stores.
 
     Attributes:
         sure: Rows that satisfy the query.
@@ -39,31 +39,31 @@ class Answer:
 
     @classmethod
     def exactly(cls, rows: RowSet) -> Answer:
-        """Return an answer of exactly these rows."""
+        """Return an exact result with these rows."""
         return cls(rows, rows)
 
     @classmethod
     def at_most(cls, rows: RowSet) -> Answer:
-        """Return an answer with only an upper bound: at most these rows."""
+        """Return a result with only an upper bound: at most these rows."""
         return cls(RowSet({}), rows)
 
     @property
     def is_exact(self) -> bool:
-        """Whether all rows that may satisfy the query surely do."""
+        """Whether the result is exact."""
         return self.sure is self.maybe
 
 
 class ScalarIndex(Protocol):
-    """An open segment. Immutable, safe to use from several threads; reads are cached within limits.
+    """An open segment. Immutable and thread-safe. Reads are cached within limits.
 
-    For broken files it raises a LanceDuckError, when it is opened or searched.
+    Corrupt files raise a LanceDuckError when the segment is opened or searched.
     """
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the answer's row count, without reading rows. Returns None if unknown."""
+        """Return an upper bound of the result's row count, without reading rows. Returns None if unknown."""
 
     def search(self, query: Query) -> Answer:
-        """Return the answer to a query that the kind `answers`."""
+        """Run a query that the kind supports, as `answers` reports."""
 
     def statistics(self) -> dict[str, Any]:
         """Return statistics with the fields of pylance's index_statistics."""
@@ -108,7 +108,7 @@ class BuildOptions:
 
 @dataclass(frozen=True)
 class MergeInput:
-    """A segment whose entries go into a new one.
+    """A segment whose entries are merged into a new one.
 
     Attributes:
         index: The open segment.
@@ -125,7 +125,7 @@ class IndexKind(Protocol):
     """A kind of index.
 
     Attributes:
-        name: Name as pylance reports it ("BTree") and, in any case, as users give it ("BTREE").
+        name: Name as reported by pylance ("BTree"), and as given by users ("BTREE"), ignoring case.
         type_url: Type url of the details of its segments in the manifest.
         versions: Layout versions that can be read.
         rows_by: "id" if segments store stable row ids in tables that have them, "address" if always row addresses,
@@ -157,7 +157,7 @@ class IndexKind(Protocol):
 
         Args:
             rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64), in table order.
-            writer: Writer of the segment; the caller closes or aborts it.
+            writer: Writer of the segment. The caller closes or aborts it.
             options: Parameters and limits.
         """
 

@@ -21,7 +21,7 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
     """Return the addresses of rows in a segment's fragments. With stable row ids, only live rows are returned.
 
     Raises:
-        CorruptError: A row lies beyond the end of its fragment.
+        CorruptError: A row lies past the end of its fragment.
     """
     if segment.by_row_id:
         index = _ids(snapshot)
@@ -70,7 +70,7 @@ class Follower:
         """Return the address of each row, in any order, and whether it is a live row in the segment's fragments.
 
         Raises:
-            CorruptError: A row lies beyond the end of its fragment.
+            CorruptError: A row lies past the end of its fragment.
         """
         if self._ids is not None:
             addresses, lives = self._ids.addresses(names)
@@ -89,7 +89,7 @@ class Follower:
     def _lives(
         self, addresses: NDArray[np.uint64], place: NDArray[np.int64], covered: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return which of the covered rows are not deleted. Other rows have arbitrary values."""
+        """Return a mask of the covered rows that are not deleted. Other rows have arbitrary values."""
         self._asked += len(addresses)
         if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()
@@ -113,7 +113,7 @@ class Follower:
     def _refuse(self, row: int) -> None:
         physical = int(self._sizes[self._segment.fragments == row >> 32][0])
         raise CorruptError(
-            f"row of fragment {row >> 32}",
+            f"row offset out of range in fragment {row >> 32}",
             where=self._segment,
             expected=f"below {physical}",
             found=row & 0xFFFFFFFF,
@@ -121,16 +121,19 @@ class Follower:
 
 
 def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
-    """Check that no row lies beyond the end of its fragment.
+    """Check that no row lies past the end of its fragment.
 
     Raises:
-        CorruptError: A row lies beyond the end of its fragment.
+        CorruptError: A row lies past the end of its fragment.
     """
     for fragment_id, part in rows.parts.items():
         physical = snapshot.physical_rows(snapshot.fragment(fragment_id))
         if part.max() >= physical:
             raise CorruptError(
-                f"row of fragment {fragment_id}", where=segment, expected=f"below {physical}", found=part.max()
+                f"row offset out of range in fragment {fragment_id}",
+                where=segment,
+                expected=f"below {physical}",
+                found=part.max(),
             )
 
 

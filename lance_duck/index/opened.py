@@ -20,7 +20,7 @@ _VECTORS = "/lance.index.pb.VectorIndexDetails"
 _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
 _PAGES = "page_lookup.lance"  # `btree.layout`
 _BITMAPS = "bitmap_page_lookup.lance"  # `bitmap.layout`
-_INVERTED = "metadata.lance"  # `inverted.layout`; no other kind that is built has it
+_INVERTED = "metadata.lance"  # see `inverted.layout`; no other kind has this file
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.old_segments` reads them
 
 
@@ -28,7 +28,7 @@ class OpenedSegment:
     """A segment that was opened, or could not be.
 
     Attributes:
-        index: The `ScalarIndex` or `VectorIndex`, or the error of a broken segment.
+        index: The `ScalarIndex` or `VectorIndex`, or the error of a corrupt segment.
     """
 
     def __init__(self, index: Any) -> None:
@@ -88,7 +88,7 @@ def _is_over_list(snapshot: Snapshot, metadata: IndexMetadata) -> bool:
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
-    """Return the error of a broken segment. Corrupt bytes never fail a query: the rows can be scanned.
+    """Return the error of a corrupt segment. Corrupt bytes never fail a query: the rows can be scanned.
 
     Raises:
         Exception: The error itself, if corrupt bytes cannot cause it: failed kernel compilation, a missing library.

@@ -1,4 +1,4 @@
-"""Queries of indexes: a condition on the values of one column.
+"""Index queries: conditions on the values of one column.
 
 `scan.predicate.tree` defines the semantics: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
 A null satisfies only `Null`, and never `Except`. Callers handle three-valued logic: they push NOT down to the single
@@ -37,7 +37,7 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The value equals one of some values: = and IN.
+    """The value equals any of the given values: = and IN.
 
     Attributes:
         values: The values, in the storage type of the column, without nulls, in any order.
@@ -99,7 +99,7 @@ class ContainsAll:
 
 @dataclass(frozen=True)
 class ContainsTrigrams:
-    """The string, in lower case and without accents, contains all trigrams of some words. See `text.trigrams`.
+    """The string contains all trigrams of some words, ignoring case and accents. See `text.trigrams`.
 
     Attributes:
         words: Letters a to z and digits, at least three in each.

@@ -46,10 +46,10 @@ class Naming(Protocol):
 
 @runtime_checkable
 class Stretching(Protocol):
-    """An open segment whose entries are stretches of rows."""
+    """An open segment whose entries are row ranges."""
 
     def stretches(self) -> tuple[Rows, NDArray[np.int64]]:
-        """Return the first row of each stretch, and the number of offsets that it spans in its fragment, at least 1."""
+        """Return the first row of each range, and the number of offsets that it spans in its fragment, at least 1."""
 
 
 def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
@@ -60,7 +60,7 @@ def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
 def reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, fragments: FragmentIds
 ) -> FragmentIds:
-    """Return which of its listed fragments a segment really covers.
+    """Return the listed fragments that a segment really covers.
 
     Args:
         snapshot: Version of a table with stable row ids.
@@ -70,7 +70,7 @@ def reached(
         fragments: Ids of fragments that it lists, all of this version.
 
     Returns:
-        Ids of the fragments, ascending. If the segment cannot be read, only those that no rows moved to.
+        Ids of the fragments, ascending. If the segment cannot be read, returns only the fragments without moved rows.
     """
     doubtful = difference_of(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
     if not len(doubtful):
@@ -104,7 +104,7 @@ def _not_reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
 ) -> FragmentIds:
     index = opened_segment(snapshot, metadata, kind, type_).index
-    if not isinstance(index, Naming | Stretching):  # or broken, which a search will report
+    if not isinstance(index, Naming | Stretching):  # or corrupt, which a search will report
         return doubtful
     named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
     try:
@@ -185,7 +185,7 @@ def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], s
 def _of_stretches(
     slots: Slots, sizes: NDArray[np.int64], first: Rows, length: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return the results of `_of_names` for stretches of rows. Rows beyond the end of a fragment are left out."""
+    """Return the results of `_of_names` for row ranges. Rows past the end of a fragment are skipped."""
     place, within, _ = slots.find(first)
     begin, length = place[within], length[within]
     ends = slots.starts + sizes

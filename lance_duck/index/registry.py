@@ -1,7 +1,7 @@
 """The registry of index kinds. To add a kind, add a module and a line here.
 
-A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes import no kind, and
-faiss, which vector indexes use, is the slowest import of all.
+A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes do not import any
+kind. Vector indexes use faiss, which is the slowest import of all.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def kind_named(name: str) -> IndexKind:
     for listed in scalar:
         if _plain(listed.name) == plain_name:
             return listed.load()
-    raise UnsupportedError("kind of index", expected=", ".join(each.name.upper() for each in scalar), found=repr(name))
+    raise UnsupportedError(
+        "unknown index kind", expected=", ".join(each.name.upper() for each in scalar), found=repr(name)
+    )
 
 
 def name_of(type_url: str, details: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""The fragment reuse index: where rows moved, for segments that still store their old addresses.
+"""The fragment reuse index: new addresses of moved rows, for segments that still store their old addresses.
 
 It is an entry of the index section, named __lance_frag_reuse, without fields, of version 0. Its details contain
 versions, one for each compaction, oldest first, or the range of a file that contains them:
@@ -83,7 +83,7 @@ class Reuse:
         if not old:
             return rows
         if len(old) > self._old_rows:
-            raise CorruptError("rows of rewritten fragments", expected=self._old_rows, found=len(old))
+            raise CorruptError("wrong row count of rewritten fragments", expected=self._old_rows, found=len(old))
         addresses, lives = self.follow(old.rows())
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
@@ -128,7 +128,9 @@ def reuse_entry(indices: Iterable[IndexMetadata]) -> IndexMetadata | None:
 def _read(snapshot: Snapshot, entry: IndexMetadata) -> Reuse:
     where = f"fragment reuse index {entry.uuid}"
     if entry.version:
-        raise UnsupportedError("version of the fragment reuse index", where=where, expected=0, found=entry.version)
+        raise UnsupportedError(
+            "unknown version of the fragment reuse index", where=where, expected=0, found=entry.version
+        )
     try:
         details = index_pb2.FragmentReuseIndexDetails.FromString(entry.details)
         match details.WhichOneof("content"):
@@ -149,7 +151,9 @@ def _external(snapshot: Snapshot, entry: IndexMetadata, name: str, offset: int, 
     directory = paths.index_directory(entry.uuid, is_dataset_root=base is None or base.is_dataset_root)
     source = store.open(f"{directory}/{name}")
     if offset + size > source.size:
-        raise CorruptError("details beyond the end of the file", where=source.path, expected=source.size, found=size)
+        raise CorruptError(
+            "the details reach beyond the end of the file", where=source.path, expected=source.size, found=size
+        )
     (data,) = source.read([(offset, size)])
     return data.tobytes()
 

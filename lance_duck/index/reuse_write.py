@@ -31,7 +31,7 @@ _FILE: Final = "details.binpb"
 
 
 def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> MovedGroup:
-    """Return the map of a compaction: where the live rows of its old fragments moved.
+    """Return the map of a compaction, from old to new addresses of live rows.
 
     Args:
         snapshot: Version of the old fragments.
@@ -70,7 +70,7 @@ def reuse_after(
 ) -> table_pb2.IndexMetadata | None:
     """Build the fragment reuse index entry for the next version. Writes its file if the entry is large.
 
-    Compactions that all segments have followed are left out.
+    Compactions that all segments have applied are dropped.
 
     Args:
         snapshot: The version before the next one.
@@ -79,8 +79,7 @@ def reuse_after(
         groups: Groups of fragments that the next version rewrites and that no segment has followed.
         report_file: Called with the path of the file, if one is written.
 
-    Returns:
-        The entry, which is the current one if nothing changes. None if no compactions are left.
+    Returns: The new entry, or the current one if nothing changes. None if no compactions remain.
 
     Raises:
         LanceDuckError: The current index cannot be read.
@@ -100,7 +99,7 @@ def reuse_after(
 def needed_versions(
     reuse: Reuse, segments: Iterable[table_pb2.IndexMetadata], present: FragmentIds
 ) -> list[ReuseVersion]:
-    """Return the compactions that some segment may still have to follow.
+    """Return the compactions that some segment may still have to apply.
 
     A segment may need a compaction if it covers an existing fragment, and was built on the compaction's version or
     before, or lists a fragment that the compaction rewrote.

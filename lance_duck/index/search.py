@@ -1,4 +1,4 @@
-"""Searches of segments. Each is opened once, masked to its fragments, and set aside if it is broken."""
+"""Searches of segments. Each is opened once, restricted to its fragments, and skipped if it is corrupt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
     Args:
         snapshot: Version of the table.
         segment: Segment of the catalog of this version.
-        query: Query that the segment's kind answers on a column of its type.
+        query: Query that the segment's kind supports on a column of its type.
 
     Returns:
         Rows by address, all in `segment.fragments`, possibly including deleted ones. None if the segment is broken. The
@@ -37,7 +37,7 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
 
 
 def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Query) -> Answer:
-    """Search an open segment, as `search` does.
+    """Search an open segment, like `search`.
 
     Raises:
         LanceDuckError: The segment is broken.
@@ -50,12 +50,12 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    """Return an upper bound of the answer's row count, without reading rows. Returns None if unknown or broken."""
+    """Return an upper bound of the result's row count, without reading rows. Returns None if unknown or broken."""
     return ask(snapshot, segment, lambda index: index.estimate(query))
 
 
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
-    """Call a function with an open segment. Returns None if the segment is broken, see `search`."""
+    """Call a function with an open segment. Returns None if the segment is corrupt. See `search`."""
     opened_index = _held(snapshot, segment)
     index = opened_index.index
     if not isinstance(index, LanceDuckError):

@@ -224,7 +224,7 @@ class RowSelection:
             raise InvalidInputError("not a selection of rows", where=str(stored.uri))
         if version != str(dataset.version).encode():
             raise InvalidInputError(
-                "selection of another version",
+                "the selection belongs to another version",
                 where=str(stored.uri),
                 expected=f"version {dataset.version}",
                 found=f"version {version.decode()}",

@@ -1,5 +1,4 @@
-"""Fragments that a compaction must not join, because their combined dictionary is too large for the column's
-indices."""
+"""Fragments that a compaction must keep separate: their combined dictionary would overflow the column's index type."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
         headers = {name.removeprefix(_HEADER): remaining.pop(name) for name in [*remaining] if name.startswith(_HEADER)}
         _refuse_others(remaining, ())
         return RestNamespace(uri, delimiter=delimiter, headers=headers, storage_options=storage or None)
-    raise UnsupportedError("kind of namespace", expected='"dir" or "rest"', found=repr(impl))
+    raise UnsupportedError("unknown kind of namespace", expected='"dir" or "rest"', found=repr(impl))
 
 
 def _taken(properties: dict[str, str], name: str) -> str:
@@ -61,5 +61,6 @@ def _refuse_others(properties: Mapping[str, str], names: tuple[str, ...]) -> Non
         if name not in names:
             candidates = (*names, "root", "uri", "delimiter")
             raise InvalidInputError(
-                f"property {name!r} of a namespace", remedy=did_you_mean(name, candidates) or "see connect_namespace"
+                f"unknown property {name!r} of a namespace",
+                remedy=did_you_mean(name, candidates) or "see connect_namespace",
             )

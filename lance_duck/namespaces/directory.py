@@ -143,7 +143,7 @@ class DirectoryNamespace(Namespace):
         parts = name_parts(name)
         check_new(parts, TABLE)
         if location.startswith("/") or "://" in location or os.path.isabs(location):
-            raise InvalidInputError("location of a table", expected="a folder, relative to the root", found=location)
+            raise InvalidInputError("invalid table location", expected="a folder, relative to the root", found=location)
         folder = self._folders.inside(location)
         if not self._folders.has_files(folder):
             raise NotFoundError("no such folder", where=join_uri(self.root, folder))

@@ -91,7 +91,7 @@ class TableFolders:
         """
         folder = normal_path(location, self.root)
         if folder.partition("/")[0] == FOLDER:
-            raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)
+            raise InvalidInputError("invalid table location", expected=f"a folder other than {FOLDER}", found=location)
         return folder
 
     def place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:

@@ -72,9 +72,11 @@ class NamedObject:
         try:
             properties = json.loads(self.metadata) if self.metadata else {}
         except (ValueError, RecursionError) as error:
-            raise CorruptError("metadata of a row is not JSON", where=self.object_id, found=self.metadata) from error
+            raise CorruptError("the row metadata are not JSON", where=self.object_id, found=self.metadata) from error
         if not isinstance(properties, dict):
-            raise CorruptError("metadata of a row", where=self.object_id, expected="a JSON object", found=self.metadata)
+            raise CorruptError(
+                "invalid row metadata", where=self.object_id, expected="a JSON object", found=self.metadata
+            )
         return {str(name): str(value) for name, value in properties.items()}
 
     def row(self, schema: pa.Schema) -> pa.Table:
@@ -155,7 +157,7 @@ class Listing:
     def _objects(self, rows: pa.Table) -> dict[str, NamedObject]:
         names = [field.name for field in SCHEMA][:4]
         if not set(names) <= set(rows.schema.names):
-            raise CorruptError("columns", where=self.uri, expected=", ".join(names), found=rows.schema.names)
+            raise CorruptError("wrong columns", where=self.uri, expected=", ".join(names), found=rows.schema.names)
         return {
             row["object_id"]: NamedObject(row["object_id"], row["object_type"], row["location"], row["metadata"])
             for row in rows.select(names).to_pylist()

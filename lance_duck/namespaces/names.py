@@ -28,7 +28,7 @@ def name_parts(name: Name) -> tuple[str, ...]:
     elif all(isinstance(part, str) for part in name):
         parts = tuple(name)
     else:
-        raise InvalidInputError("name", expected="a string, or a list of strings", found=name)
+        raise InvalidInputError("invalid name", expected="a string, or a list of strings", found=name)
     if not all(parts):
         raise InvalidInputError("the name has an empty part", found=object_id(parts))
     return parts
@@ -51,7 +51,7 @@ def check_new(parts: Sequence[str], kind: str) -> None:
     for part in parts:
         if not _NAME.fullmatch(part) or set(part) == {"."}:
             raise InvalidInputError(
-                f"name of a {kind}",
+                f"invalid {kind} name",
                 expected='ASCII letters, digits, "_", "-" and "."',
                 found=repr(part),
             )

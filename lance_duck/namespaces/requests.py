@@ -115,7 +115,9 @@ class ServiceRequests:
         if answer.status >= 300:
             raise _error(answer.status, parsed or {}, path)
         if parsed is None:
-            raise StoreError("answer of the service", where=path, expected="a JSON object", found=shown(data[:100]))
+            raise StoreError(
+                "invalid response of the service", where=path, expected="a JSON object", found=shown(data[:100])
+            )
         return parsed
 
     def _connections(self) -> Any:
@@ -139,10 +141,12 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
     except ValueError:
         is_address = False
     if not is_address:
-        raise InvalidInputError("address of a namespace", where=uri, expected="http:// or https://, and a host")
+        raise InvalidInputError("invalid namespace address", where=uri, expected="http:// or https://, and a host")
     if parts.query or parts.fragment:
         remedy = "headers, as header.Authorization"
-        raise InvalidInputError("address of a namespace", where=uri, expected="no query or fragment", remedy=remedy)
+        raise InvalidInputError(
+            "invalid namespace address", where=uri, expected="a URL without query or fragment", remedy=remedy
+        )
     for name, value in headers.items():
         if not name or not _SENDABLE.fullmatch(name) or not _SENDABLE.fullmatch(value):
             raise InvalidInputError(f"header {name!r}", expected="characters of Latin-1 in one line")
@@ -154,9 +158,13 @@ def _content(answer: Any, path: str) -> bytes:
     while piece := answer.read1(_PIECE):  # reads the bytes that have arrived: a full chunk may never arrive
         content += piece
         if len(content) > _LARGEST:
-            raise StoreError("answer of the service", where=path, expected=f"at most {_LARGEST} bytes")
+            raise StoreError("invalid response of the service", where=path, expected=f"at most {_LARGEST} bytes")
         if time.monotonic() > end:
-            raise StoreError("answer of the service", where=path, expected=f"an end within {_LONGEST:.0f} seconds")
+            raise StoreError(
+                "invalid response of the service",
+                where=path,
+                expected=f"the end of the response within {_LONGEST:.0f} seconds",
+            )
     return bytes(content)
 
 

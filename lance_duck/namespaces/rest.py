@@ -169,7 +169,7 @@ class RestNamespace(Namespace):
             answer = self._requests.send("GET", path, {"delimiter": self._delimiter, **fields})
             names = answer.get(key) or []
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise StoreError("answer of the service", where=path, expected=f"a list of names of {key}")
+                raise StoreError("invalid response of the service", where=path, expected=f"a list of names of {key}")
             yield from names
             before, token = token, answer.get("page_token")
             if not token or not names:

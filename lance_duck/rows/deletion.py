@@ -134,7 +134,7 @@ def read_deletion_vector(
     if len(offsets) and int(offsets[-1]) >= limit:
         raise CorruptError("deleted row out of range", where=where, expected=f"< {limit}", found=int(offsets[-1]))
     if expected is not None and len(offsets) != expected:
-        raise CorruptError("number of deleted rows", where=where, expected=expected, found=len(offsets))
+        raise CorruptError("wrong number of deleted rows", where=where, expected=expected, found=len(offsets))
     return DeletionVector(offsets)
 
 

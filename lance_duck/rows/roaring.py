@@ -128,7 +128,7 @@ def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     """Build a bitmap from values in any order."""
-    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken at once, others one by one
+    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # arrays are added at once
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data

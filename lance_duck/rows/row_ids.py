@@ -145,6 +145,6 @@ def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
 def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:
     """Raise CorruptError if a sequence is not as long as its fragment, or longer than a fragment can be."""
     if physical_rows is not None and count != physical_rows:
-        raise CorruptError(f"number of {what}", where=where, expected=physical_rows, found=count)
+        raise CorruptError(f"wrong number of {what}", where=where, expected=physical_rows, found=count)
     if count > 1 << OFFSET_BITS:
-        raise CorruptError(f"number of {what}", where=where, expected=f"at most {1 << OFFSET_BITS}", found=count)
+        raise CorruptError(f"wrong number of {what}", where=where, expected=f"at most {1 << OFFSET_BITS}", found=count)

@@ -243,7 +243,7 @@ def _with_holes(proto: rowids_pb2.U64Segment.RangeWithHoles, where: str) -> Rang
     holes = _decode_array(proto.holes, where)
     _check_ascending(holes, where)
     if len(holes) and (int(holes[0]) < start or int(holes[-1]) >= start + span):
-        raise CorruptError("hole outside its range of row ids", where=where)
+        raise CorruptError("a hole is outside its range of row ids", where=where)
     return RangeWithHoles(start, span, (holes - np.uint64(start)).astype(np.int64))
 
 
@@ -252,7 +252,9 @@ def _extent(
     where: str,
 ) -> tuple[int, int]:
     if not 0 <= proto.end - proto.start < _LIMIT:
-        raise CorruptError("range of row ids", where=where, expected="start <= end", found=(proto.start, proto.end))
+        raise CorruptError(
+            "invalid range of row ids", where=where, expected="start <= end", found=(proto.start, proto.end)
+        )
     return proto.start, proto.end - proto.start
 
 
@@ -278,7 +280,7 @@ def _whole(data: bytes, dtype: str, where: str) -> Ids:
     width = np.dtype(dtype).itemsize
     if len(data) % width:
         raise CorruptError(
-            "array of row ids is cut", where=where, expected=f"whole {width}-byte values", found=len(data)
+            "the row ids are truncated", where=where, expected=f"whole {width}-byte values", found=len(data)
         )
     return np.frombuffer(data, dtype).astype(np.uint64, copy=False)
 

@@ -1,7 +1,7 @@
-"""The thresholds by which a scan decides: each with its unit and its reason.
+"""Thresholds that decide how a scan runs, each with its unit and reason.
 
 A threshold affects the speed of a scan, never its result. Figures come from `benchmarks/costs.py`, unless another
-benchmark is named. They are processor time on two cores, for tables of up to a million rows on a local disk.
+benchmark is named. Times are CPU times on two cores, for tables of up to a million rows on a local disk.
 `docs/decisions/thresholds.md` says which thresholds may exist.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Sizes that several paths share: none is sensitive to a factor of two, either way.
+# Sizes shared by several paths. A factor of two in either direction hardly matters.
 
 SMALL_BATCH_ROWS: Final = 8192
 """Batch size, in rows, above which the overhead per batch is negligible (`benchmarks/selective.py`)."""
@@ -83,8 +83,8 @@ sixth."""
 # Scans: morsels.
 
 MORSEL_BYTES: Final = 12 * 1024 * 1024
-"""Bytes of a morsel: with 6 MiB, vectors take three quarters of the processor time, but each batch costs its consumer
-(`benchmarks/selective.py`)."""
+"""Size of a morsel, in bytes. With 6 MiB, vectors take three quarters of the CPU time, but each batch costs its
+consumer (`benchmarks/selective.py`)."""
 
 MOST_MORSEL_BYTES: Final = 1 << 30
 """Maximum size of a morsel, in bytes, regardless of `batch_size`: half the capacity of an Arrow string array."""
@@ -97,7 +97,7 @@ MORSEL_ROWS: Final = 245_760
 """Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
 
 REMOTE_MORSEL_BYTES: Final = 32 << 20
-"""Bytes of a morsel of an object store: with 16 MiB, fragments of 27 MiB take 81 requests, with 32 MiB 10
+"""Size of a morsel from an object store, in bytes. With 16 MiB, fragments of 27 MiB take 81 requests, with 32 MiB 10
 (`benchmarks/object_store.py`)."""
 
 REMOTE_MORSEL_ROWS: Final = 1 << 20
@@ -206,15 +206,15 @@ ANALYSED_BYTES: Final = 256 << 20
 # reach.
 
 SAMPLE_QUERIES: Final = (64, 256)
-"""Least and greatest number of sampled queries: the standard error of a measured recall of 0.95 is then about 0.01."""
+"""Minimum and maximum number of sampled queries. The standard error of a measured recall of 0.95 is then about 0.01."""
 
 SAMPLE_NEIGHBOURS: Final = 1024
-"""True neighbours of all sampled queries together: with more, the measured recall hardly becomes more precise."""
+"""Number of true neighbours over all sampled queries. More hardly improve the precision of the measured recall."""
 
 SAMPLE_NEAREST: Final = 8
 SAMPLE_NEAREST_PROBES: Final = 4
-"""Rows near to a sampled row of a segment with graphs, and partitions in which they are looked for: the sampled row is
-displaced by the distance to the nearest of these."""
+"""Number of rows near a sampled row in a segment with graphs, and number of partitions to search for them. The sampled
+row is displaced by the distance to the nearest of these."""
 
 SAMPLE_PART: Final = 16
 """Inverse share of the vectors of a large segment that are compared with the sampled queries."""
@@ -226,16 +226,17 @@ MOST_SAMPLE_BYTES: Final = 1 << 30
 """Maximum size of the compared vectors, in bytes: some seconds."""
 
 SAMPLE_RUN_ROWS: Final = 32
-"""Consecutive rows in each run of sampled vectors: short runs represent the segment, long ones are read faster."""
+"""Length of each run of sampled vectors, in rows. Short runs represent the segment better, and long runs are read
+faster."""
 
 REMOTE_SAMPLE_BYTES: Final = 8 << 20
 """Size, in bytes, of the sampled vectors from an object store: a transfer of a tenth of a second."""
 
 REMOTE_SAMPLE_RUNS: Final = 32
-"""Runs of consecutive rows of an object store that are compared: each is one request, and all are sent at once."""
+"""Number of runs sampled from an object store. Each is one request, and all are sent concurrently."""
 
 SAMPLE_CODES: Final = 1 << 25
-"""Codes that are compared with the sampled queries, of which there are 32 at least: some tenths of a second."""
+"""Number of codes to compare with the sampled queries (at least 32 queries): some tenths of a second."""
 
 SAMPLE_WALKS: Final = 1 << 17
 """Number of candidates that walks visit for the sampled queries (at least 32 queries): some tenths of a second."""
@@ -247,8 +248,8 @@ MOST_CANDIDATES: Final = 4096
 """Maximum number of candidates per query with exact distances. If more are needed, all rows are compared."""
 
 FREE_NS: Final = 120_000.0
-"""Estimated nanoseconds below which settings are not made cheaper, as the rest of a search takes as long
-(`benchmarks/recall_curves.py`)."""
+"""Estimated cost, in nanoseconds, below which cheaper settings are not tried, because the rest of a search takes as
+long (`benchmarks/recall_curves.py`)."""
 
 ALWAYS_INDEXED_SHARE: Final = 4
 """Maximum number of segment rows per requested neighbour for which every row of the segment is compared."""

@@ -29,16 +29,16 @@ from lance_duck.store.request import watched
 from lance_duck.wire.index import MEM_WAL
 
 _MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
-"""Kinds of indexes whose answers may hold rows that do not match."""
+"""Index kinds whose results may include rows that do not match."""
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
-    """Describe a planned scan; row counts from indexes are estimates."""
+    """Describe a planned scan. Row counts from indexes are estimates."""
     return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
 
 
 def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
-    """Run a scan, and describe its reads, result and duration; with `counting`, rows are only counted."""
+    """Run a scan, and describe its reads, result and duration. With `counting`, rows are only counted."""
     began = time.perf_counter()
     with watched() as reads:
         plan = table.routed(plan)
@@ -138,7 +138,7 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
 
 
 def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
-    """Yield lines about what indexes answered."""
+    """Yield lines about the index lookups."""
     for outcome in choices.log:
         yield f"  {_question(outcome.part)}"
         if outcome.refused:
@@ -211,7 +211,7 @@ def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
 
 
 def evaluator(condition: Filter) -> str:
-    """Name what evaluates a filter."""
+    """Return the name of a filter's evaluator."""
     if isinstance(condition, AllFilters):
         return ", ".join(dict.fromkeys(evaluator(part) for part in condition.parts))
     if isinstance(condition, TreeFilter):
@@ -236,7 +236,7 @@ def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
 
 @dataclass(eq=False)
 class _Stage:
-    """A filter that counts the rows that it sees, and those that pass."""
+    """A filter that counts its input rows and the rows that pass."""
 
     inner: Filter
     implied: Predicate | None

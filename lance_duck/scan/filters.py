@@ -34,19 +34,18 @@ else:
 class Filter(Protocol):
     """A row condition. Immutable, and safe to use from several threads.
 
-    A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, by which indexes
-    are searched; `implied_exactly`, true if the predicate is true nowhere else; and `evaluator`, the name of what
-    evaluates the filter.
+    A filter may have three attributes. `implied` is a predicate for index searches that is true if the filter is true,
+    or None. `implied_exactly` is true if both are equivalent. `evaluator` is the name of the filter's evaluator.
     """
 
     def paths(self) -> tuple[Path, ...]:
         """Return the columns and struct fields that the filter reads."""
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return the rows for which the filter is true; no nulls.
+        """Return a mask of the rows for which the filter is true, without nulls.
 
         Args:
-            columns: At least the top-level columns of `paths()`, structs with at least those fields.
+            columns: At least the top-level columns of `paths()`. Structs need at least the fields of the paths.
             num_rows: Rows of the batch.
         """
 
@@ -104,7 +103,7 @@ class ExpressionFilter:
         expression: The expression.
         reads: Columns and struct fields that the expression reads.
         implied: A predicate that the expression implies, used to search indexes.
-        decodes: Whether dictionaries are decoded first, for functions that do not take them.
+        decodes: Whether to decode dictionaries first, for functions that do not support them.
     """
 
     expression: pc.Expression

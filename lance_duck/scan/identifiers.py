@@ -11,7 +11,7 @@ def folded(name: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """Return a name as it stands between the quotes of an SQL identifier."""
+    """Escape a name for use between the quotes of an SQL identifier."""
     return name.replace('"', '""')
 
 

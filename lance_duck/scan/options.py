@@ -37,7 +37,7 @@ _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 @dataclass(frozen=True)
 class ColumnOrdering:
-    """One column to sort by; NaN is greater than every number."""
+    """One column to sort by. NaN is greater than every number."""
 
     column_name: str
     ascending: bool = True
@@ -61,7 +61,7 @@ class ScanOptions:
     """Arguments of `LanceDataset.scanner`, with the same names as in pylance and pyarrow.
 
     Attributes:
-        columns: Names, in order; or SQL expressions by the name of their result. None selects all columns.
+        columns: Column names in order, or SQL expressions by result name. None selects all columns.
         filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`.
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
         limit: Maximum number of rows.
@@ -296,7 +296,7 @@ class OptionCache:
         return self._projections.get(key, make) if _is_hashable(key) else make()
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:
-        """Return the cached value of a key, such as the layout of a search's result; made if it is not there."""
+        """Return the cached value of a key, such as the layout of a search's result, or compute it."""
         result: _T = self._layouts.get(key, make)
         return result
 
@@ -323,7 +323,7 @@ class OptionCache:
         Args:
             text: The condition, with `?` for its parameters.
             parameters: Values bound to it.
-            make: Makes the filter, from the text and the parameters alone.
+            make: Builds the filter, using only the text and the parameters.
         """
         bound = parameters_key(list(parameters))
         if bound is None or len(text) > LONG_TEXT or constants.asks_for_the_time(text):

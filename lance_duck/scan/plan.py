@@ -1,7 +1,7 @@
 """Plans of scans, decided before any data is read.
 
-A plan says which columns choose rows and which are fetched for the rows that pass. Its work is cut into morsels,
-ranges of rows of one fragment that one thread reads at a time.
+A plan contains the columns that the filter reads, and the columns to fetch for the rows that pass. Its work is split
+into morsels: row ranges of one fragment, each read by one thread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ScanPlan:
         limit: Maximum number of rows to return. None returns all.
         batch_rows: Maximum number of rows per batch. None derives it from the row width.
         batch_bytes: Approximate batch size, in bytes. None means `costs.MORSEL_BYTES`.
-        strict_batches: Whether all batches but the last have exactly `batch_rows` rows; they may cross fragments.
+        strict_batches: Whether all batches except the last have exactly `batch_rows` rows. They may cross fragments.
         crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
         include_deleted: Whether deleted rows are also returned, with null as their `_rowid`.
         arrow_types: Arrow types for top-level columns, by name, also in the filter.
@@ -98,7 +98,7 @@ class ScanPlan:
         return rows if self.limit is None else min(rows, self.limit)
 
     def with_filter(self, filter_: Filter | None) -> ScanPlan:
-        """Return the plan with another filter; the same object for the same filter."""
+        """Return the plan with another filter, or this object for the same filter."""
         if filter_ is self.filter:
             return self
         plan = next((plan for plan in self._variants if plan.filter is filter_), None)
@@ -165,7 +165,7 @@ class ScanPlan:
         return tuple(read for read in self._reads(self.projection.paths) if read.key not in keys)
 
     def _derived(self, what: object, make: Callable[[], _T]) -> _T:
-        """Return a value derived from the projection, the paths of the filter and the types of columns; cached."""
+        """Return a cached value derived from the projection, the filter's paths and the column types."""
         key = (what, self._filter_paths, self.arrow_types)
         schema, value = self.projection.derived.get(key, lambda: (self.schema, make()))
         result: _T = value if schema is self.schema else make()
@@ -177,7 +177,7 @@ class ScanPlan:
 
 @dataclass(frozen=True)
 class Extent:
-    """A range of rows of a fragment that a scan goes over.
+    """A range of rows of a fragment to scan.
 
     Attributes:
         index: Position of the fragment in the plan.
@@ -199,8 +199,8 @@ class Sizer:
     """Morsel sizes, in rows: small at first, for an early first batch, then increasing.
 
     Args:
-        width: Estimated bytes of a row of the result; the batches that `observe` is given correct the estimate.
-        rows: Rows of a batch, if the caller set them; morsels are multiples of it, unless they would be too large.
+        width: Estimated size of a result row, in bytes. Batches passed to `observe` correct the estimate.
+        rows: Batch size in rows, if the caller set it. Morsels are multiples of it, unless they would be too large.
         bytes_: Batch size, in bytes, if the caller set it.
         filtered: Width of the filter's columns per row, in bytes, or None without a filter.
         most: Maximum number of rows per morsel.
@@ -237,7 +237,7 @@ class Sizer:
         return min(max(1, rows // self._unit) * self._unit, max(1, MOST_MORSEL_BYTES // self._most))
 
     def observe(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """Note the batches that came of a morsel of `rows` rows: the size of the next one is learnt from them."""
+        """Record the batches of a morsel of `rows` rows, which determine the size of the next one."""
         self._observed = rows, batches
 
     def _learn(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:

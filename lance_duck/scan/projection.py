@@ -125,7 +125,7 @@ class Read:
 
     @cached_property
     def is_fixed(self) -> bool:
-        """Whether all values take the same number of bytes; blobs do, since scans read their descriptions."""
+        """Whether all values have the same size. Blobs do, because scans read their descriptions."""
         return any(field.blob_bytes for field in self.field.walk()) or _is_fixed(self.arrow_type)
 
     @cached_property
@@ -156,7 +156,7 @@ def project(
     arrow_types: Mapping[str, pa.DataType] | None = None,
     in_order: bool = True,
 ) -> Projection:
-    """Resolve the columns that a caller asks for.
+    """Resolve the requested columns.
 
     Args:
         schema: Columns of the table.

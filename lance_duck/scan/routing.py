@@ -1,4 +1,4 @@
-"""Routing: which indexes answer a filter or give the ends of a column, and the plan of the rows that they choose."""
+"""Routing: the indexes for a filter or for the extremes of a column, and the plan of the rows that they choose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_duck.snapshot import Snapshot
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """The plans by which indexes answer a filter.
+    """The index plans for a filter.
 
     Attributes:
         parts: Conditions of the filter.
@@ -48,7 +48,9 @@ def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:
 
 
 def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = None) -> ScanPlan:
-    """Return the plan with the rows that indexes choose, which are searched now; the same plan if none answers.
+    """Search the indexes, and return the plan with the rows that they choose.
+
+    Without suitable indexes, returns the same plan.
 
     Args:
         snapshot: The version of the table.
@@ -124,7 +126,7 @@ ReadColumn = Callable[[Iterable[int]], Iterable[pa.Array]]
 
 
 def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn) -> tuple[pa.Scalar, pa.Scalar] | None:
-    """Return the least and the greatest value of a column.
+    """Return the minimum and maximum of a column.
 
     Args:
         snapshot: The version of the table.

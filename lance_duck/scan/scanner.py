@@ -1,4 +1,4 @@
-"""Scanners: scans that are decided but not begun, as pyarrow Scanners."""
+"""Scanners: planned scans that have not started, as pyarrow Scanners."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
 """Environment variable with the maximum number of rows per batch, for scans that do not set it."""
 _NO_QUERIES: Final = (str, tuple, pads.Expression, type(None))
 """Usual types of filters, none of which is a full-text query."""
-_MOST_DIGITS: Final = 18  # of a number of 64 bits
+_MOST_DIGITS: Final = 18  # digits of a 64-bit number
 
 
 class _SearchScan(Protocol):
@@ -112,7 +112,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         table: The table.
         options: The options of the scan.
         fragment: The only fragment to read. None reads the fragments in the options.
-        handle: Makes the handle that `scan_batches` yields with batches, from a fragment's metadata.
+        handle: Creates the fragment handle that `scan_batches` yields with batches, from a fragment's metadata.
     """
 
     def __init__(
@@ -153,17 +153,17 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @property
     def is_exact(self) -> bool:
-        """Whether the result is exact, and not what an index finds of the nearest rows."""
+        """Whether the result is exact, not approximate."""
         return self._search is None or self._search.is_exact
 
     @property
     def num_queries(self) -> int:
-        """Number of queries of a search for the nearest rows; 0 for other searches, and for a scan."""
+        """Number of queries of a nearest-neighbour search, or 0 for other searches and scans."""
         return 0 if self._nearest is None else len(self._nearest.queries)
 
     @property
     def is_batch(self) -> bool:
-        """Whether a search is for a batch of queries, perhaps of a single one."""
+        """Whether a search has a batch of queries, even if it contains only one."""
         return self._nearest is not None and self._nearest.queries.is_batch
 
     def extremes(self) -> extremes.Extremes:
@@ -185,13 +185,13 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         *,
         words: int | None = None,
     ) -> pa.LargeStringArray:
-        """Return texts with marks around the words that the full-text query of the scanner is for.
+        """Return texts with marks around words that match the scanner's full-text query.
 
         Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
         later.
 
         Args:
-            texts: string, large_string or string_view, for example a column of the result; nulls stay null.
+            texts: string, large_string or string_view, for example a column of the result. Nulls stay null.
             column: One of `searched_texts`, whose analyser defines the words.
             pre: Mark before a word.
             post: Mark after a word.
@@ -200,7 +200,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
         Raises:
             InvalidInputError: The scanner does not have a full-text query, or its query does not search this column.
-            WrongTypeError: `texts` are of another type.
+            WrongTypeError: `texts` have another type.
         """
         if self._words is None:
             raise InvalidInputError(
@@ -237,7 +237,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self._table.table(self._plan, self._options) if self._search is None else self._search.table()
 
     def to_pandas(self, **kwargs: Any) -> Any:
-        """Read the result into a pandas DataFrame; arguments go to `pyarrow.Table.to_pandas`."""
+        """Read the result into a pandas DataFrame. Arguments are passed to `pyarrow.Table.to_pandas`."""
         return self.to_table().to_pandas(**kwargs)
 
     def scan_batches(self) -> Iterator[Any]:
@@ -252,7 +252,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
                 yield pads.TaggedRecordBatch(batch, self._handle(fragment))
 
     def count_rows(self) -> int:
-        """Return the number of rows of the result; without a filter, from metadata alone."""
+        """Return the number of rows of the result. Without a filter, only metadata is read."""
         with count_reads(self._options.scan_stats_callback) as statistics:
             statistics.rows = self._table.count(self._plan) if self._search is None else self._search.count()
         return statistics.rows
@@ -331,7 +331,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @staticmethod
     def from_batches(*_: Any, **__: Any) -> LanceScanner:
-        """Refuse: a scanner of batches is pyarrow's own."""
+        """Not supported. pyarrow provides scanners of batches."""
         raise UnsupportedError("a scanner is not made this way", remedy="use pyarrow.dataset.Scanner.from_batches")
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -342,10 +342,10 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
 
 def _rows_of(text: str) -> int:
-    """Return the rows of a batch that the environment asks for."""
+    """Return the batch size set in the environment."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
         shown = repr(text[:_MOST_DIGITS])
-        raise InvalidInputError("rows of a batch", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
+        raise InvalidInputError("invalid batch size", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
     return int(text)
 
 
@@ -353,7 +353,7 @@ _ROW_LISTS: Final = ("row_addr_allowlist", "row_addr_blocklist")
 
 
 def _with_row_lists(table: TableScan, options: ScanOptions) -> tuple[TableScan, ScanOptions]:
-    """Return a table that has only the rows that lists of the options leave, and the options without these."""
+    """Return a table restricted to the rows listed in the options, and the options without these lists."""
     snapshot = table.snapshot
     present = snapshot.fragments.id_set
 

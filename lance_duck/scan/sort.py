@@ -14,7 +14,7 @@ from lance_duck.scan.options import ColumnOrdering
 
 
 def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
-    """Sort rows; equal rows stay in their order.
+    """Sort rows stably.
 
     Args:
         table: Rows to sort.

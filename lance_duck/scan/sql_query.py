@@ -45,12 +45,12 @@ _ENGINE: Final = "lance_duck.duck.dataset_sql"
 
 
 def set_engine(engine: Engine) -> None:
-    """Register the engine that runs queries; it is part of a higher layer."""
+    """Register the engine that runs queries, which belongs to a higher layer."""
     _ENGINES[:] = [engine]
 
 
 class SqlQuery:
-    """A query that can be run any number of times; made by `SqlQueryBuilder.build`."""
+    """A query that can be run repeatedly. Created by `SqlQueryBuilder.build`."""
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
@@ -61,14 +61,14 @@ class SqlQuery:
         Raises:
             InvalidInputError: The text is not one query.
             UnsupportedError: The statement changes a table.
-            duckdb.Error: DuckDB refuses the query.
+            duckdb.Error: DuckDB rejects the query.
         """
         return [batch for batch in self.to_stream_reader() if batch.num_rows]
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
-        """Run the query and return its rows as a stream; raises as `to_batch_records`."""
+        """Run the query and return its rows as a stream. Raises the errors of `to_batch_records`."""
         if not _ENGINES:
-            import_module(_ENGINE)  # it calls `set_engine`; nothing has imported it yet
+            import_module(_ENGINE)  # its import calls `set_engine`
         reader = _ENGINES[0](self._request)
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
@@ -84,7 +84,7 @@ class SqlQuery:
 
 @checked_calls
 class SqlQueryBuilder:
-    """Builds a query of the version that the dataset was on; returned by `LanceDataset.sql`."""
+    """Builds a query on one table version. Returned by `LanceDataset.sql`."""
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
@@ -111,7 +111,7 @@ class SqlQueryBuilder:
             raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)
         if blob_handling != "all_binary":
             raise UnsupportedError(
-                "descriptions of blobs in SQL", found=blob_handling, remedy="scanner(blob_handling=…) gives them"
+                "SQL cannot read blob descriptions", found=blob_handling, remedy="use scanner(blob_handling=…)"
             )
         return self
 

@@ -33,7 +33,7 @@ class ScanStatistics:
 
     @property
     def iops(self) -> int:
-        """The number of `requests`: neighbouring ones are merged by the store alone."""
+        """The number of `requests`. The store may merge adjacent ones."""
         return self.requests
 
     @property

@@ -32,7 +32,7 @@ TARGET: Final = "target"
 
 
 def has_subquery(text: str) -> bool:
-    """Return whether SQL text has a SELECT in it."""
+    """Return whether SQL text contains a SELECT."""
     return re.search(r"\bselect\b", QUOTED.sub(" ", text), re.IGNORECASE) is not None
 
 
@@ -40,7 +40,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
     """Return the addresses of the rows for which a condition with subqueries is true, ascending.
 
     Args:
-        table: The table; subqueries name it `target`, or as its directory without ".lance".
+        table: The table. Subqueries refer to it as `target`, or by its directory name without ".lance".
         text: SQL over the columns of the table, hidden ones included.
         parameters: Values bound to the text.
 
@@ -65,7 +65,7 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
         sql_type: DuckDB's name of the type to cast to.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value.
+        InvalidInputError: DuckDB rejects the text, or fails on a value.
     """
     target = _Target(table, text)
     sql = f'SELECT "{ROW_ADDRESS}", CAST({target.sql} AS {sql_type}) FROM {TARGET} ORDER BY 1'  # noqa: S608
@@ -98,7 +98,7 @@ class _Target:
 
 
 def _named(text: str, names: list[str]) -> list[str]:
-    """Return the columns that the text may read: those whose names are in it, or all if it has a star."""
+    """Return the columns that the text may read: columns whose names occur in it, or all if it contains a star."""
     if "*" in QUOTED.sub(" ", text):
         return [name for name in names if name not in HIDDEN]
     lower = text.lower()

@@ -60,7 +60,7 @@ class HasTable(Protocol):
 
     @property
     def table(self) -> TableScan:
-        """Reads of the version that the handle is on."""
+        """Reads of a handle's current version."""
 
 
 class TableScan:
@@ -100,7 +100,7 @@ class TableScan:
         return take.Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
-        """Return the columns of a take (see `nested_projection`); the last result is cached."""
+        """Return the columns of a take (see `nested_projection`). The last result is cached."""
         names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
         last = self._last_projection
         if names == () or last is None or last[0] != names:
@@ -130,7 +130,7 @@ class TableScan:
         fragment: Fragment | None = None,
         arrow_types: Mapping[str, pa.DataType] | None = None,
     ) -> ScanPlan:
-        """Plan a scan, of a single fragment if one is given; columns may be read in other Arrow types, by name."""
+        """Plan a scan, optionally of a single fragment. Columns may be read in other Arrow types, by name."""
         plan = plan_scan(
             self.snapshot,
             options,
@@ -349,8 +349,8 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
 def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
     """Return whether the scan should apply a filter instead of leaving it to DuckDB.
 
-    A filter in the scan saves reading other columns of rows that do not pass. It copies the rows that pass, which
-    DuckDB need not do. DuckDB also plans its joins as if every row passed a filter that the scan accepts. The scan
+    A filter in the scan avoids reading other columns of rows that do not pass. However, it copies the rows that pass,
+    which DuckDB can avoid. DuckDB also plans its joins as if every row passed a filter that the scan accepts. The scan
     therefore filters if very few rows pass, if rows are wide, or in an object store.
 
     Args:

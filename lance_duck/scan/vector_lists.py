@@ -1,4 +1,4 @@
-"""Remedies for searches and indexes over lists: the cast that makes vectors of them.
+"""Remedies for searches and indexes over lists: a cast to vectors.
 
 The first rows of the table are read to find the length of the lists.
 """
@@ -20,24 +20,24 @@ from lance_duck.wire.schema import Schema
 
 _MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 64 << 20
-"""Maximum number of rows, and bytes of lists, whose lengths are checked. They bound the cost of an error message."""
+"""Maximum row count and list size in bytes for checking lengths. They bound the cost of an error message."""
 _MOST_COLUMNS: Final = 3
 
 
 def list_columns(schema: Schema) -> list[str]:
-    """Return the paths of the top-level columns that hold lists of floats."""
+    """Return the paths of the top-level columns with lists of floats."""
     types = ((field.name, field.arrow_type) for field in schema.fields)
     return [quoted_name(name) for name, type_ in types if _is_list(type_) and pa.types.is_floating(type_.value_type)]
 
 
 def casts_to_vectors(table: TableScan, paths: list[str]) -> str | None:
-    """Return the casts of some columns of lists as one remedy. None means that no column can be cast."""
+    """Return the casts of list columns as one remedy. None means that no column can be cast."""
     remedies = [cast_to_vectors(table, path) for path in paths[:_MOST_COLUMNS]]
     return "; ".join(remedy for remedy in remedies if remedy is not None) or None
 
 
 def cast_to_vectors(table: TableScan, path: str) -> str | None:
-    """Return how a column of lists becomes one of vectors.
+    """Return how to convert a list column to a vector column.
 
     Args:
         table: The table.

@@ -230,7 +230,7 @@ def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
 def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -> None:
     if not isinstance(name, str) or not pattern.fullmatch(name) or name.endswith(".lock") or ".." in name:
         remedy = "no two dots in a row, and no .lock at the end"
-        raise InvalidInputError(f"name of a {kind}", expected=expected, found=repr(name), remedy=remedy)
+        raise InvalidInputError(f"invalid {kind} name", expected=expected, found=repr(name), remedy=remedy)
 
 
 def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: bool) -> None:
@@ -335,4 +335,4 @@ def _identifier(raw: object, where: str) -> list[tuple[int, str]]:
     try:
         return [(int(version), str(uuid)) for version, uuid in pairs]
     except (TypeError, ValueError):
-        raise CorruptError("identifier of a branch", where=where, found=repr(raw)) from None
+        raise CorruptError("invalid branch identifier", where=where, found=repr(raw)) from None

@@ -44,7 +44,7 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
         InvalidInputError: As for `read`.
     """
     if not isinstance(name, str) or not name:
-        raise InvalidInputError("name of a view", where="create_view", expected="a string", found=repr(name))
+        raise InvalidInputError("invalid view name", where="create_view", expected="a string", found=repr(name))
     place = TableRef.of(uri, options.get("storage_options"))
     follows = all(options.get(option) is None for option in _FIXED)
     kept = {"contains_null": True} | options  # nulls may be inserted through the view

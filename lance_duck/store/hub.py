@@ -133,7 +133,9 @@ class HubFolder:
             if not all(isinstance(text, str) for entry in entries for text in entry):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise CorruptError("listing of a dataset on the Hub", where=self.uri, found=type(error).__name__) from error
+            raise CorruptError(
+                "invalid listing of a dataset on the Hub", where=self.uri, found=type(error).__name__
+            ) from error
         return entries
 
     def _pages(self) -> Iterator[bytes]:
@@ -167,7 +169,9 @@ class HubFolder:
             raise StoreError("the Hub does not respond", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
             raise CorruptError(
-                "listing of a dataset on the Hub", where=self.uri, expected=f"at most {_LARGEST_PAGE:,} bytes in a page"
+                "invalid listing of a dataset on the Hub",
+                where=self.uri,
+                expected=f"at most {_LARGEST_PAGE:,} bytes in a page",
             )
         following = _NEXT.search(", ".join(links))
         if following is None:
@@ -175,7 +179,10 @@ class HubFolder:
         target = urljoin(address, following[1])
         if urlsplit(target)[:2] != urlsplit(self.tree)[:2]:
             raise CorruptError(
-                "next page of a listing on the Hub", where=self.uri, expected="the same server", found=shown(target)
+                "invalid next page of a listing on the Hub",
+                where=self.uri,
+                expected="the same server",
+                found=shown(target),
             )
         return page, target
 

@@ -145,12 +145,12 @@ class WordTable:
             if is_bounded and len(self._known) >= _MOST_BYTES:
                 remedy = "give less of them at once, or a max_token_length"
                 raise InvalidInputError(
-                    "texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy
+                    "the documents have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy
                 )
             self._known = grown(self._known, self._used)
             return
         if self._count >= LONG // 2:
-            raise InvalidInputError("texts have too many distinct tokens", expected=f"at most {self._count}")
+            raise InvalidInputError("the documents have too many distinct tokens", expected=f"at most {self._count}")
         self._starts, self._sizes = grown(self._starts, self._count), grown(self._sizes, self._count)
         self._slots = np.zeros(4 * len(self._starts), np.uint64)
         fill_slots(self._known, self._starts[: self._count], self._sizes[: self._count], self._slots)

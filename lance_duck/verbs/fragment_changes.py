@@ -169,7 +169,7 @@ def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any
     rows = snapshot.physical_rows(fragment)
     row_offsets = np.asarray(offsets, np.int64)
     if len(row_offsets) and not 0 <= int(row_offsets.min()) <= int(row_offsets.max()) < rows:
-        raise InvalidInputError("offset of a row", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
+        raise InvalidInputError("row offset out of range", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
     if not len(row_offsets):
         return fragment
     deletions = DeletionVector.of(distinct(row_offsets))

@@ -44,7 +44,9 @@ class StreamBatch:
     def __post_init__(self) -> None:
         if not self.stream or self.number < 0:
             raise InvalidInputError(
-                "batch of a stream", expected="a name and a number from 0", found=f"{self.stream!r}, {self.number}"
+                "invalid batch of a stream",
+                expected="a name and a number from 0",
+                found=f"{self.stream!r}, {self.number}",
             )
 
     @property

@@ -70,7 +70,7 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
     """
     raw = proto.uuid.uuid
     if len(raw) != 16:
-        raise CorruptError(f"uuid of index {proto.name!r}", where=where, expected="16 bytes", found=len(raw))
+        raise CorruptError(f"invalid uuid of index {proto.name!r}", where=where, expected="16 bytes", found=len(raw))
     has_details = proto.HasField("index_details")
     return IndexMetadata(
         uuid=UUID(bytes=raw),

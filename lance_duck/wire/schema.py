@@ -281,7 +281,9 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
     for proto in fields:
         if proto.parent_id not in below:
             raise CorruptError(
-                "field without a parent", where=f"schema field {proto.name!r}", found=f"parent id {proto.parent_id}"
+                "the parent field does not exist",
+                where=f"schema field {proto.name!r}",
+                found=f"parent id {proto.parent_id}",
             )
         below[proto.parent_id].append(proto)
         if proto.id < 0:
@@ -325,7 +327,7 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
             found=len(children),
         )
     if proto.logical_type == "map" and len(children[0].children) != 2:
-        raise CorruptError("map without key and value", where=f"schema field {proto.name!r}")
+        raise CorruptError("the map does not have a key and a value", where=f"schema field {proto.name!r}")
     metadata = dict(proto.metadata)
     if proto.extension_name:
         metadata[EXTENSION_NAME] = proto.extension_name.encode()

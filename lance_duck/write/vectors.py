@@ -80,7 +80,7 @@ class VectorForm:
             return pa.list_(self.item or pa.float32(), self.size) if self.size else source
         if not is_any_list(source) or not is_any_number(source.value_type):
             raise WrongTypeError(
-                "vectors must be lists of numbers",
+                "the column cannot be stored as vectors",
                 where=f"column {column!r}",
                 expected="lists of numbers",
                 found=source,

@@ -1,4 +1,4 @@
-"""Processes that change a table and tell what they do."""
+"""Processes that change a table and report their changes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LOADED = (
     "lance_duck.verbs.merge.builder",
     "lance_duck.verbs.rows.update",
 )
-"""What children have loaded that change tables; `import lance_duck` alone loads nothing."""
+"""Modules preloaded in children that change tables, because `import lance_duck` is lazy."""
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload([*LOADED])
 
 
 def start(work: Callable[..., None], *arguments: Any) -> tuple[Any, Connection]:
-    """Start `work(connection, *arguments)` in a process of its own, from a clean state with all modules loaded."""
+    """Start `work(connection, *arguments)` in a separate process, from a clean state with all modules loaded."""
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(there, *arguments), daemon=True)
     process.start()
@@ -51,7 +51,7 @@ class Model:
     begun: dict[int, int] | None = None
 
     def hear(self, message: tuple[str, Any]) -> None:
-        """Take in what a process said: it begins a change that leads to these rows, or has done it."""
+        """Record a message of a process: it begins a change that leads to these rows, or has finished the change."""
         kind, rows = message
         if kind == "begin":
             self.begun = rows
@@ -65,7 +65,7 @@ def rows(ids: dict[int, int]) -> pa.Table:
 
 
 def change_for_ever(connection: Connection, uri: str, seed: int, before: dict[int, int]) -> None:
-    """Change a table again and again, saying before each change what it leads to, and after it that it is done."""
+    """Change a table repeatedly; report the expected rows before each change and the success after it."""
     rng, now = random.Random(seed), before
     while True:
         name = rng.choice(("append", "append", "count", "upsert", "delete", "compact"))
@@ -96,15 +96,15 @@ def change_for_ever(connection: Connection, uri: str, seed: int, before: dict[in
 
 
 def append_in_a_small_world(connection: Connection, uri: str, limit: int) -> None:
-    """Append more than the system lets a file be, and say what comes of it."""
+    """Append beyond the file size limit of the system and report the error."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     connection.send(_outcome(lambda: ld.dataset(uri).insert(rows({i: i * i for i in range(200_000)}))))
 
 
 def change_without_rights(connection: Connection, uri: str) -> None:
-    """Do all sorts of things to a table that may only be read, and say what comes of each."""
-    with tempfile.TemporaryDirectory() as folder:  # what they import is readable before rights are given up
+    """Try many changes of a read-only table and report each error."""
+    with tempfile.TemporaryDirectory() as folder:  # makes its imports readable before the process gives up its rights
         ld.write_dataset(rows({-1: 0}), f"{folder}/t.lance")
         _change_in_all_ways(f"{folder}/t.lance")
     if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Changes of a table, each run up to some step, and what must hold afterwards whatever happened."""
+"""Table changes interrupted at any step, and the invariants that must hold afterwards."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Verb:
     """A change of the table at a URI.
 
     Attributes:
-        commits: Whether it makes a version; else it changes tags, branches or files alone.
-        creates: Whether the table does not exist before it.
+        commits: Whether it commits a version; otherwise it changes only tags, branches or files.
+        creates: Whether it creates the table.
     """
 
     name: str
@@ -87,7 +87,7 @@ def restore(uri: str) -> None:
 
 
 def enter_index(uri: str) -> None:
-    """Commit the entry of an index; there are no files of one."""
+    """Commit an index entry without index files."""
     entry = Index(str(uuid.UUID(int=7)), "n_idx", [1], 4, {0, 1, 2}, 0)
     ld.LanceDataset.commit(uri, ld.LanceOperation.CreateIndex([entry], []), 4, storage_options=UNFLUSHED)
 
@@ -129,7 +129,7 @@ VERBS = (
 
 
 def state(uri: str) -> State | None:
-    """What users see of the newest version, None when there is no table."""
+    """Return the newest version as users see it, or None if the table does not exist."""
     try:
         dataset = opened(uri)
     except NotFoundError:
@@ -157,7 +157,7 @@ def _count(uri: str) -> int | None:
 
 
 def version(uri: str) -> int:
-    """The newest version, 0 when there is no table."""
+    """Return the newest version number, or 0 if the table does not exist."""
     try:
         return opened(uri).version
     except NotFoundError:
@@ -190,7 +190,7 @@ def forget(uri: str) -> None:
 
 
 def assert_goes_on(uri: str) -> None:
-    """The table takes another commit, and cleanup leaves nothing that no version refers to."""
+    """Check that the table accepts another commit, and that cleanup leaves no unreferenced files."""
     before = state(uri)
     if before is None:
         write(uri, rows(0, 8), "create")

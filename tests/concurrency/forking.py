@@ -1,6 +1,6 @@
-"""A process that uses tables in all ways, and forks: `python forking.py {scenario} {folder}`.
+"""A process that uses tables in many ways and forks: `python forking.py {scenario} {folder}`.
 
-It ends with 0 where all went well. Each child ends itself when it takes too long, wherever it hangs.
+The process exits with 0 on success. Each child ends after a time limit, even if it hangs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def ask(connection: Any) -> Answers:
 
 
 def read_all(folder: str) -> Answers:
-    """Read all tables, opened anew, and ask a new connection."""
+    """Read all tables with new handles and a new connection."""
     answers = {kind: read(ld.dataset(f"{folder}/{kind}.lance")) for kind in KINDS}
     connection = ld.connect(folder)
     answers["sql"] = ask(connection)
@@ -83,7 +83,7 @@ def read_all(folder: str) -> Answers:
 
 
 def change(folder: str) -> None:
-    """Make tables in a folder of its own, and do what trains, adds, joins graphs, merges and moves rows."""
+    """Create tables in a separate folder, then train, add, join graphs, merge and move rows."""
     make(folder)
     for kind in KINDS:
         dataset = ld.dataset(f"{folder}/{kind}.lance")
@@ -98,10 +98,10 @@ def change(folder: str) -> None:
 
 
 def in_child(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a forked child returns; an error of its own is raised here."""
+    """Return the result of a forked child; its errors are raised here."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        signal.alarm(SECONDS)  # ends the process even where no Python runs
+        signal.alarm(SECONDS)  # ends the process even if Python does not run
         os.close(reader)
         try:
             told = True, work(*arguments)
@@ -122,7 +122,7 @@ def in_child(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def refusal(work: Callable[..., Any], *arguments: Any) -> str:
-    """The message of the error by which a child is refused something."""
+    """Return the error message of a rejected call in a child."""
     try:
         in_child(work, *arguments)
     except ForkedError as error:
@@ -131,7 +131,7 @@ def refusal(work: Callable[..., Any], *arguments: Any) -> str:
 
 
 def opened_anew(folder: str) -> None:
-    """A child reads and changes, and so does its child."""
+    """A child reads and changes a table, and forks a child that does the same."""
     answers = read_all(folder)
     assert in_child(read_all, folder) == answers
     assert in_child(in_child, read_all, folder) == answers
@@ -140,7 +140,7 @@ def opened_anew(folder: str) -> None:
 
 
 def inherited(folder: str) -> None:
-    """A child goes on with datasets and a connection of its parent, and lets go of them."""
+    """A child uses inherited datasets and a connection, and releases them."""
     datasets = [ld.dataset(f"{folder}/{kind}.lance") for kind in KINDS]
     connection = ld.connect(folder)
     answers = [read(dataset) for dataset in datasets], ask(connection)
@@ -157,7 +157,7 @@ def inherited(folder: str) -> None:
 
 
 def threads_of_children(folder: str) -> None:
-    """A child searches and builds by threads of its own, while its parent multiplies matrices."""
+    """A child searches and builds with several threads while its parent multiplies matrices."""
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     answers = read(dataset)
     busy = Busy(lambda: dataset.search(VECTORS, k=5, column="v"), lambda: train())
@@ -226,7 +226,7 @@ def while_threads_work(folder: str) -> None:
 
 
 def pools(folder: str) -> None:
-    """Pools of processes do the same, however they start them; a dataset travels to them, too."""
+    """Process pools do the same with every start method, and a dataset is sent to them."""
     answers = read_all(folder)
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     for method in ("fork", "forkserver", "spawn"):
@@ -239,7 +239,7 @@ def pools(folder: str) -> None:
 
 
 def cannot_go_on(folder: str) -> None:
-    """What threads of the parent were doing cannot go on in a child: it is told so at once."""
+    """Work of parent threads cannot continue in a child, which raises an error immediately."""
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     results = map_ordered(lambda item: item, range(100), workers=2)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
@@ -267,7 +267,7 @@ def cannot_go_on(folder: str) -> None:
 
 
 def object_stores(folder: str) -> None:
-    """A child reads an object store unless its parent has used one before; then it is told so at once."""
+    """Check that a child reads an object store, or fails at once if its parent has used one."""
     reader, writer = os.pipe()
     if (server := os.fork()) == 0:
         with s3_server() as options, os.fdopen(writer, "w") as out:

@@ -1,4 +1,4 @@
-"""Writers of one table that know exactly what they have done to it; each runs in a process or a thread of its own."""
+"""Writers of one table that record all their changes; each runs in a separate process or thread."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("by", pa.int64())])
 
 @dataclass
 class Tally:
-    """What one writer has done.
+    """The changes of one writer.
 
     Attributes:
-        added: Ids that it appended and did not delete.
-        deleted: Ids that it appended and deleted.
-        counted: Times that it added one to the counter.
-        upserted: Keys that it upserted.
-        tried: Attempts by name, with those that lost too many races as "name lost", and those whose store failed as
-            "name failed".
-        unsure: Ids that it tried to append, upsert or delete when the store failed: they may be there or not.
-        unsure_counts: Times that it tried to add one to the counter when the store failed.
+        added: Appended ids that it did not delete.
+        deleted: Appended ids that it deleted.
+        counted: Number of counter increments.
+        upserted: Upserted keys.
+        tried: Attempts by name, with lost races as "name lost", and store failures as "name failed".
+        unsure: Ids of appends, upserts or deletes with a store failure: they may exist or not.
+        unsure_counts: Number of counter increments with a store failure.
     """
 
     added: set[int] = field(default_factory=set)
@@ -81,7 +80,7 @@ def change(
     rng: random.Random,
     dataset: ld.LanceDataset | None = None,
 ) -> None:
-    """Make one change, by a handle or by the newest version, and keep what has come of it."""
+    """Make one change with a handle or on the newest version, and record the result."""
     tally.tried[name] += 1
     tally.trying = set()
     try:
@@ -96,7 +95,7 @@ def change(
 
 
 def check(uri: str, options: dict[str, str], tallies: list[Tally]) -> None:
-    """Nothing is lost, and nothing is double."""
+    """Check that nothing is lost or duplicated."""
     dataset = ld.dataset(uri, storage_options=options)
     dataset.validate()
     table = dataset.to_table().to_pydict()

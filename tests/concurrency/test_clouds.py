@@ -31,10 +31,10 @@ class Cloud:
     """A bucket.
 
     Attributes:
-        scheme: Of its URIs.
-        options: To reach it.
-        secret: One of them, or a part of one.
-        gcs: The service, where it is ours.
+        scheme: The URI scheme.
+        options: The storage options.
+        secret: A secret among the options, or a part of it.
+        gcs: The simulated service, if the tests run one.
     """
 
     scheme: str
@@ -58,7 +58,7 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
         yield Cloud("az", options, ACCOUNT_KEY)
 
 
-def test_a_table_lives_there(cloud: Cloud) -> None:
+def test_a_table_can_be_created_and_read_in_the_cloud(cloud: Cloud) -> None:
     uri = cloud.fresh()
     dataset = ld.write_dataset(pa.table({"id": [1, 2, 3]}), uri, storage_options=cloud.options)
     dataset.insert(pa.table({"id": [4]}))
@@ -76,7 +76,7 @@ def test_a_table_lives_there(cloud: Cloud) -> None:
         ld.dataset(cloud.fresh(), storage_options=cloud.options)
 
 
-def test_of_many_that_put_a_name_one_succeeds_and_it_is_listed_at_once(cloud: Cloud) -> None:
+def test_one_of_many_conditional_puts_of_a_name_succeeds_and_is_listed(cloud: Cloud) -> None:
     store = open_store(cloud.fresh(), cloud.options)
 
     def claim(number: int) -> bool:
@@ -93,7 +93,7 @@ def test_of_many_that_put_a_name_one_succeeds_and_it_is_listed_at_once(cloud: Cl
     assert list(store.names("folder")) == ["name"]
 
 
-def test_values_of_several_parts_come_back_and_a_write_that_fails_leaves_no_parts(cloud: Cloud) -> None:
+def test_multipart_values_read_back_and_a_failed_write_leaves_no_uploads(cloud: Cloud) -> None:
     uri = cloud.fresh()
     dataset = ld.write_dataset(PARTS, uri, storage_options=cloud.options, max_rows_per_file=10**8)
     assert dataset.to_table() == PARTS
@@ -108,7 +108,7 @@ def test_values_of_several_parts_come_back_and_a_write_that_fails_leaves_no_part
 
 
 @pytest.mark.slow
-def test_writers_lose_nothing(cloud: Cloud) -> None:
+def test_concurrent_writers_lose_no_rows(cloud: Cloud) -> None:
     uri = cloud.fresh()
     create(uri, cloud.options)
     what = {"append": 3, "count": 3, "upsert": 2, "delete": 1, "compact": 1}
@@ -118,7 +118,7 @@ def test_writers_lose_nothing(cloud: Cloud) -> None:
     check(uri, cloud.options, tallies)
 
 
-def test_a_service_that_is_asked_too_often_is_asked_again(cloud: Cloud) -> None:
+def test_throttled_requests_are_retried(cloud: Cloud) -> None:
     if cloud.gcs is None:
         pytest.skip("Azurite never throttles")
     uri = cloud.fresh()
@@ -129,7 +129,7 @@ def test_a_service_that_is_asked_too_often_is_asked_again(cloud: Cloud) -> None:
     assert ld.dataset(uri, storage_options=cloud.options).count_rows() == 2
 
 
-def test_credentials_that_are_refused_are_an_error_without_them(cloud: Cloud) -> None:
+def test_wrong_credentials_raise_an_error_that_hides_them(cloud: Cloud) -> None:
     if cloud.gcs is not None:
         pytest.skip("the service of the tests asks for no credentials")
     wrong = cloud.options | {"azure_storage_account_key": "A" * 86 + "=="}
@@ -163,7 +163,7 @@ def test_credentials_that_expire_in_the_middle_are_renewed(cloud: Cloud) -> None
     assert renewed.find_problems() == []
 
 
-def test_tokens_of_google_are_renewed_under_an_open_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_tokens_are_renewed_under_an_open_handle(monkeypatch: pytest.MonkeyPatch) -> None:
     with gcs_service() as (app, options):
         address = json.loads(options["google_service_account_key"])["gcs_base_url"]
         monkeypatch.setenv("GCE_METADATA_HOST", address.removeprefix("http://"))
@@ -183,7 +183,7 @@ def test_tokens_of_google_are_renewed_under_an_open_handle(monkeypatch: pytest.M
 
 
 def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
-    """Return options with credentials that expire soon, or when the service of the tests says so, and what waits."""
+    """Return options with credentials that expire soon or on request, and a function that waits for it."""
     if cloud.gcs is not None:
         app = cloud.gcs
         key = json.loads(cloud.options["google_service_account_key"]) | {"private_key": f"a key {uuid.uuid4().hex}"}
@@ -196,7 +196,7 @@ def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
 
 
 def secrets_of(options: dict[str, str]) -> list[str]:
-    """Return what nobody may see of the options of a cloud."""
+    """Return the secret values in the options of a cloud."""
     if "azure_storage_sas_token" in options:
         return [dict(parse_qsl(options["azure_storage_sas_token"]))["sig"]]
     return [json.loads(options["google_service_account_key"])["private_key"]]

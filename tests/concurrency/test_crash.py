@@ -28,7 +28,7 @@ on_disk_too = pytest.mark.parametrize("place", ["memory", pytest.param("disk", m
 
 @dataclass(frozen=True)
 class Known:
-    """What a change does when nothing goes wrong."""
+    """The effect of a change without faults."""
 
     files: Files
     old: State | None
@@ -46,7 +46,7 @@ def prepared() -> Files:
 
 @pytest.fixture(scope="module")
 def know(prepared: Files) -> Callable[[Verb, str], Known]:
-    """Runs a change once without faults, below a folder; remembers what it has seen."""
+    """Return a function that runs a change once below a folder without faults and caches the result."""
     seen: dict[tuple[str, bool], Known] = {}
 
     def run(verb: Verb, folder: str) -> Known:
@@ -78,7 +78,7 @@ def tables(known: Known, folder: str) -> Iterator[tuple[int, str]]:
 
 
 def assert_old_or_new(uri: str, known: Known, verb: Verb) -> bool:
-    """Whether the change is visible; all of it, or nothing."""
+    """Return whether the change is visible, after checking that it is visible completely or not at all."""
     now = state(uri)
     assert now in (known.old, known.new)
     assert known.versions[0] <= version(uri) <= known.versions[1]
@@ -87,7 +87,7 @@ def assert_old_or_new(uri: str, known: Known, verb: Verb) -> bool:
 
 @by_name
 @on_disk_too
-def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
+def test_a_killed_writer_leaves_the_old_or_the_new_state(
     know: Callable[[Verb, str], Known], verb: Verb, folder: str
 ) -> None:
     known = know(verb, folder)
@@ -113,7 +113,7 @@ def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
         pytest.param(lambda at: fail_at(at, errno.EIO), id="broken", marks=pytest.mark.slow),
     ],
 )
-def test_a_failing_store_leaves_the_old_state_or_the_new(
+def test_a_failing_store_leaves_the_old_or_the_new_state(
     know: Callable[[Verb, str], Known], verb: Verb, folder: str, plan: Callable[[int], Plan]
 ) -> None:
     known = know(verb, folder)
@@ -129,7 +129,7 @@ def test_a_failing_store_leaves_the_old_state_or_the_new(
 
 @by_name
 @on_disk_too
-def test_a_lost_answer_never_commits_twice(know: Callable[[Verb, str], Known], verb: Verb, folder: str) -> None:
+def test_a_lost_response_never_commits_twice(know: Callable[[Verb, str], Known], verb: Verb, folder: str) -> None:
     known = know(verb, folder)
     for at, uri in tables(known, folder):
         done = False
@@ -141,7 +141,7 @@ def test_a_lost_answer_never_commits_twice(know: Callable[[Verb, str], Known], v
 
 
 @by_name
-def test_an_answer_that_comes_twice_changes_nothing(know: Callable[[Verb, str], Known], verb: Verb) -> None:
+def test_a_duplicated_request_changes_nothing(know: Callable[[Verb, str], Known], verb: Verb) -> None:
     known = know(verb, "memory://crash")
     for at, uri in tables(known, "memory://crash"):
         with Faults(answer_twice(at)):
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_twice_changes_nothing(know: Callable[[Verb, str], 
         assert version(uri) == known.versions[1]
 
 
-def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
+def test_a_partially_created_branch_can_be_deleted_and_created_again(prepared: Files) -> None:
     uri = write_files(fresh("memory://crash"), prepared)
     crashing.opened(uri).create_branch("side")
     open_store(uri).delete(["_refs/branches/side.json"])
@@ -171,7 +171,7 @@ def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
         for verb in VERBS
     ],
 )
-def test_what_was_committed_survives_a_power_cut(
+def test_committed_versions_survive_a_power_cut(
     know: Callable[[Verb, str], Known], verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crashing, "UNFLUSHED", {"fsync": "true"})

@@ -1,4 +1,4 @@
-"""Versions that are claimed in DynamoDB as pylance claims them: it and we write one table in turns, and at once."""
+"""Versions claimed in DynamoDB like by pylance: both libraries write one table alternately and concurrently."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def service() -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Shared:
-    """A table that pylance and we write.
+    """A table that pylance and this package write.
 
     Attributes:
-        name: In the bucket.
-        options: Of ours.
+        name: Name in the bucket.
+        options: Storage options of this package.
     """
 
     name: str
@@ -67,7 +67,7 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.table({"id": list(range(first, first + count))})
 
 
-def test_pylance_and_we_read_and_commit_to_one_table(table: Shared) -> None:
+def test_pylance_and_lance_duck_share_one_dynamodb_table(table: Shared) -> None:
     lance.write_dataset(rows(0, 4), **table.as_theirs())
     ours = table.ours()
     assert ours.to_table() == rows(0, 4)
@@ -84,7 +84,7 @@ def test_pylance_and_we_read_and_commit_to_one_table(table: Shared) -> None:
 
 
 @pytest.mark.slow
-def test_of_pylance_and_us_that_claim_a_version_one_commits_after_the_other(table: Shared) -> None:
+def test_concurrent_claims_with_pylance_commit_one_after_the_other(table: Shared) -> None:
     ld.write_dataset(rows(0, 1), table.uri, storage_options=table.options)
 
     def insert(number: int) -> None:
@@ -100,7 +100,7 @@ def test_of_pylance_and_us_that_claim_a_version_one_commits_after_the_other(tabl
         assert sorted(dataset.to_table()["id"].to_pylist()) == list(range(9))
 
 
-def test_a_version_that_pylance_has_claimed_and_not_finished_is_finished_here(table: Shared) -> None:
+def test_a_version_claimed_but_not_finished_by_pylance_is_finished(table: Shared) -> None:
     lance.write_dataset(rows(0, 4), **table.as_theirs())
     dataset = table.ours()
     dataset.insert(rows(4, 2))
@@ -117,6 +117,6 @@ def test_a_version_that_pylance_has_claimed_and_not_finished_is_finished_here(ta
         claims.put_if_not_exists(table.uri, 2, staged)
 
 
-def test_the_scheme_of_pylance_is_refused_with_the_way_to_go(table: Shared) -> None:
+def test_the_ddb_scheme_of_pylance_is_rejected_with_a_remedy(table: Shared) -> None:
     with pytest.raises(UnsupportedError, match="manifest_store"):
         ld.dataset(**table.as_theirs())

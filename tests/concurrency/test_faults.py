@@ -1,4 +1,4 @@
-"""The harness itself: what it makes of a step, and that a store survives it."""
+"""The fault harness itself: its effect on each step, and recovery of the store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def steps(store: Store) -> list[str]:
     return [step.split()[0] for step in seen.steps]
 
 
-def test_every_step_is_counted(store: Store) -> None:
+def test_every_store_operation_is_counted(store: Store) -> None:
     found = steps(store)
     if store.uri.startswith("memory"):
         assert found == ["close", "put", "put", "delete"]
@@ -51,7 +51,7 @@ def test_every_step_is_counted(store: Store) -> None:
             assert name in found
 
 
-def test_a_crash_leaves_what_was_done_before_it(store: Store) -> None:
+def test_a_crash_keeps_only_the_steps_before_it(store: Store) -> None:
     states = [set(), {"data/a"}, {"data/a", "v/1"}, {"data/a", "v/1", "hint"}, {"v/1", "hint"}]
     seen = []
     for at in range(len(steps(store))):
@@ -74,14 +74,14 @@ def test_a_failure_is_a_store_error_and_leaves_no_temporary_file(store: Store) -
                 assert not [entry.path for entry in store.walk() if is_temporary(entry.path)]
 
 
-def test_a_lost_answer_is_a_store_error_though_it_was_done(store: Store) -> None:
+def test_a_lost_response_is_a_store_error_although_the_write_happened(store: Store) -> None:
     at = next(i for i, name in enumerate(steps(store)) if name in ("replace", "close"))
     with pytest.raises(StoreError), Faults(lose_answer(at)):
         change(store)
     assert files(store) == {"data/a"}
 
 
-def test_an_answer_may_come_twice(store: Store) -> None:
+def test_a_duplicated_request_is_harmless(store: Store) -> None:
     at = next(i for i, name in enumerate(steps(store)) if name in ("link", "put"))
     if store.uri.startswith("memory"):
         with pytest.raises(AlreadyExistsError), Faults(answer_twice(at)):
@@ -93,7 +93,7 @@ def test_an_answer_may_come_twice(store: Store) -> None:
         assert files(store) == {"v/1", "hint"}
 
 
-def test_nothing_is_left_of_the_harness(store: Store) -> None:
+def test_the_fault_harness_uninstalls_itself(store: Store) -> None:
     with pytest.raises(Crash), Faults(stop_at(0)):
         change(store)
     change(store)

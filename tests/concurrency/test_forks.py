@@ -19,8 +19,11 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on thi
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("while_threads_work", "pools")),
     ],
 )
-def test_forked_children_work_or_are_refused_at_once(scenario: str, tmp_path: Path) -> None:
-    """A scenario is a function of `forking`, in a process of its own; one that hangs is killed with its children."""
+def test_forked_children_work_or_fail_immediately(scenario: str, tmp_path: Path) -> None:
+    """A scenario is a function in `forking` that runs in a separate process.
+
+    A hanging process is killed with its children.
+    """
     python = [sys.executable, "-W", "ignore::DeprecationWarning"]
     path = os.pathsep.join([str(Path(forking.__file__).parents[1]), *sys.path])
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "OPENBLAS_"))}

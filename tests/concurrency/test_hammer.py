@@ -1,4 +1,4 @@
-"""Many writers at one table: afterwards nothing is lost, and nothing is double."""
+"""Many writers of one table lose and duplicate nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(
 
 @short_or_long
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_processes_lose_nothing_and_double_nothing(
+def test_concurrent_processes_lose_and_duplicate_nothing(
     processes: Executor, tmp_path: Path, seconds: int, stable_row_ids: bool
 ) -> None:
     options = {"fsync": "false"}
@@ -70,7 +70,7 @@ def test_threads_with_stale_handles_lose_nothing(what: dict[str, int], seconds: 
 
 
 @short_or_long
-def test_a_store_that_fails_and_loses_answers_never_commits_twice(seconds: int) -> None:
+def test_a_store_that_fails_and_loses_responses_never_commits_twice(seconds: int) -> None:
     uri = f"memory://{uuid.uuid4().hex}/t.lance"
     create(uri, {})
     with Faults(now_and_then(0, fails=0.02, loses=0.05, repeats=0.05)), ThreadPoolExecutor(WRITERS) as pool:
@@ -78,7 +78,7 @@ def test_a_store_that_fails_and_loses_answers_never_commits_twice(seconds: int) 
 
 
 @short_or_long
-def test_writers_on_an_object_store_lose_nothing(s3: dict[str, str], seconds: int) -> None:
+def test_writers_on_an_object_store_lose_no_rows(s3: dict[str, str], seconds: int) -> None:
     uri = f"s3://bucket/{uuid.uuid4().hex}/t.lance"
     create(uri, s3)
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -86,9 +86,7 @@ def test_writers_on_an_object_store_lose_nothing(s3: dict[str, str], seconds: in
 
 
 @short_or_long
-def test_writers_with_an_external_manifest_store_lose_nothing(
-    processes: Executor, tmp_path: Path, seconds: int
-) -> None:
+def test_writers_with_a_manifest_store_lose_no_rows(processes: Executor, tmp_path: Path, seconds: int) -> None:
     options = {"manifest_store": f"sqlite://{tmp_path}/claims.db", "fsync": "false"}
     uri = str(tmp_path / "t.lance")
     create(uri, options)
@@ -96,7 +94,7 @@ def test_writers_with_an_external_manifest_store_lose_nothing(
 
 
 @short_or_long
-def test_a_reader_never_sees_half_a_commit(tmp_path: Path, seconds: int) -> None:
+def test_a_reader_never_sees_a_partial_commit(tmp_path: Path, seconds: int) -> None:
     uri, options = str(tmp_path / "t.lance"), {"fsync": "false"}
     ids = list(range(20))
     ld.write_dataset(pa.table({"id": ids, "n": [0] * 20}), uri, max_rows_per_file=7, storage_options=options)

@@ -39,7 +39,7 @@ ACTS: dict[str, Act] = {
 
 
 def prepare(uri: str) -> None:
-    """Write a table of two fragments, of which an index covers the first."""
+    """Write a table of two fragments with an index over the first."""
     write(uri, pa.table({"id": range(8), "n": [0, 1] * 4}), "create")
     opened(uri).create_scalar_index("n", "BITMAP")
     write(uri, pa.table({"id": range(8, 12), "n": [1, 2] * 2}), "append")
@@ -89,7 +89,7 @@ def check(uri: str, known: tuple[Any, Any]) -> bool:
 
 
 def prepare_texts(uri: str) -> None:
-    """Write a table of two fragments, of which a full-text index and an n-gram index cover the first; a row is gone."""
+    """Write a table of two fragments with a full-text and an n-gram index over the first, and one deleted row."""
     write(uri, pa.table({"n": range(8), "s": ["duck", "the lake"] * 4}), "create")
     opened(uri).create_scalar_index("s", "INVERTED", "words", with_position=True)
     opened(uri).create_scalar_index("s", "NGRAM", "grams")
@@ -114,7 +114,7 @@ TEXT_ACTS: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("name", list(TEXT_ACTS))
-def test_a_writer_of_an_index_of_texts_that_dies_leaves_the_old_one_or_the_new(name: str) -> None:
+def test_a_killed_full_text_index_writer_leaves_the_old_or_the_new_index(name: str) -> None:
     uri = fresh("memory://texts")
     prepare_texts(uri)
     prepared = read_files(uri)
@@ -146,7 +146,7 @@ def commits(step: str) -> bool:
 
 
 def run(uri: str, act: Act) -> tuple[tuple[Any, Any], list[str]]:
-    """What an act does when nothing goes wrong."""
+    """Return the effect of an act without faults."""
     before = state(uri)
     with Faults() as seen:
         act(opened(uri))
@@ -154,7 +154,7 @@ def run(uri: str, act: Act) -> tuple[tuple[Any, Any], list[str]]:
 
 
 @pytest.mark.parametrize("name", list(ACTS))
-def test_a_writer_that_dies_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+def test_a_killed_writer_leaves_the_old_or_the_new_indexes(prepared: Files, folder: str, name: str) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
     visible = []
     for at in range(len(steps)):
@@ -170,7 +170,7 @@ def test_a_writer_that_dies_leaves_the_old_indexes_or_the_new(prepared: Files, f
 
 @pytest.mark.parametrize("name", list(ACTS))
 @pytest.mark.parametrize("fail", [fail_at, fail_from])
-def test_what_fails_before_the_commit_leaves_no_entry_and_no_files(
+def test_a_failure_before_the_commit_leaves_no_entry_and_no_files(
     prepared: Files, folder: str, name: str, fail: Callable[..., Any]
 ) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
@@ -187,7 +187,7 @@ def test_what_fails_before_the_commit_leaves_no_entry_and_no_files(
 
 
 @pytest.mark.parametrize("name", list(ACTS))
-def test_a_lost_answer_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+def test_a_lost_response_leaves_the_old_or_the_new_indexes(prepared: Files, folder: str, name: str) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
     for at in range(len(steps)):
         uri = write_files(fresh(folder), prepared)

@@ -1,4 +1,4 @@
-"""Rows and indexes of one table are changed at once: no index ever changes an answer, and none gets lost."""
+"""Rows and indexes of one table change concurrently: no index changes an answer, and no index is lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(uri: str) -> ld.LanceDataset:
 
 
 class Changers:
-    """Changes, each in a thread of its own, until the time is over."""
+    """Concurrent changes, each in a separate thread, until the time is over."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
@@ -81,14 +81,14 @@ class Changers:
 
 
 def check(dataset: ld.LanceDataset) -> None:
-    """Through the indexes come the rows that come without them."""
+    """Check that indexes and scans return the same rows."""
     for where in ("id BETWEEN 100 AND 600", "n = 3", "id IN (7, 507, 1007) OR n = 1"):
         expected = dataset.to_table(filter=where, use_scalar_index=False)
         assert dataset.to_table(filter=where) == expected
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
-def test_rows_and_indexes_change_at_once(tmp_path: Path, stable: bool) -> None:
+def test_rows_and_indexes_can_change_concurrently(tmp_path: Path, stable: bool) -> None:
     uri = str(tmp_path / "t")
     dataset = ld.write_dataset(
         rows(0, 200), uri, storage_options=OPTIONS, max_rows_per_file=50, enable_stable_row_ids=stable

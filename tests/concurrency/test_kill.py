@@ -61,7 +61,7 @@ def test_a_killed_writer_leaves_a_committed_version(tmp_path: Path, seconds: flo
     assert found(uri) == model.rows | {-9: 9}
 
 
-def test_a_file_that_may_not_grow_is_an_error_and_no_version(tmp_path: Path) -> None:
+def test_a_file_size_limit_raises_an_error_and_creates_no_version(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = ld.write_dataset(rows({-1: 0}), uri)
     process, connection = start(children.append_in_a_small_world, uri, 100_000)
@@ -74,7 +74,7 @@ def test_a_file_that_may_not_grow_is_an_error_and_no_version(tmp_path: Path) -> 
     crashing.assert_clean(uri)
 
 
-def test_a_table_for_reading_only_can_be_read_and_is_not_changed(open_folder: Path) -> None:
+def test_a_read_only_table_can_be_read_but_not_changed(open_folder: Path) -> None:
     uri = str(open_folder / "t.lance")
     ld.write_dataset(rows({-1: 0}), uri)
     before = crashing.read_files(uri)

@@ -26,7 +26,7 @@ def options(tmp_path: Path) -> dict[str, str]:
     return {"manifest_store": f"sqlite://{tmp_path}/claims.db", "fsync": "false"}
 
 
-def test_a_table_lives_in_it_and_can_be_read_without(uri: str, options: dict[str, str]) -> None:
+def test_a_table_in_a_manifest_store_is_also_readable_without_the_store(uri: str, options: dict[str, str]) -> None:
     dataset = ld.write_dataset(rows(0, 8), uri, storage_options=options)
     dataset.insert(rows(8, 8))
     dataset.update({"n": "n + 1"}, where="id < 4")
@@ -40,7 +40,7 @@ def test_a_table_lives_in_it_and_can_be_read_without(uri: str, options: dict[str
     assert dataset.checkout_version(2).count_rows() == 16
 
 
-def test_a_service_without_conditional_put_is_enough(tmp_path: Path) -> None:
+def test_a_manifest_store_replaces_conditional_put(tmp_path: Path) -> None:
     with s3_server() as service:
         plain = service | {"aws_conditional_put": "disabled"}
         uri = "s3://bucket/plain.lance"
@@ -55,7 +55,7 @@ def test_a_service_without_conditional_put_is_enough(tmp_path: Path) -> None:
         assert ld.dataset(uri, storage_options=plain).count_rows() == 24
 
 
-def test_a_table_and_its_branches_can_be_dropped_and_made_again(uri: str, options: dict[str, str]) -> None:
+def test_a_table_and_its_branches_can_be_dropped_and_created_again(uri: str, options: dict[str, str]) -> None:
     for _ in range(2):
         dataset = ld.write_dataset(rows(0, 8), uri, storage_options=options)
         for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_table_and_its_branches_can_be_dropped_and_made_again(uri: str, option
 
 
 @pytest.mark.parametrize("verb", [v for v in VERBS if v.name in ("append", "update", "compact")], ids=lambda v: v.name)
-def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
+def test_a_killed_writer_leaves_the_old_or_the_new_state(
     verb: Verb, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crashing, "UNFLUSHED", options)

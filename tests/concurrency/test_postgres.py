@@ -1,4 +1,4 @@
-"""Versions that are claimed in PostgreSQL: `register_manifest_store` with a real server, where there is one."""
+"""Versions claimed in PostgreSQL: `register_manifest_store` with a real server, if one is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_of_many_that_claim_a_version_one_succeeds(url: str) -> None:
+def test_one_of_many_claims_of_a_version_succeeds(url: str) -> None:
     def claim(number: int) -> bool:
         try:
             PostgresManifestStore.open(url).put_if_not_exists(TABLE, 1, f"path {number}")
@@ -48,7 +48,7 @@ def test_of_many_that_claim_a_version_one_succeeds(url: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["disk", "memory"])
-def test_writers_lose_nothing(url: str, tmp_path: Path, place: str) -> None:
+def test_concurrent_writers_lose_no_rows(url: str, tmp_path: Path, place: str) -> None:
     uri = str(tmp_path / "t.lance") if place == "disk" else f"memory://{tmp_path.name}/t.lance"
     options = {"manifest_store": url, "fsync": "false"}
     create(uri, options)

@@ -10,7 +10,7 @@ from lance_duck.store import Store, open_store
 
 
 def change(store: Store, *, late: bool = False) -> None:
-    """What a commit does: files, then the name that makes them count, which is safe at once or with the next `sync`."""
+    """Write files like a commit, then a name that makes them visible, durable at once or with the next `sync`."""
     for at in range(2):
         with store.create(f"data/{at}", late=at == 1) as sink:
             sink.write(bytes(100))
@@ -30,7 +30,7 @@ def readable(root: Path) -> bool:
     return all((root / "data" / str(at)).read_bytes() == bytes(100) for at in range(3))
 
 
-def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
+def test_only_flushed_data_survives_a_power_cut(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     (disk / "old").mkdir(parents=True)
     (disk / "old" / "file").write_bytes(b"old")
@@ -45,7 +45,7 @@ def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_name_never_counts_before_all_that_it_stands_for(tmp_path: Path, late: bool) -> None:
+def test_a_name_is_visible_only_after_its_content_is_durable(tmp_path: Path, late: bool) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     with Faults() as seen:

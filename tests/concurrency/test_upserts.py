@@ -1,4 +1,4 @@
-"""Upserts of one key at once end as one row, with or without a declared primary key."""
+"""Concurrent upserts of one key create one row, with or without a declared primary key."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_processes_that_upsert_the_same_new_keys(uri: str) -> None:
     assert ids(uri) == list(range(6))
 
 
-def test_a_stale_handle_updates_what_another_one_inserted(uri: str) -> None:
+def test_a_stale_handle_updates_rows_that_another_handle_inserted(uri: str) -> None:
     stale, other = (ld.dataset(uri, storage_options=OPTIONS) for _ in range(2))
     assert upsert(other, rows([1, 2], 0))["num_inserted_rows"] == 2
     assert upsert(stale, rows([2, 3], 1)) == {
@@ -93,7 +93,7 @@ BEFORE: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("change", BEFORE)
-def test_a_key_that_came_by_another_change_is_not_inserted_again(uri: str, change: str) -> None:
+def test_a_key_added_by_another_change_is_not_inserted_again(uri: str, change: str) -> None:
     stale = ld.dataset(uri, storage_options=OPTIONS)
     BEFORE[change](uri)
     assert upsert(stale, rows([5], 1))["num_updated_rows"] == 1
@@ -101,7 +101,7 @@ def test_a_key_that_came_by_another_change_is_not_inserted_again(uri: str, chang
     assert ld.dataset(uri).to_table(filter="id = 5")["writer"].to_pylist() == [1]
 
 
-def test_insert_if_not_there_keeps_the_row_that_came_first(uri: str) -> None:
+def test_insert_if_absent_keeps_the_first_row(uri: str) -> None:
     stale = ld.dataset(uri, storage_options=OPTIONS)
     upsert(ld.dataset(uri, storage_options=OPTIONS), rows([1], 0))
     result = stale.merge_insert("id").when_not_matched_insert_all().execute(rows([1, 2], 1))
@@ -110,7 +110,7 @@ def test_insert_if_not_there_keeps_the_row_that_came_first(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", [False], indirect=True, ids=["no key"])
-def test_keys_of_other_rows_do_not_make_a_merge_run_again(uri: str) -> None:
+def test_inserts_of_other_keys_do_not_rerun_a_merge(uri: str) -> None:
     stale = ld.dataset(uri, storage_options=OPTIONS)
     ld.write_dataset(rows([7], 9), uri, mode="append")
     merge = stale.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -118,7 +118,7 @@ def test_keys_of_other_rows_do_not_make_a_merge_run_again(uri: str) -> None:
     assert ids(uri) == [7, 8]
 
 
-def test_a_merge_that_may_not_run_again_fails_and_leaves_nothing(uri: str) -> None:
+def test_a_merge_without_retries_fails_and_leaves_nothing(uri: str) -> None:
     stale = ld.dataset(uri, storage_options=OPTIONS)
     ld.write_dataset(rows([7], 9), uri, mode="append")
     files = sorted(Path(uri).rglob("*"))
@@ -129,7 +129,7 @@ def test_a_merge_that_may_not_run_again_fails_and_leaves_nothing(uri: str) -> No
     assert stale.version == 1
 
 
-def test_threads_that_count_up_lose_no_count(uri: str) -> None:
+def test_concurrent_increments_are_all_counted(uri: str) -> None:
     ld.write_dataset(rows([1], 0), uri, mode="append")
 
     def count(_: int) -> None:
@@ -140,7 +140,7 @@ def test_threads_that_count_up_lose_no_count(uri: str) -> None:
     assert ld.dataset(uri).to_table()["writer"].to_pylist() == [8]
 
 
-def test_deletes_of_other_rows_of_a_fragment_go_together(uri: str) -> None:
+def test_deletes_of_different_rows_in_one_fragment_both_commit(uri: str) -> None:
     ld.write_dataset(rows(list(range(10)), 0), uri, mode="append")
     one, other = (ld.dataset(uri, storage_options=OPTIONS) for _ in range(2))
     one.delete("id = 3", conflict_retries=0)

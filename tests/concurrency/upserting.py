@@ -1,4 +1,4 @@
-"""Writers that upsert the same keys at once."""
+"""Concurrent writers that upsert the same keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Single bits that flip in files that we wrote: `PYTHONPATH=.:tests python -m corruption.bits 20000` counts them.
+"""Flip single bits in written files: `PYTHONPATH=.:tests python -m corruption.bits 20000` counts them.
 
-Bits are drawn from files of every kind, in tables of every version of files that has checksums, but for padding: bytes
-of data files and index files that no extent, table or message has. The hint to the newest version is a hint, and is not
-drawn.
+The bits come from files of every kind, in tables of every file version that has checksums. Padding is excluded: bytes
+of data files and index files that belong to no extent, table or message. The version hint is excluded because it is
+only a hint.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def write_blobs(path: Path) -> list[bytes | None]:
 
 
 def padding(file: Path) -> np.ndarray:
-    """Whether each byte of a file is one that nothing refers to."""
+    """Return whether each byte of a file is unreferenced."""
     free = np.zeros(file.stat().st_size, np.bool_)
     source = run(open_file(open_source(str(file)))).source if file.suffix in (".lance", ".idx") else None
     if isinstance(source, CheckedSource):

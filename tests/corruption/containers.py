@@ -15,7 +15,7 @@ from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, encodings23_pb2
 
 MAGIC = b"LANC"
 Variants = Iterator[tuple[str, Callable[[], bytes]]]
-"""The name of each changed file, and what makes the file: few of many are looked at."""
+"""Pairs of a name and a function that creates the changed file, because only a few of many are used."""
 _ENCODINGS: dict[str, type[Message]] = {
     "ArrayEncoding": encodings20_pb2.ArrayEncoding,
     "PageLayout": encodings21_pb2.PageLayout,
@@ -57,7 +57,7 @@ def with_segments(data: bytes, change: Callable[[table_pb2.IndexSection], None])
 
 
 def forget_index_sizes(table: Path) -> None:
-    """Make the manifest say no more how large the files of its index segments are."""
+    """Remove the sizes of index files from the manifest."""
 
     def clear(section: table_pb2.IndexSection) -> None:
         for segment in section.indices:
@@ -69,7 +69,7 @@ def forget_index_sizes(table: Path) -> None:
 
 
 def forget_sizes(table: Path) -> None:
-    """Make the manifest say no more how large its files are, so that damaged ones are read at all."""
+    """Remove all file sizes from the manifest, so that readers open damaged files."""
     path = manifest_path(table)
     manifest = read_manifest(path.read_bytes())
     for fragment in manifest.fragments:
@@ -126,7 +126,7 @@ def _columns(data: bytes) -> list[bytes]:
 
 
 def _with_columns(data: bytes, columns: list[bytes]) -> bytes:
-    """Return the file with other column metadata; data and global buffers stay where they are."""
+    """Return the file with other column metadata; data and global buffers keep their offsets."""
     start, _, buffers, num_buffers, _, major, minor = struct.unpack_from("<QQQIIHH", data, len(data) - 40)
     body, entries = b"", b""
     for column in columns:

@@ -24,13 +24,13 @@ def assert_survives(
     *,
     searched: bool = False,
 ) -> int:
-    """Put each of the damaged contents in the place of `target` and read the table; return how many there were.
+    """Write each damaged content to `target` and read the table; return the number of contents.
 
-    Where columns and filters are given, it is read through the indexes of these columns; where `searched` says so,
-    through its indexes of vectors or texts.
+    If columns and filters are given, the table is read through the indexes of these columns. With `searched`, it is
+    read through its vector or full-text indexes.
 
-    Fails with the names of the contents that made another error than a LanceDuckError come out, or the process die,
-    hang, or ask for much more memory than the file's size.
+    Fails if a content causes an error other than a LanceDuckError, or if the process dies, hangs, or allocates much
+    more memory than the file's size. The message names these contents.
     """
     copy = scratch / "copy"
     shutil.copytree(table, copy, symlinks=True)

@@ -1,4 +1,4 @@
-"""Damage to protobuf messages that keeps them well-formed: one field of one message gets another value."""
+"""Damage that keeps protobuf messages well-formed: one field of one message gets another value."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def every_length(start: int, stop: int) -> Iterator[Mutation]:
 
 
 def every_word(start: int, stop: int, width: int) -> Iterator[Mutation]:
-    """Yield, for each place, the words that sizes and positions are worst at."""
+    """Yield values that are most harmful as sizes and positions, for each offset."""
     for place in range(start, stop):
         for value in EXTREMES:
             yield ("word", place, width, value)

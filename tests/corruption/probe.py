@@ -1,7 +1,7 @@
-"""Reads damaged tables in a process of its own: argv names a job; problems go to standard output, one JSON line each.
+"""Read damaged tables in a separate process: argv names a job; problems go to standard output, one JSON line each.
 
-A job is a folder with `job.json` and the damaged files. Before each read the number of the file is written to `at`, so
-that whoever started the process knows what it was reading when it died. A read that hangs ends the process.
+A job is a folder with `job.json` and the damaged files. The number of a file is written to `at` before each read, so
+the parent process can identify the file that killed the reader. A hanging read ends the process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lance_duck.maintenance.validation.indexes import index_problems
 
 SECONDS = 20
 HEADROOM = 1 << 31
-# What DuckDB says of our errors: their name, or for those that are also a ValueError, what Arrow calls one.
+# DuckDB shows the class of an error of this package, or Arrow's class for a ValueError.
 OUR_ERRORS = (
     "CorruptError: ",
     "UnsupportedError: ",
@@ -48,7 +48,7 @@ OUR_ERRORS = (
     "StoreError: ",
     "failed: Invalid: ",
     "failed(): Invalid: ",
-    "must have at least one column",  # of a table without columns, which is none for DuckDB
+    "must have at least one column",  # DuckDB does not accept a table without columns
 )
 WRONG_VALUES = (
     "UTF8",
@@ -72,9 +72,10 @@ def read(uri: str) -> None:
 
 
 class ReadThroughDuckDB:
-    """Reads all columns in the forms that DuckDB takes in; it passes our errors on as its own, with their text.
+    """Reads all columns in the types that DuckDB accepts; DuckDB raises the errors of this package with their text.
 
-    All reads share a connection, which costs as much to open as a read: what a damaged table leaves in it would show.
+    All reads share one connection, because opening one costs as much as a read. Leftovers of a damaged table would
+    show.
     """
 
     def __init__(self) -> None:
@@ -93,9 +94,9 @@ class ReadThroughDuckDB:
 
 
 def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> None:
-    """Ask the index segments over some columns whatever their kinds answer, and filter with all indexes.
+    """Query the index segments over some columns with all predicates they support, and filter with all indexes.
 
-    A segment that is found out to be broken is left alone; bytes that are wrong but readable may give any valid answer.
+    Broken segments are skipped. Wrong but readable bytes may give any valid answer.
     """
     dataset = ld.dataset(uri)
     snapshot = dataset.handle.snapshot
@@ -115,7 +116,7 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
 
 
 def read_by_searches(uri: str) -> None:
-    """Search through all indexes of vectors and texts; those that are found out to be broken are left alone."""
+    """Search through all vector and full-text indexes; broken ones are skipped."""
     dataset = ld.dataset(uri)
     _WARNED._uuids.clear()
     for index in catalog(dataset.handle.snapshot):
@@ -136,7 +137,7 @@ def read_by_searches(uri: str) -> None:
 
 
 def queries(values: pa.Array) -> list[Query]:
-    """What can be asked of a column with some values."""
+    """Return queries for a column with some values."""
     asked: list[Query] = [Null(), Among(values), Between(values[0], values[1], True), Between(None, values[0])]
     if pa.types.is_string(values.type):
         asked += [HasPrefix(pa.scalar("te")), ContainsAny(values), ContainsAll(values)]
@@ -159,7 +160,7 @@ QUERIES = {
 
 
 def check(table: pa.Table) -> None:
-    """Fail if the Arrow data is not sound. Wrong bytes may make values that nobody would write."""
+    """Fail if the Arrow data is invalid. Wrong bytes may decode to unusual values."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -175,7 +176,7 @@ def limit_memory() -> None:
 
 
 def replace(target: Path, source: Path) -> None:
-    """Give the target the damaged bytes as a new file: what is mapped into memory stays as it was."""
+    """Replace the target by a new file with the damaged bytes; mapped memory keeps the old file."""
     target.unlink()
     os.link(source, target)
 
@@ -187,7 +188,7 @@ def main(folder: Path) -> None:
     ways: list[Callable[[str], None]] = [read, ReadThroughDuckDB()]
     if job["indexed"]:
         warnings.simplefilter("ignore", IndexWarning)
-        warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)  # what is no error of ours
+        warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)  # errors outside this package
         ways = [lambda uri: read_through_indexes(uri, *job["indexed"])]
     elif job["searched"]:
         warnings.simplefilter("ignore", IndexWarning)

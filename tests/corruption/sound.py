@@ -23,7 +23,7 @@ NAMES = """
 
 
 def write_columns(folder: Path, version: str, rows: int = 150) -> Path:
-    """Write one fragment; in 2.2 half of the columns have nulls, before that, those which may."""
+    """Write one fragment; in 2.2 half of the columns have nulls, in older versions those that support nulls."""
     table = folder / f"columns-{version}.lance"
     chosen = [k for k in KINDS if k.name in NAMES.split() and not k.is_refused(_like(version), "none")]
     chosen = [k for k in chosen if version != "2.3" or k.name not in ("fsl_struct", "struct_null_children")]
@@ -35,7 +35,7 @@ def write_columns(folder: Path, version: str, rows: int = 150) -> Path:
 
 
 def _like(version: str) -> str:
-    """Return the version whose kinds of columns these are, too."""
+    """Return a version with the same column kinds."""
     return "2.2" if version == "2.3" else version
 
 
@@ -44,7 +44,7 @@ def _pattern(kind: Kind, i: int, version: str) -> str:
 
 
 def write_history(folder: Path) -> Path:
-    """Write a table with what a manifest can hold: fragments, deletions, stable row ids, config, a tag and a branch."""
+    """Write a table whose manifest has fragments, deletions, stable row ids, config, a tag and a branch."""
     table = folder / "history.lance"
     data = pa.table(
         {"a": np.arange(90), "s": [f"text {i}" for i in range(90)], "l": [[i] * (i % 3) for i in range(90)]}

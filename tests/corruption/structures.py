@@ -1,6 +1,6 @@
-"""Random damage to structure: messages that are taken apart, changed in several fields at once, and put together again.
+"""Random structural damage: messages are decoded, changed in several fields, and encoded again.
 
-What comes out can be parsed, as a rule: sizes, places, numbers, types and references are wrong, not bits.
+The result can usually be parsed: sizes, offsets, numbers, types and references are wrong instead of single bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lance_duck.wire.pb import (
 )
 
 DEEPEST = 60
-TURNS = 20  # more, where the first changes were none
+TURNS = 20  # more turns, in case the first changes had no effect
 WORDS = (0, 1, 2, 63, 64, 65, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 NUMBERS: tuple[Any, ...] = (0, -1, 1, 7, 1 << 31, 1 << 40, 1 << 63, 1 << 70, 0.5, 1e300, "3", None, [], {}, True)
 # Field of bytes -> the message that they are.
@@ -53,7 +53,7 @@ ENCODINGS: dict[str, type[Message]] = {
 
 
 def changed_message(rng: random.Random, message: Message) -> Message:
-    """Return a copy with one to four random changes, at any depth, also in messages that are bytes of others."""
+    """Return a copy with one to four random changes at any depth, including messages nested in bytes fields."""
     copy = _copy(message)
     least = rng.choice((1, 1, 2, 4))
     for turn in range(least + TURNS):
@@ -68,7 +68,7 @@ def changed_message(rng: random.Random, message: Message) -> Message:
 
 
 def _nodes(message: Message, depth: int = 0) -> Iterator[tuple[Message, Callable[[], None]]]:
-    """Yield all messages, and what puts those that are bytes of another one back into it."""
+    """Yield all messages, each with a function that writes a message nested in bytes back."""
     yield message, lambda: None
     if depth == DEEPEST:
         return
@@ -154,7 +154,7 @@ def _change_list(rng: random.Random, message: Message, field: FieldDescriptor) -
 
 
 def _nest(rng: random.Random, message: Message, field: FieldDescriptor) -> None:
-    """Make a message another one of a choice, or one that holds itself many times."""
+    """Select another choice of a message, or nest it in itself many times."""
     inner = getattr(message, field.name)
     inner.SetInParent()
     within = [f for f in inner.DESCRIPTOR.fields if f.message_type is message.DESCRIPTOR and not f.is_repeated]
@@ -218,7 +218,7 @@ def changed_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def changed_json(rng: random.Random, text: bytes) -> bytes:
-    """Return a JSON text of which one value is another one; other bytes are changed as bytes."""
+    """Return JSON with one changed value; other bytes are changed as bytes."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -246,7 +246,7 @@ def changed_manifest(rng: random.Random, data: bytes) -> bytes:
         if manifest.HasField(name) and lot < 0.3:
             (size,) = struct.unpack_from("<I", data, start)
             body = changed_message(rng, kind.FromString(data[start + 4 : start + 4 + size])).SerializeToString()
-            setattr(manifest, name, len(head))  # at the end: all others stay where they are
+            setattr(manifest, name, len(head))  # appended, so that other buffers keep their offsets
             head += struct.pack("<I", len(body)) + body
             lot = rng.random()
     is_changed = len(head) > place and rng.random() < 0.5
@@ -309,7 +309,7 @@ def _changed_descriptor(rng: random.Random, part: bytes) -> bytes:
 
 
 def _changed_buffer(rng: random.Random, part: bytes) -> bytes:
-    """Change a global buffer: a message of a vector index where it is one, else bytes."""
+    """Change a global buffer: as a message if it holds one for a vector index, else as bytes."""
     for kind in (index_pb2.IVF, index_pb2.Tensor):
         try:
             message = kind.FromString(part)

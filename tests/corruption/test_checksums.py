@@ -1,4 +1,4 @@
-"""Single bits that flip in files that we wrote: each is noticed, but those of padding."""
+"""Single bits flip in written files: every flip outside padding is detected."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_flipped_bit_is_noticed(kind: str, table: Path) -> None:
+def test_every_flipped_bit_is_detected(kind: str, table: Path) -> None:
     missed = [(file, bit) for file, bit, seen in flips(table, kind, BITS, random.Random(kind)) if not seen]
     assert missed == []
     assert {check.checksums for check in ld.dataset(table).check_files()} == {"sound"}
 
 
-def test_every_flipped_bit_of_a_sidecar_of_blobs_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_blob_sidecar_is_detected(tmp_path: Path) -> None:
     write_blobs(tmp_path / "t.lance")
     seen = [is_seen for _, _, is_seen in flips(tmp_path / "t.lance", SIDECARS, BITS, random.Random(5))]
     assert seen == [True] * BITS
@@ -46,7 +46,7 @@ def test_every_flipped_bit_of_a_sidecar_of_blobs_is_noticed(tmp_path: Path) -> N
     assert [check.checksums for check in checks if check.kind == "blobs"] == ["sound"] * 3
 
 
-def test_a_read_of_a_damaged_blob_is_an_error_and_repair_goes_on_without_it(tmp_path: Path) -> None:
+def test_reading_a_damaged_blob_fails_and_repair_drops_its_row(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     blobs = write_blobs(path)
     packed = next(file for file in path.glob(SIDECARS) if file.stat().st_size == 90_300)
@@ -71,7 +71,7 @@ def test_a_read_of_a_damaged_blob_is_an_error_and_repair_goes_on_without_it(tmp_
 
 
 @pytest.mark.parametrize("what", ["longer", "shorter", "missing"])
-def test_a_sidecar_of_another_size_is_damaged(what: str, tmp_path: Path) -> None:
+def test_a_sidecar_with_the_wrong_size_is_reported_as_damaged(what: str, tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write_blobs(path)
     file = max(path.glob(SIDECARS), key=lambda each: each.stat().st_size)
@@ -85,9 +85,7 @@ def test_a_sidecar_of_another_size_is_damaged(what: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_flipped_bit_of_the_metadata_of_a_file_is_damage_and_not_an_unknown_version(
-    version: str, tmp_path: Path
-) -> None:
+def test_a_flipped_bit_in_file_metadata_is_damage_and_not_an_unknown_version(version: str, tmp_path: Path) -> None:
     ld.write_dataset(rows(20).select(["a", "s"]), tmp_path / "t.lance", data_storage_version=version)
     (file,) = (tmp_path / "t.lance" / "data").glob("*.lance")
     data = file.read_bytes()
@@ -100,7 +98,7 @@ def test_every_flipped_bit_of_the_metadata_of_a_file_is_damage_and_not_an_unknow
             run(open_file(open_source(str(file)))).source.checksums()  # type: ignore[attr-defined]
 
 
-def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_manifest_is_detected(tmp_path: Path) -> None:
     ld.write_dataset(rows(20).select(["a", "s"]), tmp_path / "t.lance")
     (file,) = (tmp_path / "t.lance" / "_versions").glob("*.manifest")
     data = file.read_bytes()
@@ -122,7 +120,7 @@ def test_damaged_values_of_small_files_that_are_read_together_are_an_error(tmp_p
         ld.dataset(dataset.uri).to_table()
 
 
-def test_a_scan_of_damaged_values_is_an_error_that_names_file_and_bytes(table: Path) -> None:
+def test_scanning_damaged_values_raises_an_error_with_file_and_byte_range(table: Path) -> None:
     file = next(iter(sorted((table / "data").glob("*.lance"))))
     data = file.read_bytes()
     damaged = bytearray(data)
@@ -138,7 +136,7 @@ def test_a_scan_of_damaged_values_is_an_error_that_names_file_and_bytes(table: P
 
 
 @pytest.mark.parametrize("place", [(1 << 63, 8), ((1 << 64) - 8, 16), (0, 1 << 40), (0, 8), (8, 1 << 63)])
-def test_a_hostile_place_of_the_digests_of_sidecars_is_an_error(place: tuple[int, int], tmp_path: Path) -> None:
+def test_a_hostile_offset_of_sidecar_digests_is_an_error(place: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write_blobs(path)
     (file,) = path.glob("data/*.lance")

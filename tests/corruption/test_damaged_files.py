@@ -36,7 +36,7 @@ def damage(data: bytes, mutations: Iterable[Mutation]) -> Damaged:
 
 
 def some(items: Variants, amount: int) -> list[tuple[str, bytes]]:
-    """Return at most `amount` of the variants, always the same ones; no others are made: each is a whole file."""
+    """Return at most `amount` variants, always the same ones. The other files are not created."""
     sample: list[tuple[str, Callable[[], bytes]]] = []
     generator = random.Random(amount)
     for count, item in enumerate(items):
@@ -58,7 +58,9 @@ def data_file(table: Path) -> Path:
 
 @quick_or_many
 @pytest.mark.parametrize("version", VERSIONS)
-def test_data_file(version: str, amount: int, columns_tables: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_data_files_raise_an_error_or_read_correctly(
+    version: str, amount: int, columns_tables: dict[str, Path], tmp_path: Path
+) -> None:
     target = data_file(columns_tables[version])
     data = target.read_bytes()
     start, end = metadata_start(data), len(data)
@@ -90,7 +92,7 @@ def test_data_file_of_version_0_1(amount: int, columns_tables: dict[str, Path], 
 
 
 @quick_or_many
-def test_manifest(amount: int, history: Path, tmp_path: Path) -> None:
+def test_damaged_manifests_raise_an_error_or_read_correctly(amount: int, history: Path, tmp_path: Path) -> None:
     target = manifest_path(history)
     data = target.read_bytes()
     size = len(data)
@@ -103,7 +105,9 @@ def test_manifest(amount: int, history: Path, tmp_path: Path) -> None:
 
 @quick_or_many
 @pytest.mark.parametrize("kind", ["arrow", "bin"])
-def test_deletion_file(kind: str, amount: int, deletions: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_deletion_files_raise_an_error_or_read_correctly(
+    kind: str, amount: int, deletions: dict[str, Path], tmp_path: Path
+) -> None:
     table = deletions[kind]
     target = next((table / "_deletions").glob(f"*.{kind}"))
     data = target.read_bytes()
@@ -121,7 +125,9 @@ NOT_NEEDED = ("_versions/latest_version_hint.json", "_transactions/*.txn", "_ref
 
 
 @pytest.mark.parametrize("pattern", NOT_NEEDED)
-def test_files_that_a_read_of_the_latest_version_does_not_need(pattern: str, history: Path, tmp_path: Path) -> None:
+def test_damage_to_files_of_old_versions_does_not_affect_the_latest(
+    pattern: str, history: Path, tmp_path: Path
+) -> None:
     truth = ld.dataset(str(history)).to_table()
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)

@@ -1,4 +1,4 @@
-"""Files of index segments that are missing, cut or damaged: whatever they say, queries answer."""
+"""Missing, truncated or damaged files of index segments: queries still answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def asked_of(column: str) -> list[str]:
     return [text for text in FILTERS if text.startswith((f"{column} ", f"array_has_any({column},"))]
 
 
-def test_every_file_of_every_kind_is_damaged(indexed: Path) -> None:
+def test_every_index_file_is_covered_by_the_damage_tests(indexed: Path) -> None:
     listed = {(c, name) for c in INDEXES for name, _ in segment_of(indexed, c).metadata.files}
     assert listed == set(FILES)
 
@@ -76,7 +76,7 @@ def test_without_a_file_the_rows_are_scanned(
 
 
 def forget(segment: Segment) -> None:
-    """Let a warning be given of a segment that other tests have broken, too."""
+    """Allow a warning for a segment that earlier tests have already reported."""
     search._WARNED._uuids.discard(segment.uuid)
 
 
@@ -84,7 +84,9 @@ def forget(segment: Segment) -> None:
 @pytest.mark.parametrize(
     ("column", "name"), [f if f in FIRST else pytest.param(*f, marks=pytest.mark.slow) for f in FILES]
 )
-def test_a_damaged_file(column: str, name: str, amount: int, indexed: Path, tmp_path: Path) -> None:
+def test_a_damaged_index_file_gives_an_error_or_correct_rows(
+    column: str, name: str, amount: int, indexed: Path, tmp_path: Path
+) -> None:
     target = indexed / segment_of(indexed, column).metadata.directory / name
     data = target.read_bytes()
     start, end = metadata_start(data), len(data)
@@ -103,6 +105,6 @@ def test_a_damaged_file(column: str, name: str, amount: int, indexed: Path, tmp_
 def test_a_damaged_list_of_segments(amount: int, indexed: Path, tmp_path: Path) -> None:
     target = manifest_path(indexed)
     data = target.read_bytes()
-    end = min(len(data), 1500)  # the section of the indexes comes first
+    end = min(len(data), 1500)  # the index section is first
     mutations = itertools.chain(every_byte(0, end), every_word(0, end, 4))
     assert_survives(indexed, target, some_mutations(data, mutations, 2 * amount), tmp_path, (list(INDEXES), FILTERS))

@@ -1,4 +1,4 @@
-"""Files of inverted segments that are damaged: an error of this package, or an answer; never a crash."""
+"""Damaged files of inverted segments give a LanceDuckError or an answer, never a crash."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def asked(root: Path, directory: str) -> int:
 
 
 def _phrases(partition: InvertedPartition) -> None:
-    """Search phrases before anything else, and go on where one is refused: `contents` refuses it, too."""
+    """Search phrases first and continue after a rejected one, because `contents` rejects it as well."""
     for words in ([b"w0", b"w1"], [b"w1", b"w0", b"w1"]):
         for k in (None, 3):
             try:
@@ -59,7 +59,7 @@ def _phrases(partition: InvertedPartition) -> None:
 @few_or_many
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("form", FORMS[1:])
-def test_damaged_bytes_give_an_error_or_an_answer(tmp_path, form: dict[str, Any], name: str, amount: int) -> None:
+def test_damaged_bytes_give_an_error_or_a_result(tmp_path, form: dict[str, Any], name: str, amount: int) -> None:
     parameters = InvertedParameters(with_position=True, **form)
     files = written(tmp_path, [contents_of(random_texts(500))], parameters)
     path = tmp_path / files.directory / name
@@ -85,7 +85,7 @@ def test_damaged_bytes_give_an_error_or_an_answer(tmp_path, form: dict[str, Any]
 
 @few_or_many
 @pytest.mark.parametrize("name", ["tokens.lance", "docs.lance", "invert.lance"])
-def test_damaged_bytes_of_old_writers_give_an_error_or_an_answer(tmp_path, name: str, amount: int) -> None:
+def test_damaged_bytes_of_old_writers_give_an_error_or_a_result(tmp_path, name: str, amount: int) -> None:
     files = old_files(tmp_path, dict(enumerate(random_texts(200))))
     path = tmp_path / files.directory / name
     sound = path.read_bytes()

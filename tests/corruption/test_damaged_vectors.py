@@ -40,7 +40,7 @@ def indexed(path: Path, kind: str, count: int = ROWS) -> Path:
 
 
 def found(path: Path) -> tuple[list[int], list[str]]:
-    """The nearest of a query, and what was warned of, as if nothing had been before."""
+    """Return the nearest rows and the warnings, as if no warning had been given before."""
     search._WARNED._uuids.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -58,7 +58,7 @@ def nearest(count: int) -> list[int]:
 
 @each_kind
 @pytest.mark.parametrize("name", ["index.idx", "auxiliary.idx"])
-def test_a_file_that_is_cut_short_is_left_aside(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_truncated_vector_index_file_is_skipped_with_one_warning(name: str, kind: str, tmp_path: Path) -> None:
     file = indexed(tmp_path / "t.lance", kind) / name
     whole = file.read_bytes()
     for place, length in enumerate((0, 1, len(whole) // 3, len(whole) - 40, len(whole) - 1)):
@@ -71,7 +71,7 @@ def test_a_file_that_is_cut_short_is_left_aside(name: str, kind: str, tmp_path: 
 
 
 @each_kind
-def test_rows_that_are_not_there_are_not_found(kind: str, tmp_path: Path) -> None:
+def test_an_index_of_a_larger_table_never_returns_missing_rows(kind: str, tmp_path: Path) -> None:
     larger = indexed(tmp_path / "larger.lance", kind)
     small = indexed(tmp_path / "t.lance", kind, ROWS // 4)
     for name in ("index.idx", "auxiliary.idx"):
@@ -84,7 +84,7 @@ def test_rows_that_are_not_there_are_not_found(kind: str, tmp_path: Path) -> Non
 
 
 @each_kind
-def test_bytes_that_changed_never_bring_rows_that_are_not_there(kind: str, tmp_path: Path) -> None:
+def test_changed_index_bytes_never_return_missing_rows(kind: str, tmp_path: Path) -> None:
     segment = indexed(tmp_path / "t.lance", kind)
     rng = np.random.default_rng(3)
     for place in range(6):

@@ -1,4 +1,4 @@
-"""Inverted segments whose files are sound Lance files that say impossible things, and tables with such segments."""
+"""Valid Lance files of inverted segments with impossible values, and tables with such segments."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lance_duck.index.inverted.layout import InvertedParameters
 
 DOCUMENTS = 500
 MOST_BYTES = 32 << 20
-"""Of memory for a segment of 60 KB: far above what is needed, far below what a hostile number asks for."""
-OPTIONS = {"fsync": "false", "checksums": "false"}  # what is damaged has to reach the readers
+"""Memory limit for a segment of 60 KB: far above its need and far below the demand of a hostile number."""
+OPTIONS = {"fsync": "false", "checksums": "false"}  # damaged bytes must reach the readers
 Change = Callable[[pa.Array], list[Any]]
 
 
@@ -40,7 +40,7 @@ def bits_of(place: int) -> Callable[[bytes], bytes]:
 
 
 def overlapping(column: pa.Array) -> list[Any]:
-    """Let the documents of each full block of 128 begin at 0, and end where they do now."""
+    """Let the documents of each full block of 128 begin at 0 and keep their end."""
     lists = column.to_pylist()
     for blocks in lists:
         for i, block in enumerate(blocks[1:-1], 1):
@@ -75,7 +75,7 @@ CHANGES: list[tuple[str, str, Change]] = [
 
 @pytest.mark.parametrize(("name", "column", "change"), CHANGES, ids=[f"{c}-{i}" for i, (_, c, _) in enumerate(CHANGES)])
 @pytest.mark.parametrize("form", FORMS, ids=["format 1", "format 2", "blocks of 256"])
-def test_impossible_values_give_an_error_or_an_answer_in_little_memory(
+def test_impossible_values_give_an_error_or_a_result_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: dict[str, Any], name: str, column: str, change: Change
 ) -> None:
     changed = []
@@ -136,7 +136,7 @@ QUERIES = ("w0 w3", '"w0 w1"', "w17", {"match": {"column": "s", "terms": "w1x", 
 
 @pytest.mark.parametrize("damage", list(DAMAGES))
 @pytest.mark.parametrize("name", ["metadata.lance", "part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance"])
-def test_a_broken_segment_is_set_aside_with_one_warning_and_its_rows_are_searched_flat(
+def test_a_broken_segment_warns_once_and_its_rows_are_scanned(
     tmp_path: Path, table: str, name: str, damage: str
 ) -> None:
     copy = tmp_path / "t.lance"

@@ -1,4 +1,4 @@
-"""Manifests that are well-formed and ask for what must not be given."""
+"""Well-formed manifests with forbidden references."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_path_that_climbs_out_of_the_table(prefix: str, history: Path, outside: 
         ld.dataset(uri).to_table()
 
 
-def test_absolute_path(history: Path, outside: Path, tmp_path: Path) -> None:
+def test_absolute_data_paths_outside_the_table_are_rejected(history: Path, outside: Path, tmp_path: Path) -> None:
     for path in (str(outside), f"file://{outside}"):
         shutil.rmtree(tmp_path / "inner", ignore_errors=True)
         uri = changed(history, tmp_path, lambda m, p=path: setattr(_first_file(m), "path", p))
@@ -71,32 +71,32 @@ def test_symbolic_link_out_of_the_table(what: str, history: Path, outside: Path,
         ld.dataset(str(table)).to_table()
 
 
-def test_table_reached_through_a_link_is_fine(history: Path, tmp_path: Path) -> None:
+def test_a_table_behind_a_symbolic_link_is_readable(history: Path, tmp_path: Path) -> None:
     (tmp_path / "link.lance").symlink_to(history)
     assert ld.dataset(str(tmp_path / "link.lance")).to_table().num_rows == ld.dataset(str(history)).count_rows()
 
 
 @pytest.mark.parametrize("path", ["../../../outside.lance", "/etc/hostname"])
-def test_transaction_file_outside(path: str, history: Path, tmp_path: Path) -> None:
+def test_a_transaction_file_outside_the_table_is_not_read(path: str, history: Path, tmp_path: Path) -> None:
     uri = changed(history, tmp_path, lambda m: setattr(m, "transaction_file", path))
     assert ld.dataset(uri).to_table().num_rows == ld.dataset(str(history)).count_rows()
 
 
 @pytest.mark.parametrize("bit", [9, 12, 13, *range(17, 64)])
-def test_unknown_reader_flag(bit: int, history: Path, tmp_path: Path) -> None:
+def test_an_unknown_reader_flag_is_rejected(bit: int, history: Path, tmp_path: Path) -> None:
     uri = changed(history, tmp_path, lambda m: setattr(m, "reader_feature_flags", m.reader_feature_flags | 1 << bit))
     with pytest.raises(UnsupportedError, match=str(1 << bit)):
         ld.dataset(uri)
 
 
 @pytest.mark.parametrize("bit", [9, 12, 20, 63])
-def test_unknown_writer_flag_does_not_stop_a_reader(bit: int, history: Path, tmp_path: Path) -> None:
+def test_an_unknown_writer_flag_does_not_stop_a_reader(bit: int, history: Path, tmp_path: Path) -> None:
     uri = changed(history, tmp_path, lambda m: setattr(m, "writer_feature_flags", 1 << bit))
     assert ld.dataset(uri).to_table().num_rows > 0
 
 
 @pytest.mark.parametrize("version", [(2, 4), (2, 9), (3, 0), (99, 0), (65535, 65535)])
-def test_version_of_a_data_file_that_is_not_read(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
+def test_an_unsupported_data_file_version_is_rejected(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)
     for path in (table / "data").glob("*.lance"):
@@ -119,7 +119,9 @@ def test_a_version_that_the_container_is_not(version: tuple[int, int], history: 
 
 
 @pytest.mark.parametrize("version", [(0, 0), (0, 2), (0, 3), (2, 9)])
-def test_a_file_says_its_version_itself(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
+def test_the_version_in_a_data_file_wins_over_the_manifest(
+    version: tuple[int, int], history: Path, tmp_path: Path
+) -> None:
     def change(manifest: table_pb2.Manifest) -> None:
         for fragment in manifest.fragments:
             for file in fragment.files:
@@ -160,9 +162,9 @@ SAID = {
     "physical_rows too small": "more deleted rows than rows",
     "fragment twice": "duplicate fragment id 0",
     "field twice": "duplicate field id",
-    "parent of itself": "field without a parent",
-    "parents in a ring": "field without a parent",
-    "parent unknown": "field without a parent",
+    "parent of itself": "the parent field does not exist",
+    "parents in a ring": "the parent field does not exist",
+    "parent unknown": "the parent field does not exist",
     "type unknown": "unknown logical type 'quaternion'",
     "type of nothing": "unknown logical type ''",
     "width absurd": "unknown logical type 'fixed_size_binary:9",
@@ -176,11 +178,11 @@ SAID = {
     "size absurd": "the file size differs from the manifest",
     "more deleted than rows": "more deleted rows than rows",
 }
-"""What is said of such a manifest; a number: the rows that are read besides those of the table."""
+"""Expected error or warning for each manifest. A number is the count of additional rows."""
 
 
 @pytest.mark.parametrize("name", MORE_ROWS)
-def test_manifest_that_claims_what_is_not_so(name: str, history: Path, tmp_path: Path) -> None:
+def test_a_manifest_with_false_row_counts_is_rejected_or_reported(name: str, history: Path, tmp_path: Path) -> None:
     uri = changed(history, tmp_path, MORE_ROWS[name])
     said = SAID[name]
     if isinstance(said, str):
@@ -192,13 +194,13 @@ def test_manifest_that_claims_what_is_not_so(name: str, history: Path, tmp_path:
     assert found.num_rows == ld.dataset(uri).count_rows() == ld.dataset(str(history)).count_rows() + said
 
 
-def test_version_that_does_not_exist(history: Path) -> None:
+def test_a_missing_version_is_rejected(history: Path) -> None:
     for version in (77, 0, -1, 1 << 70):
         with pytest.raises((NotFoundError, InvalidInputError), match=r"."):
             ld.dataset(str(history), version=version)
 
 
-def test_message_says_what_where_and_what_to_do(history: Path) -> None:
+def test_error_messages_name_the_problem_the_location_and_the_remedy(history: Path) -> None:
     dataset = ld.dataset(str(history))
     with pytest.raises(InvalidInputError, match="nope"):
         dataset.to_table(columns=["nope"])
@@ -209,7 +211,7 @@ def test_message_says_what_where_and_what_to_do(history: Path) -> None:
 
 
 @pytest.mark.parametrize("num_rows", [1, (1 << 31) - 1])
-def test_rows_of_a_fragment_without_data_files_are_not_made_up(num_rows: int, history: Path, tmp_path: Path) -> None:
+def test_a_fragment_without_data_files_returns_no_invented_rows(num_rows: int, history: Path, tmp_path: Path) -> None:
     def change(manifest: table_pb2.Manifest) -> None:
         fragment = manifest.fragments[0]
         fragment.Clear()
@@ -224,7 +226,7 @@ def test_rows_of_a_fragment_without_data_files_are_not_made_up(num_rows: int, hi
         con.execute("FROM t").fetchall()
 
 
-def test_two_columns_of_one_name_are_corrupt(history: Path, tmp_path: Path) -> None:
+def test_duplicate_column_names_are_corrupt(history: Path, tmp_path: Path) -> None:
     def change(manifest: table_pb2.Manifest) -> None:
         first, second = [each for each in manifest.fields if each.parent_id == -1][:2]
         second.name = first.name

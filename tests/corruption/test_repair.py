@@ -1,4 +1,4 @@
-"""Tables with damaged files go on without what is lost; pylance and we read the rest."""
+"""Tables with damaged files continue without the lost rows; pylance and this package read the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def data_files(table: Path) -> list[Path]:
     return [table / "data" / file.path for fragment in dataset.get_fragments() for file in fragment.data_files()]
 
 
-def test_rows_of_damaged_blocks_go_and_all_others_stay(table: Path) -> None:
+def test_repair_drops_rows_of_damaged_blocks_and_keeps_all_others(table: Path) -> None:
     whole = ld.dataset(table).to_table()
     damage(data_files(table)[1])
     dataset = ld.dataset(table)
@@ -58,7 +58,7 @@ def test_rows_of_damaged_blocks_go_and_all_others_stay(table: Path) -> None:
     assert dataset.repair().num_rows == 0
 
 
-def test_a_fragment_whose_metadata_is_lost_goes_as_a_whole(table: Path) -> None:
+def test_repair_drops_a_fragment_whose_metadata_is_damaged(table: Path) -> None:
     file = data_files(table)[0]
     damage(file, file.stat().st_size - 3)
     dataset = ld.dataset(table)
@@ -67,7 +67,7 @@ def test_a_fragment_whose_metadata_is_lost_goes_as_a_whole(table: Path) -> None:
     assert lance.dataset(str(table)).count_rows() == ROWS // 2 - 1
 
 
-def test_a_damaged_index_goes_and_answers_stay(table: Path) -> None:
+def test_repair_drops_a_damaged_index_and_answers_stay_correct(table: Path) -> None:
     damage(next(table.glob("_indices/*/page_data.lance")))
     dataset = ld.dataset(table)
     lost = dataset.repair()
@@ -77,7 +77,7 @@ def test_a_damaged_index_goes_and_answers_stay(table: Path) -> None:
     assert dataset.count_rows("a < 100") == 98
 
 
-def test_deleted_rows_come_back_only_when_asked_for(table: Path) -> None:
+def test_repair_restores_deleted_rows_only_on_request(table: Path) -> None:
     for file in table.glob("_deletions/0-*"):
         damage(file)
     dataset = ld.dataset(table)
@@ -89,13 +89,13 @@ def test_deleted_rows_come_back_only_when_asked_for(table: Path) -> None:
     assert dataset.find_problems() == []
 
 
-def test_a_sound_table_stays_as_it_is(table: Path) -> None:
+def test_repair_does_not_change_a_valid_table(table: Path) -> None:
     dataset = ld.dataset(table)
     assert not dataset.repair()
     assert dataset.version == 3
 
 
-def test_what_a_newer_version_may_read_is_not_given_up(table: Path) -> None:
+def test_repair_keeps_files_of_an_unknown_newer_version(table: Path) -> None:
     (page_data,) = table.glob("_indices/*/page_data.lance")
     for file in (page_data, data_files(table)[0]):
         data = bytearray(file.read_bytes())
@@ -110,9 +110,7 @@ def test_what_a_newer_version_may_read_is_not_given_up(table: Path) -> None:
     assert {file.checksums for file in dataset.check_files()} == {"sound", "none"}
 
 
-def test_rows_that_a_manifest_only_claims_are_neither_lost_nor_counted(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repair_does_not_count_rows_that_only_the_manifest_claims(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Snapshot, "physical_rows", lambda self, fragment: 2**40)
     dataset = ld.dataset(table)
     with pytest.raises(InvalidInputError, match=rf"rows of fragment 0 in the manifest.*{ROWS // 2}, as in.*{2**40}"):
@@ -123,12 +121,12 @@ def test_rows_that_a_manifest_only_claims_are_neither_lost_nor_counted(
         ld.dataset(table).repair()
 
 
-def test_checksums_have_to_be_compared(table: Path) -> None:
+def test_repair_requires_checksum_verification(table: Path) -> None:
     with pytest.raises(InvalidInputError, match="checksum verification is disabled"):
         ld.dataset(table, storage_options={"checksums": "false"}).repair()
 
 
-def test_an_index_is_not_given_up_for_what_was_measured_of_its_recall(tmp_path: Path) -> None:
+def test_repair_keeps_an_index_whose_recall_measurements_are_damaged(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     values = np.random.default_rng(1).random(4000 * 8).astype(np.float32)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 8)

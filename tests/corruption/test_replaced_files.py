@@ -1,4 +1,4 @@
-"""Files that are something else: empty, a folder, a Parquet file, another table's file, nothing at all."""
+"""Files replaced by an empty file, a folder, a Parquet file, another table's file, or nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ TARGETS = ["data/*.lance", "_versions/*.manifest", "_deletions/*.arrow", "_versi
 
 @pytest.mark.parametrize("replacement", REPLACEMENTS, ids=lambda f: f.__name__.strip("_"))
 @pytest.mark.parametrize("target", TARGETS)
-def test_replaced(target: str, replacement: Callable[[Path, Path], None], history: Path, tmp_path: Path) -> None:
+def test_a_file_replaced_by_another_file_is_rejected(
+    target: str, replacement: Callable[[Path, Path], None], history: Path, tmp_path: Path
+) -> None:
     if target == "_versions/*.manifest" and replacement is _manifest:
         pytest.skip("the manifest of another version is a manifest")
     table = tmp_path / "t.lance"
@@ -77,7 +79,9 @@ def test_replaced(target: str, replacement: Callable[[Path, Path], None], histor
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"version": "x"}', b'{"version": -1}', b'{"branch": 7}']
 )
-def test_reference_that_makes_no_sense(target: str, content: bytes, history: Path, tmp_path: Path) -> None:
+def test_an_invalid_reference_file_is_rejected_and_the_table_stays_readable(
+    target: str, content: bytes, history: Path, tmp_path: Path
+) -> None:
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)
     (table / target).write_bytes(content)
@@ -91,7 +95,7 @@ def test_reference_that_makes_no_sense(target: str, content: bytes, history: Pat
     assert ld.dataset(str(table)).count_rows() == ld.dataset(str(history)).count_rows()
 
 
-def test_not_a_table(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_table_is_rejected(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "x.parquet", tmp_path / "folder", tmp_path / "nothing", "", "no-such-scheme://x/y"):
@@ -99,7 +103,7 @@ def test_not_a_table(tmp_path: Path) -> None:
             ld.dataset(str(path))
 
 
-def test_wrong_magic_names_what_was_found(history: Path, tmp_path: Path) -> None:
+def test_a_wrong_magic_number_appears_in_the_error(history: Path, tmp_path: Path) -> None:
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)
     for path in (table / "data").glob("*.lance"):

@@ -1,4 +1,4 @@
-"""Write the golden tables with pylance, and beside them what pylance reads from each version.
+"""Write the golden tables with pylance, together with the rows that pylance reads from each version.
 
     tables/<name>.lance               the table
     expected/<name>/facts.json        latest version, versions with row counts, tags, branches
@@ -6,7 +6,7 @@
     expected/<name>/<at>.hidden.arrow the same with _rowid, _rowaddr and the row-version columns
     tpch/<table>.lance, tpch/answers  the TPC-H tables, and DuckDB's answers from the same data in Arrow
 
-Run from the root of the repository: `make golden`, or this module with the names of some tables. Names of data files
+Run it from the root of the repository: `make golden`, or this module with the names of some tables. Names of data files
 and times differ from run to run, contents do not.
 """
 
@@ -142,7 +142,7 @@ def kinds_01(path: str) -> None:
 
 @table
 def written_01(path: str) -> None:
-    """What is left of the kinds in version 0.1, written by this package, and changed by it."""
+    """Write the column kinds that version 0.1 supports with this package, and change the table."""
     rows = lance.dataset("kinds_01.lance").to_table()
     options = {"max_rows_per_group": 100, "storage_options": {"fsync": "false"}}
     dataset = ld.write_dataset(rows.slice(0, 150), path, data_storage_version="legacy", **options)
@@ -180,7 +180,7 @@ def vectors(path: str) -> None:
 
 @table
 def deletions(path: str) -> None:
-    """Fragment 0 few rows, fragment 1 many, fragment 2 all but gone, fragment 3 untouched."""
+    """Delete few rows of fragment 0, many of fragment 1, nearly all of fragment 2, and none of fragment 3."""
     data = pa.table({"id": pa.array(range(60_000), pa.int32())})
     dataset = lance.write_dataset(data, path, max_rows_per_file=15_000)
     dataset.delete("id IN (0, 7, 8, 14999)")
@@ -258,7 +258,7 @@ def indexed(path: str) -> None:
 
 @table
 def old_indexes(path: str) -> None:
-    """Entries of indexes as writers of all ages leave them: each column is named after what is odd about its own."""
+    """Write index entries of writers of all ages; each column is named after the peculiarity of its entry."""
     rows = range(60)
     numbers = {name: [n * 7 % 60 if n % 9 else None for n in rows] for name in ODD_ENTRIES}
     dataset = lance.write_dataset(pa.table({"id": rows} | numbers), path, max_rows_per_file=20)
@@ -323,7 +323,7 @@ def empty(path: str) -> None:
 
 @table
 def branched(path: str) -> None:
-    """A branch that began at version 2 and went its own way. The test rewrites its base path."""
+    """Write a branch from version 2 with separate changes. The test rewrites its base path."""
     dataset = lance.write_dataset(pa.table({"id": range(5)}), path)
     dataset = lance.write_dataset(pa.table({"id": range(5, 8)}), path, mode="append")
     branch = dataset.create_branch("side", 2)
@@ -334,7 +334,7 @@ def branched(path: str) -> None:
 
 @table
 def clone(path: str) -> None:
-    """A shallow clone of `rowids` before its compaction, with rows of its own. The test rewrites its base path."""
+    """Write a shallow clone of `rowids` before its compaction and append rows. The test rewrites its base path."""
     lance.dataset("rowids.lance").shallow_clone(path, 3)
     lance.write_dataset(pa.table({"id": [-5], "x": [5]}), path, mode="append")
 
@@ -402,7 +402,7 @@ def old_texts(path: str) -> None:
 
 @table
 def old_elements(path: str) -> None:
-    """Full-text indexes as pylance from 0.28 on wrote them in 2025: list elements as documents without their places."""
+    """Write full-text indexes like pylance from 0.28 on in 2025: list elements as documents without their positions."""
     subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_texts.py"), path], check=True)
 
 
@@ -424,13 +424,13 @@ def told_codebooks(path: str) -> None:
 
 @table
 def old_bits(path: str) -> None:
-    """IVF_RQ indexes as pylance before 4 wrote them: rotated by a matrix, factors for what is left of a query."""
+    """Write IVF_RQ indexes like pylance before 4: rotated by a matrix, with factors for the query residual."""
     _old_vectors(VERSIONS[0], path, "IVF_RQ")
 
 
 @table
 def several_bits(path: str) -> None:
-    """IVF_RQ indexes of 2, 5 and 9 bits, of vectors whose rotation goes in two halves; the last with two segments."""
+    """Write IVF_RQ indexes with 2, 5 and 9 bits for vectors rotated in two halves; the last has two segments."""
     vectors = np.random.default_rng(7).standard_normal((200, 3, 24)).astype(np.float32)
     names = {"l2": 2, "cosine": 5, "dot": 9}
     columns = {
@@ -484,7 +484,7 @@ def legacy_10(path: str) -> None:
 
 
 def with_python_of(version: str, needs: list[str], script: str, path: str) -> None:
-    """Run a script with a pylance that is older than those of `tests/versions`, in an environment of its own."""
+    """Run a script with a pylance that is older than all in `tests/versions`, in a separate environment."""
     with tempfile.TemporaryDirectory() as home:
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
         python = f"{home}/bin/python"
@@ -560,7 +560,7 @@ def write_tpch() -> None:
 
 
 def main(names: Sequence[str] = ()) -> None:
-    """Write all tables, or those of some names only."""
+    """Write all tables, or only the named ones."""
     if lance.__version__ != WRITER:
         sys.exit(f"the golden tables are written by pylance {WRITER}, found {lance.__version__}")
     for name in names or ("tables", "expected"):

@@ -1,6 +1,6 @@
-"""Write tables of data files of version 0.1 with an old pylance, in whose environment this runs.
+"""Write tables with data files of version 0.1, in the environment of an old pylance.
 
-Its argument is the place of the table. Steps that a version does not know are left out.
+The argument is the table path. Steps unknown to the installed version are left out.
 """
 
 from __future__ import annotations

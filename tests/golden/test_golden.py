@@ -35,7 +35,7 @@ MOVED = ("branched", "clone")
 AT_HOME = [name for name in NAMES if name not in MOVED]
 KINDS = ["kinds_01", "kinds_20", "kinds_21", "kinds_22", "kinds_23", "vectors"]
 VERSIONS = [(path.parent.name, int(path.stem)) for path in sorted(EXPECTED.glob("*/*.arrow")) if path.stem.isdecimal()]
-# Manifests hold nanoseconds; the expected times went through a double.
+# Manifests store nanoseconds; the expected times were doubles.
 TICK = timedelta(microseconds=2)
 QUERIES = sorted(path.stem for path in (TPCH / "queries").glob("*.sql"))
 
@@ -96,12 +96,12 @@ def moved(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_catalogue_names_every_table_and_no_other() -> None:
+def test_the_catalogue_lists_exactly_the_golden_tables() -> None:
     rows = re.findall(r"^\| `([\w/*]+)` \|", (HERE / "CATALOGUE.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted({*rows} - {"tpch/tables/*"}) == sorted(path.stem for path in TABLES.glob("*.lance"))
 
 
-def test_no_file_holds_a_path_of_the_machine_that_wrote_it() -> None:
+def test_golden_files_contain_no_absolute_paths() -> None:
     absolute = re.compile(rb"/(?:home|root|tmp|work|Users|var)/|[A-Z]:\\")
     files = [path for folder in (TABLES, TPCH / "tables") for path in folder.rglob("*.manifest")]
     assert files
@@ -138,14 +138,14 @@ def test_tags_and_timestamps_open_their_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(EXPECTED.glob("*/*.hidden.arrow")), ids=lambda path: path.parent.name)
-def test_hidden_columns_come_when_they_are_asked_for(path: Path, moved: Path) -> None:
+def test_hidden_columns_are_returned_on_request(path: Path, moved: Path) -> None:
     expected = load(path)
     dataset = ld.dataset(str(moved / f"{path.parent.name}.lance"))
     assert_same(dataset.to_table(columns=expected.schema.names), expected)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_each_column_reads_alone(name: str) -> None:
+def test_each_column_can_be_read_separately(name: str) -> None:
     expected = load(EXPECTED / name / "1.arrow")
     dataset = ld.dataset(uri(name))
     for column in expected.schema.names:
@@ -153,13 +153,13 @@ def test_each_column_reads_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_taken_rows_come_in_the_order_asked(name: str) -> None:
+def test_take_returns_rows_in_the_requested_order(name: str) -> None:
     expected = load(EXPECTED / name / "1.arrow")
     rows = np.random.default_rng(3).permutation(expected.num_rows)[:60]
     assert_same(ld.dataset(uri(name)).take(rows.tolist()), expected.take(rows))
 
 
-def test_a_branch_has_its_own_rows_on_top_of_its_parent(moved: Path) -> None:
+def test_a_branch_adds_rows_to_those_of_its_parent(moved: Path) -> None:
     table = str(moved / "branched.lance")
     for branch, wanted in facts("branched")["branches"].items():
         dataset = ld.dataset(table, version=(branch, None))
@@ -176,7 +176,7 @@ def test_a_clone_reads_the_files_of_its_source(moved: Path) -> None:
         assert_same(dataset.to_table(), load(EXPECTED / "clone" / f"{version}.arrow"))
 
 
-def test_a_table_of_a_writer_without_name_is_compacted_before_it_is_changed(moved: Path) -> None:
+def test_a_table_from_an_unnamed_writer_must_be_compacted_before_changes(moved: Path) -> None:
     dataset = ld.dataset(str(moved / "legacy_05.lance"))
     expected = dataset.to_table()
     with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
@@ -212,7 +212,7 @@ def test_blobs_that_a_table_manages_are_read(moved: Path) -> None:
     dataset.validate()
 
 
-def test_lists_of_vectors_are_searched_through_their_index(moved: Path) -> None:
+def test_multivectors_are_searched_through_their_index(moved: Path) -> None:
     dataset = ld.dataset(str(moved / "multivectors.lance"))
     lists = dict(zip(*(dataset.to_table()[name].to_pylist() for name in ("id", "v")), strict=True))
     for row in (2, 7, 147, 287):
@@ -225,7 +225,7 @@ def test_lists_of_vectors_are_searched_through_their_index(moved: Path) -> None:
         assert set(found["id"].to_pylist()) == set(exact["id"].to_pylist())
 
 
-def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
+def test_an_unknown_reader_flag_is_rejected_by_number(moved: Path) -> None:
     def flag(manifest: table_pb2.Manifest) -> None:
         manifest.reader_feature_flags |= 1 << 40
 
@@ -250,7 +250,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_entries_of_old_and_odd_indexes_are_used_or_ignored_with_a_reason(name: str) -> None:
+def test_old_index_entries_are_used_or_ignored_with_a_reason(name: str) -> None:
     dataset = ld.dataset(uri("old_indexes"))
     (index,) = catalog(dataset.handle.snapshot).named(name)
     assert [ignored.reason for ignored in index.ignored] == ([] if REASONS[name] is None else [REASONS[name]])
@@ -298,7 +298,7 @@ def test_vector_indexes_of_old_versions_are_searched(name: str, at_least: float,
 
 
 @pytest.mark.parametrize(("column", "at_least"), [("l2", 0.7), ("cosine", 0.9), ("dot", 0.98)])
-def test_codes_of_several_bits_are_searched(column: str, at_least: float) -> None:
+def test_multi_bit_codes_are_searched(column: str, at_least: float) -> None:
     dataset = ld.dataset(uri("several_bits"))
     assert catalog(dataset.handle.snapshot).ignored_over(column) == ()
     vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 24)
@@ -317,8 +317,8 @@ def test_codes_of_several_bits_are_searched(column: str, at_least: float) -> Non
     assert max(errors) < {"l2": 30, "cosine": 0.15, "dot": 0.1}[column]
 
 
-def test_vector_indexes_whose_entries_say_nothing_are_known_by_their_files(tmp_path: Path) -> None:
-    """As those of before 0.20: entries without details."""
+def test_vector_indexes_without_details_are_recognised_by_their_files(tmp_path: Path) -> None:
+    """Pylance before 0.20 wrote entries without details."""
     shutil.copytree(TABLES / "one_file.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))
     snapshot = dataset.handle.snapshot
@@ -335,7 +335,7 @@ def test_vector_indexes_whose_entries_say_nothing_are_known_by_their_files(tmp_p
 
 
 @pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits", "several_bits"])
-def test_vector_indexes_of_old_versions_follow_their_rows_and_are_merged(name: str, tmp_path: Path) -> None:
+def test_old_vector_indexes_are_remapped_and_merged(name: str, tmp_path: Path) -> None:
     shutil.copytree(TABLES / f"{name}.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))
     dataset.validate()
@@ -354,16 +354,14 @@ def test_vector_indexes_of_old_versions_follow_their_rows_and_are_merged(name: s
 
 @pytest.mark.parametrize("column", ["body", "plain", "tags"])
 @pytest.mark.parametrize("name", ["old_texts", "old_elements"])
-def test_full_text_indexes_of_old_versions_are_searched_and_change_no_answer(
-    name: str, column: str, tmp_path: Path
-) -> None:
+def test_old_full_text_indexes_return_the_same_answers_as_a_scan(name: str, column: str, tmp_path: Path) -> None:
     shutil.copytree(TABLES / f"{name}.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))
     texts = dataset.to_table([column])[column].to_pylist()
     words = [(text if isinstance(text, list) else text.split()) if text else [] for text in texts]
     queries = [MatchQuery("duck", column), MatchQuery("goose heron", column), PhraseQuery("duck lake", column)]
     if (name, column) == ("old_elements", "plain"):
-        queries.pop()  # an index that says it keeps no positions
+        queries.pop()  # an index whose metadata excludes positions
     found = [dataset.to_table(["id", "_score"], full_text_query=query) for query in queries]
     assert "0 searched flat" in dataset.scanner(full_text_query=queries[0]).explain_plan()
     assert set(found[0]["id"].to_pylist()) == {i for i, own in enumerate(words) if "duck" in own}
@@ -391,7 +389,7 @@ def close(ours: object, theirs: object) -> bool:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_tpch_answers_are_right(query: str, tpch: Any) -> None:
+def test_tpch_results_are_correct(query: str, tpch: Any) -> None:
     found = tpch.execute((TPCH / "queries" / f"{query}.sql").read_text(encoding="utf-8")).fetchall()
     expected = [tuple(row.values()) for row in load(TPCH / "answers" / f"{query}.arrow").to_pylist()]
     assert len(expected) > 0
@@ -400,7 +398,7 @@ def test_tpch_answers_are_right(query: str, tpch: Any) -> None:
     assert not wrong
 
 
-def test_a_write_ahead_log_is_named_and_carried_along(tmp_path: Path) -> None:
+def test_a_write_ahead_log_is_reported_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     shutil.copytree(TABLES / "mem_wal.lance", path)
     log = {str(each.relative_to(path)): each.read_bytes() for each in path.glob("_mem_wal/**/*") if each.is_file()}

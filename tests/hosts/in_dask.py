@@ -26,7 +26,7 @@ def trips(tmp_path: Path) -> ld.LanceDataset:
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The columns that each scan of a fragment asks for."""
+    """Return the columns requested by each fragment scan."""
     asked: list[Any] = []
     to_table = LanceFragment.to_table
 
@@ -60,7 +60,7 @@ def test_columns_are_pushed_down(trips: ld.LanceDataset, scans: list[Any]) -> No
     assert all(columns == ["fare"] for columns in scans)
 
 
-def test_a_filter_of_the_reader_leaves_out_fragments(trips: ld.LanceDataset) -> None:
+def test_a_filter_prunes_fragments(trips: ld.LanceDataset) -> None:
     trips.create_scalar_index("id", "BTREE")
     assert len(trips.get_fragments("id BETWEEN 30 AND 35")) == 1
     parts = trips.get_fragments("id BETWEEN 30 AND 35")

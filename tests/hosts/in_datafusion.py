@@ -59,7 +59,7 @@ def test_columns_and_filters_are_pushed_down(table: ld.LanceDataset, scans: list
     assert all(str(scan["filter"]) == "((id >= 18) and (id < 21))" for scan in scans)
 
 
-def test_a_filter_goes_through_an_index(table: ld.LanceDataset) -> None:
+def test_a_filter_uses_a_scalar_index(table: ld.LanceDataset) -> None:
     table.create_scalar_index("id", "BTREE")
     assert answer(table, "SELECT city, id FROM t WHERE id = 41") == [{"city": "city 1", "id": 41}]
 
@@ -76,5 +76,5 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_answers_are_those_of_the_rows(table: ld.LanceDataset, query: str) -> None:
+def test_query_results_match_the_rows(table: ld.LanceDataset, query: str) -> None:
     assert sorted(answer(table, query), key=str) == QUERIES[query]

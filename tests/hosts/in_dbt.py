@@ -127,7 +127,7 @@ def test_a_source_is_a_version_of_a_table(tmp_path: Path) -> None:
         plugin().load(source("t"))
 
 
-def test_models_that_make_no_sense_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_invalid_models_are_rejected_before_anything_is_written(tmp_path: Path) -> None:
     file = tmp_path / "made.parquet"
     duckdb.sql("SELECT 1 AS x").write_parquet(str(file))
     lance = plugin(root=str(tmp_path))
@@ -145,7 +145,7 @@ def test_models_that_make_no_sense_are_refused_before_anything_is_written(tmp_pa
     assert ld.dataset(tmp_path / "made.lance").to_table().to_pydict() == {"x": [1]}
 
 
-def test_a_row_that_is_not_all_null_stays(tmp_path: Path) -> None:
+def test_a_row_with_a_value_is_not_dropped(tmp_path: Path) -> None:
     file = tmp_path / "made.parquet"
     lance = plugin(root=str(tmp_path))
     for query, count in (("SELECT NULL::INT AS x, 1 AS y", 1), ("SELECT NULL::INT AS x FROM range(2)", 2)):

@@ -40,7 +40,7 @@ def test_its_command_line_reads_and_changes_tables(folder: Path) -> None:
     assert "read-only" in refused.stderr
 
 
-def test_the_catalogue_has_the_tables_and_their_columns(folder: Path) -> None:
+def test_the_catalogue_lists_tables_and_columns(folder: Path) -> None:
     connection = connected(folder)
     (lance,) = [item for item in connection.get_catalog().items if item.label == "lance"]
     tables = [table for schema in lance.fetch_children() for table in schema.fetch_children()]
@@ -57,11 +57,11 @@ def test_a_cursor_has_columns_a_limit_and_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["SELEC", "FROM nowhere", "UPDATE t SET y = 1", "FROM t AT (VERSION => 9)"])
-def test_what_fails_is_an_error_of_harlequin(folder: Path, query: str) -> None:
+def test_failed_queries_raise_harlequin_errors(folder: Path, query: str) -> None:
     with pytest.raises(HarlequinQueryError):
         connected(folder).execute(query).fetchall()
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(HarlequinConnectionError, match="nowhere: no such folder"):
         connected(tmp_path / "nowhere")

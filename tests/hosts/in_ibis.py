@@ -1,4 +1,4 @@
-"""ibis on connections of ours, of DuckDB 1 and 2: it has to let DuckDB find tables in Python."""
+"""ibis on connections of this package with DuckDB 1 and 2: DuckDB must find tables in Python."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def plan(backend: Any, query: Any) -> str:
     return str(lines["lance_plan"])
 
 
-def test_a_connection_is_taken_with_its_tables(backend: Any, t: Any) -> None:
+def test_an_existing_connection_can_be_used_with_its_tables(backend: Any, t: Any) -> None:
     assert backend.list_tables(database=("lance", "main")) == ["t"]
     assert t.schema() == ibis.schema({"id": "int64", "s": "string", "x": "float64"})
     assert grouped(t) == GROUPS
 
 
-def test_answers_come_in_each_form(t: Any) -> None:
+def test_results_are_returned_in_each_form(t: Any) -> None:
     one = t.filter(t.id == 7).select("id", "s")
     expected = [{"id": 7, "s": "row 2"}]
     assert one.to_pyarrow().to_pylist() == expected
@@ -69,7 +69,7 @@ def test_columns_and_filters_are_pushed_down(backend: Any, t: Any) -> None:
     assert "columns: s\n" in plan(backend, t.s.nunique())
 
 
-def test_a_filter_goes_through_an_index(table: ld.LanceDataset, backend: Any, t: Any) -> None:
+def test_a_filter_uses_a_scalar_index(table: ld.LanceDataset, backend: Any, t: Any) -> None:
     table.create_scalar_index("id", "BTREE")
     lines = plan(backend, t.filter(t.id == 7).select("s"))
     assert "by id_idx" in lines
@@ -83,14 +83,14 @@ def test_joins_and_windows_run(t: Any) -> None:
     assert sorted(ranked.filter(ranked.place == 0).id.execute()) == [95, 96, 97, 98, 99]
 
 
-def test_results_become_a_table_of_ours(backend: Any, t: Any, tmp_path: Path) -> None:
+def test_query_results_can_be_stored_as_a_lance_table(backend: Any, t: Any, tmp_path: Path) -> None:
     kept = ibis.to_sql(t.filter(t.id < 3), dialect="duckdb")
     backend.raw_sql(f"CREATE TABLE lance.u AS {kept}")
     assert ld.dataset(tmp_path / "u.lance").to_table()["id"].to_pylist() == [0, 1, 2]
     assert backend.table("u", database=("lance", "main")).count().execute() == 3
 
 
-def test_tables_have_short_names_after_use(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_use_makes_table_names_unqualified(table: ld.LanceDataset, tmp_path: Path) -> None:
     con = ld.connect(tmp_path)
     con.execute("USE lance")
     backend = ibis.duckdb.from_connection(con)
@@ -109,7 +109,7 @@ def test_a_connection_of_ibis_scans_paths_after_register(table: ld.LanceDataset)
     assert grouped(backend.sql(f"FROM lance_scan('{table.uri}')")) == GROUPS
 
 
-def test_the_backend_of_polars_takes_a_lazy_frame(table: ld.LanceDataset) -> None:
+def test_the_polars_backend_accepts_a_lazy_frame(table: ld.LanceDataset) -> None:
     pytest.importorskip("polars")
     backend = ibis.polars.connect(tables={"t": table.to_polars()})
     assert grouped(backend.table("t")) == GROUPS

@@ -54,13 +54,13 @@ def test_a_compiled_step_learns_from_shuffled_shards(docs: ld.LanceDataset) -> N
     assert float(jnp.abs(weights[1:]).max()) < 0.3
 
 
-def test_wide_numbers_stay_wide_where_jax_is_told_so(docs: ld.LanceDataset) -> None:
+def test_64_bit_numbers_stay_64_bit_if_jax_enables_x64(docs: ld.LanceDataset) -> None:
     with jax.enable_x64(True):
         (batch,) = RowSelection.of(docs)[:5].batches(5, columns=["id"], form="jax")
         assert batch["id"].dtype == jnp.int64
 
 
-def test_arrays_outlive_the_batch_they_came_from() -> None:
+def test_arrays_outlive_their_batch() -> None:
     batch = pa.record_batch({"x": np.arange(1000, dtype=np.float32)})
     array = to_jax(batch)["x"]
     del batch
@@ -69,7 +69,7 @@ def test_arrays_outlive_the_batch_they_came_from() -> None:
     assert junk
 
 
-def test_nulls_are_refused_and_other_types_stay_lists() -> None:
+def test_nulls_are_rejected_and_unsupported_types_stay_lists() -> None:
     with pytest.raises(InvalidInputError, match="IS NOT NULL"):
         to_jax(pa.record_batch({"x": pa.array([1, None])}))
     found = to_jax(pa.record_batch({"s": ["a", "b"], "t": pa.array([1, 2], pa.timestamp("us")), "b": [True, False]}))
@@ -78,7 +78,7 @@ def test_nulls_are_refused_and_other_types_stay_lists() -> None:
     assert isinstance(found["b"], jax.Array)
 
 
-def test_loaders_in_threads_see_each_row_once(docs: ld.LanceDataset) -> None:
+def test_threaded_loaders_return_each_row_once(docs: ld.LanceDataset) -> None:
     seen: list[int] = []
 
     def load(part: RowSelection) -> None:

@@ -17,7 +17,7 @@ def con(tmp_path: Path) -> ld.Connection:
     return ld.connect(tmp_path)
 
 
-def test_jupysql_takes_a_connection(con: ld.Connection) -> None:
+def test_jupysql_accepts_a_connection(con: ld.Connection) -> None:
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "sql")
     shell.user_ns["con"] = con
@@ -29,12 +29,12 @@ def test_jupysql_takes_a_connection(con: ld.Connection) -> None:
     assert frame.to_dict(as_series=False) == {"top": [3]}
 
 
-def test_marimo_takes_a_connection(con: ld.Connection) -> None:
+def test_marimo_accepts_a_connection(con: ld.Connection) -> None:
     marimo.sql("DELETE FROM t WHERE id = 4", engine=con, output=False)
     frame = marimo.sql("SELECT id, s FROM t WHERE id > 2", engine=con, output=False)
     assert frame.to_dict(as_series=False) == {"id": [3], "s": ["d"]}
 
 
-def test_marimo_reads_through_duckdbs_own_connection(con: ld.Connection) -> None:
+def test_marimo_reads_through_the_native_connection(con: ld.Connection) -> None:
     frame = marimo.sql("SELECT count(*) AS n FROM t", engine=con.native, output=False)
     assert frame.to_dict(as_series=False) == {"n": [5]}

@@ -1,7 +1,7 @@
-"""Programs that we are a part of, each in an environment of its own: `make test-hosts` makes them.
+"""Host programs that use this package, each in a separate environment: `make test-hosts` creates them.
 
-What is done in an environment is in `in_{host}.py`, and what is installed there, with this package, in `{host}.txt`, or
-in `{host}-{what}.txt` where a host is tried with one thing and another.
+`in_{host}.py` holds the tests of a host. `{host}.txt`, or `{host}-{what}.txt` for a variant, lists the packages that
+are installed together with this one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("host", sorted(path.stem for path in HERE.glob("*.txt")))
-def test_the_host_runs_with_us(host: str, tmp_path: Path) -> None:
+def test_the_tests_of_each_host_pass(host: str, tmp_path: Path) -> None:
     python = HOME / host / "bin" / "python"
     if not python.exists():
         pytest.skip(f"no environment for {host}: make test-hosts makes it")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     environment |= {"PYTHONPATH": str(HERE.parents[1]), "HOME": str(tmp_path), "LANCE_DUCK_QUIET": "1"}
-    # Neither our settings of pytest nor our fixtures: their libraries are not there.
+    # The settings and fixtures of this repository need libraries that the environment does not have.
     pytest_there = [str(python), "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*pytest_there, str(HERE / f"in_{host.partition('-')[0]}.py")],

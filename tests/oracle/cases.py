@@ -16,7 +16,7 @@ class Cases:
 
     @contextmanager
     def case(self, name: str, count: int = 1) -> Iterator[None]:
-        """Run one comparison (or `count` of them at once)."""
+        """Run one comparison, or count several."""
         self.count += count
         try:
             yield

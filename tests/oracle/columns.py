@@ -1,4 +1,4 @@
-"""The catalogue of flat column kinds: numbers, times, text, bytes, dictionaries, encodings asked for by metadata."""
+"""The catalogue of flat column kinds: numbers, times, strings, binary, dictionaries, and requested encodings."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def decimals() -> list[Kind]:
 
 
 def _decimal(type_: pa.DataType, largest: int, parts: int) -> Make:
-    """Make decimals in `parts` steps between minus and plus `largest` units of the last place."""
+    """Make decimals in `parts` steps between minus and plus `largest` units of the last digit."""
 
     def make(rng: Rng, n: int) -> pa.Array:
         context = decimal.Context(prec=80)
@@ -253,7 +253,7 @@ def _hint_refused(name: str, codec: str) -> tuple[str, ...]:
 
 
 def hinted() -> list[Kind]:
-    """Return kinds whose metadata asks for a compression or a layout."""
+    """Return kinds whose metadata requests a compression or a layout."""
     base = {
         "string": _arrow(lambda rng, n: random_words(rng, n, 3, 40)),
         "float32": _arrow(lambda rng, n: np.sort(rng.standard_normal(n)).astype("float32")),

@@ -1,4 +1,4 @@
-"""Counts the comparisons of the oracle suite and says their number at the end of a run."""
+"""Count the comparisons of the oracle suite and print their number at the end of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of the catalogue: what a column kind is, and how nulls are laid over its values."""
+"""The structure of the catalogue: column kinds and null patterns."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ class Kind:
 
     Attributes:
         name: Column name, unique in the catalogue.
-        make: Values without outer nulls, from a generator and a number of rows.
-        metadata: Field metadata that asks the writer for an encoding.
-        refused: What pylance refuses to write, or writes and cannot read: "2.0/nulls", or "2.0" for all but `empty`.
-        nullable: False writes the field as not nullable; such kinds have no null patterns.
-        wide: Values are large, so the tables that hold it have fewer rows.
+        make: Returns values without outer nulls, from a generator and a row count.
+        metadata: Field metadata that requests an encoding.
+        refused: Combinations that pylance rejects, or writes and cannot read: "2.0/nulls", or "2.0" for all but
+            `empty`.
+        nullable: False writes the field as not nullable; null patterns do not apply to it.
+        wide: Values are large, so tables with this kind have fewer rows.
         duckdb: DuckDB can represent the type, nulls included.
     """
 

@@ -49,7 +49,7 @@ def append(dataset: lance.LanceDataset, rng: np.random.Generator) -> None:
 
 
 def _as_table(dataset: lance.LanceDataset, table: pa.Table) -> pa.Table:
-    """Return the columns that the dataset has; those that the table lacks are null."""
+    """Return the columns of the dataset; missing ones are null."""
     columns = [
         table[f.name].cast(f.type) if f.name in table.column_names else _nulls(table.num_rows, f.type)
         for f in dataset.schema
@@ -58,7 +58,7 @@ def _as_table(dataset: lance.LanceDataset, table: pa.Table) -> pa.Table:
 
 
 def _nulls(n: int, type_: pa.DataType) -> pa.Array:
-    """Return nulls, or structs of nulls: files of 2.0 hold no null structs."""
+    """Return nulls, or structs of nulls, because files of 2.0 cannot store null structs."""
     if not pa.types.is_struct(type_):
         return pa.nulls(n, type_)
     return pa.StructArray.from_arrays([pa.nulls(n, f.type) for f in type_], fields=list(type_))

@@ -25,7 +25,7 @@ def catalogue() -> list[Kind]:
 
 
 def holes(array: pa.Array, rng: Rng, share: float = 0.15) -> pa.Array:
-    """Return the array with nulls at random places."""
+    """Return the array with nulls at random positions."""
     return array.take(pa.array(np.arange(len(array)), mask=rng.random(len(array)) < share))
 
 

@@ -57,7 +57,7 @@ class Sample:
         shutil.copytree(self.path, self._template)
 
     def copy(self) -> str:
-        """Another table like it; the one before is gone."""
+        """Return a new copy of the table; the previous copy is deleted."""
         shutil.rmtree(self.path, ignore_errors=True)
         shutil.copytree(self._template, self.path)
         return self.path
@@ -168,7 +168,10 @@ def verdict(outcome: str) -> str:
 
 
 def state(path: str) -> tuple[table_pb2.Manifest, list[table_pb2.IndexMetadata]]:
-    """The newest manifest but for who wrote it and when, and its index segments, less what they cover that is gone."""
+    """Return the newest manifest without writer and time, and its index segments.
+
+    The coverage of missing fragments is removed from the segments.
+    """
     snapshot = open_snapshot(path)
     manifest = table_pb2.Manifest()
     manifest.CopyFrom(snapshot.manifest.proto)

@@ -31,12 +31,12 @@ ORDERED = ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER")
 
 @dataclass(frozen=True)
 class Column:
-    """A column that conditions read.
+    """A column for conditions.
 
     Attributes:
-        values: What it holds besides nulls.
-        sql: A value as text.
-        kinds: Indexes that it can have.
+        values: Its values, without nulls.
+        sql: Converts a value to SQL.
+        kinds: Possible index kinds.
     """
 
     name: str

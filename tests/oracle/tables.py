@@ -29,7 +29,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Written:
-    """A table on disk, what pylance reads from it, and what it was given to write."""
+    """A table on disk, the rows that pylance reads from it, and the rows that were written."""
 
     uri: str
     kinds: Sequence[Kind]
@@ -47,7 +47,7 @@ def kinds_of(group: str, version: str, pattern: str) -> list[Kind]:
     return [k for k in GROUPS[group] if pattern in k.patterns() and not k.is_refused(version, pattern)]
 
 
-# Each fragment is written from so many rows in so many batches.
+# Row count and batch count of each fragment.
 def write(folder: Path, group: str, version: str, pattern: str) -> Written:
     """Write three fragments: a large one, one of one row, and one of many small pages."""
     kinds = kinds_of(group, version, pattern)
@@ -69,9 +69,9 @@ def write(folder: Path, group: str, version: str, pattern: str) -> Written:
 
 
 def read(uri: str, written: pa.Table) -> pa.Table:
-    """Read each column with pylance on its own: some mixtures of sound columns are too much for it.
+    """Read each column separately with pylance, which fails on some combinations of valid columns.
 
-    Columns that it reads wrong are as they were written.
+    Columns that it reads incorrectly are returned as written.
     """
     dataset = lance.dataset(uri)
     parts = [

@@ -1,4 +1,4 @@
-"""Bitmap and label list indexes: files as pylance writes them, used and kept up by pylance."""
+"""Bitmap and label list indexes: files equal those of pylance, and pylance uses and maintains them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def index_file(uri: str) -> tuple[Any, dict[str, str], bytes | None]:
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize(("kind", "column"), CASES)
-def test_files_hold_what_those_of_pylance_hold(tmp_path: Path, kind: str, column: pa.Array, stable: bool) -> None:
+def test_index_files_equal_those_of_pylance(tmp_path: Path, kind: str, column: pa.Array, stable: bool) -> None:
     theirs = write(tmp_path / "theirs.lance", column, stable=stable, rows=4)
     ours = write(tmp_path / "ours.lance", column, stable=stable, rows=4)
 
@@ -129,7 +129,7 @@ def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:
 
 
 def check(uri: str, kind: str) -> None:
-    """pylance uses the index; its answers and ours, with and without the index, are the same."""
+    """Check that pylance uses the index, and that both libraries give the same answers with and without it."""
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for filter_ in FILTERS[kind]:
         plan = theirs.scanner(filter=filter_).explain_plan()
@@ -164,7 +164,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("kind", ["int", "string", "list"])
-def test_pylance_keeps_up_what_was_built_here(tmp_path: Path, kind: str, stable: bool) -> None:
+def test_pylance_maintains_a_bitmap_index_built_by_lance_duck(tmp_path: Path, kind: str, stable: bool) -> None:
     uri = write(tmp_path / "t.lance", column_of(kind, np.arange(100)), stable=stable, rows=30)
     ld.dataset(uri).create_scalar_index("x", "LABEL_LIST" if kind == "list" else "BITMAP")
     check(uri, kind)
@@ -176,7 +176,7 @@ def test_pylance_keeps_up_what_was_built_here(tmp_path: Path, kind: str, stable:
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("kind", ["int", "list"])
-def test_what_pylance_built_is_kept_up_here(tmp_path: Path, kind: str, stable: bool) -> None:
+def test_lance_duck_maintains_a_bitmap_index_built_by_pylance(tmp_path: Path, kind: str, stable: bool) -> None:
     uri = write(tmp_path / "t.lance", column_of(kind, np.arange(100)), stable=stable, rows=30)
     lance.dataset(uri).create_scalar_index("x", "LABEL_LIST" if kind == "list" else "BITMAP")
 
@@ -201,7 +201,7 @@ def test_pylance_finds_values_with_many_rows_and_many_values(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-def test_lists_that_pylance_rewrote_in_place_are_scanned(stable: bool, tmp_path: Path) -> None:
+def test_label_lists_that_pylance_rewrote_in_place_are_scanned(stable: bool, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     data = pa.table({"id": range(8), "x": pa.array([["a", "c"], ["b"]] * 4)})
     dataset = lance.write_dataset(data, uri, max_rows_per_file=4, enable_stable_row_ids=stable)

@@ -1,4 +1,4 @@
-"""Blobs beside pylance: every way they are stored, scanned, taken as files, read whole and in parts."""
+"""Blobs compared with pylance: every way to store, scan, open, and read them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Way:
     """A way to store blobs.
 
     Attributes:
-        version: Of the data files.
-        field: Its type.
-        make: From values to an array.
-        path: Of the blob column in the table.
+        version: Data file version.
+        field: Field type.
+        make: Converts values to an array.
+        path: Path of the blob column in the table.
     """
 
     version: str
@@ -77,9 +77,9 @@ WAYS = {
 
 
 def check(cases: Cases, name: str, uri: str, path: str = "b", source: str | None = None) -> None:
-    """Compare everything that can be read of a blob column; `source` is what the table is a clone of.
+    """Compare all reads of a blob column; `source` is the source table of a clone.
 
-    pylance does not find the older blobs of a clone by row, but those of its source are the same.
+    pylance does not find the older blobs of a clone by row, so the source table supplies them.
     """
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for handling in HANDLING:
@@ -128,7 +128,7 @@ def check_rows(cases: Cases, name: str, theirs: Any, ours: ld.LanceDataset, path
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("way", WAYS)
-def test_life_of_a_blob_column(way: str, stable: bool, tmp_path: Path, cases: Cases) -> None:
+def test_a_blob_column_reads_correctly_after_every_change(way: str, stable: bool, tmp_path: Path, cases: Cases) -> None:
     chosen, uri = WAYS[way], str(tmp_path / "t")
     values = VALUES
     if chosen.version == "2.0" or chosen.path != "b":
@@ -154,7 +154,9 @@ def test_life_of_a_blob_column(way: str, stable: bool, tmp_path: Path, cases: Ca
     "values", [[b""] * 40, [None] * 40, [b"x" * 70] * 70, []], ids=["empty", "nulls", "large", "none"]
 )
 @pytest.mark.parametrize("way", ["v1 in 2.0", "v1 in 2.1", "v2"])
-def test_columns_of_one_kind(way: str, values: list[Any], tmp_path: Path, cases: Cases) -> None:
+def test_blob_columns_with_one_storage_class_are_read_like_pylance(
+    way: str, values: list[Any], tmp_path: Path, cases: Cases
+) -> None:
     chosen, uri = WAYS[way], str(tmp_path / "t")
     lance.write_dataset(chosen.table(values), uri, data_storage_version=chosen.version)
     for handling in HANDLING:
@@ -181,7 +183,7 @@ def test_a_column_that_older_fragments_lack(way: str, tmp_path: Path, cases: Cas
         assert [data for _, data in ld.dataset(uri).read_blobs("b", indices=range(5))] == [None] * 3 + [b"new", None]
 
 
-def test_blobs_in_lists(tmp_path: Path, cases: Cases) -> None:
+def test_blobs_in_lists_are_read_like_pylance(tmp_path: Path, cases: Cases) -> None:
     offsets = pa.array([0, 2, 2, None, 5], pa.int32())
     items = lance.blob_array([b"a", None, b"", b"D" * 90, b"p" * 20])
     rows = pa.ListArray.from_arrays(offsets, items, type=pa.list_(lance.blob_field("item")))
@@ -211,7 +213,7 @@ def external(folder: Path) -> pa.Table:
     )
 
 
-def test_external_blobs(outside: Path, tmp_path: Path, cases: Cases) -> None:
+def test_external_blobs_are_read_like_pylance(outside: Path, tmp_path: Path, cases: Cases) -> None:
     table = external(outside)
     by_uri, by_base = str(tmp_path / "by_uri"), str(tmp_path / "by_base")
     lance.write_dataset(table, by_uri, data_storage_version="2.2", allow_external_blob_outside_bases=True)
@@ -225,7 +227,7 @@ def test_external_blobs(outside: Path, tmp_path: Path, cases: Cases) -> None:
         check(cases, f"{uri} compacted", uri)
 
 
-def test_blobs_of_data_files_in_another_base(tmp_path: Path, cases: Cases) -> None:
+def test_blobs_in_another_base_path_are_read(tmp_path: Path, cases: Cases) -> None:
     for is_root in (True, False):
         base = lance.DatasetBasePath(str(tmp_path / f"base {is_root}"), "other", is_root, 1)
         uri = str(tmp_path / f"t{is_root}")
@@ -234,7 +236,7 @@ def test_blobs_of_data_files_in_another_base(tmp_path: Path, cases: Cases) -> No
         check(cases, f"dataset root: {is_root}", uri)
 
 
-def test_files_that_are_gone_or_cut(outside: Path, tmp_path: Path) -> None:
+def test_missing_or_truncated_blob_files_raise_errors(outside: Path, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     options: dict[str, Any] = {"data_storage_version": "2.2", "allow_external_blob_outside_bases": True}
     lance.write_dataset(external(outside), uri, **options)
@@ -266,7 +268,7 @@ def test_files_that_are_gone_or_cut(outside: Path, tmp_path: Path) -> None:
         ld.dataset(inside).to_table(blob_handling="all_binary")
 
 
-def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
+def test_invalid_blob_requests_are_rejected_like_pylance(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(WAYS["v1 in 2.1"].table(VALUES), uri, data_storage_version="2.1")
     refused: list[Callable[[Any], object]] = [
@@ -289,7 +291,7 @@ def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
         assert dataset.read_blobs("b", ids=[]) == []
 
 
-def test_rows_of_a_filtered_dataset_are_counted_in_what_is_left(tmp_path: Path) -> None:
+def test_indices_into_a_filtered_dataset_count_only_its_rows(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(WAYS["v2"].table(VALUES), uri, data_storage_version="2.2")
     left = ld.dataset(uri).filter("i >= 8")
@@ -298,7 +300,7 @@ def test_rows_of_a_filtered_dataset_are_counted_in_what_is_left(tmp_path: Path) 
         left.read_blobs("b", indices=[4])
 
 
-def test_lists_of_older_blobs_are_refused(tmp_path: Path) -> None:
+def test_lists_of_version_1_blobs_are_rejected(tmp_path: Path) -> None:
     rows = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), binary([b"a"]), type=pa.list_(V1.with_name("item")))
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"l": rows}), uri, data_storage_version="2.1")
@@ -308,7 +310,7 @@ def test_lists_of_older_blobs_are_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def managed(tmp_path: Path) -> str:
-    """Return a table whose blobs lie in files that data files share."""
+    """Return a table whose blobs share files."""
     uri = str(tmp_path / "managed.lance")
     schema = pa.schema([pa.field("i", pa.int64()), V2], {"lance.blob.managed": "true"})
     rows = pa.table([pa.array(range(12)), lance.blob_array(VALUES)], schema)
@@ -358,7 +360,7 @@ def test_sidecars_that_are_missing_are_problems(tmp_path: Path) -> None:
     assert {file.name for file in sidecars} == set(re.findall(r"\d+\.blob", found))
 
 
-def test_blobs_that_the_table_manages_stay_with_clones_and_changes(managed: str, tmp_path: Path) -> None:
+def test_managed_blobs_survive_clones_and_changes(managed: str, tmp_path: Path) -> None:
     live = [value for i, value in enumerate(VALUES) if i != 3]
     dataset = ld.dataset(managed)
     dataset.shallow_clone(str(tmp_path / "shallow.lance"))

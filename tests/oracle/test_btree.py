@@ -79,7 +79,7 @@ def made_by_both(uri: str) -> tuple[Any, Any]:
 
 
 def plain(array: Any) -> list[Any]:
-    """Values by which NaN is itself, and -0.0 is not 0.0."""
+    """Return values for comparison, with NaN equal to NaN, and -0.0 different from 0.0."""
     return [repr(value) for value in array.to_pylist()]
 
 
@@ -91,12 +91,12 @@ def by_row_id(uri: str, addresses: pa.ChunkedArray) -> pa.Array:
 
 
 def entries(data: pa.Table) -> list[tuple[str, int]]:
-    """Value and row of each; in what order equal values stand is free."""
+    """Return the value and row of each entry; equal values may have any order."""
     return sorted(zip(plain(data["values"]), data["ids"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize(("name", "stable"), [*((name, False) for name in COLUMNS), ("int64", True), ("string", True)])
-def test_both_write_the_same_files_and_each_uses_ours(tmp_path: Path, name: str, stable: bool, cases: Cases) -> None:
+def test_both_libraries_write_identical_btree_files(tmp_path: Path, name: str, stable: bool, cases: Cases) -> None:
     column = COLUMNS[name]
     uri = str(tmp_path / "t.lance")
     table = pa.table({"x": column, "y": range(ROWS)})

@@ -1,4 +1,4 @@
-"""Files with checksums beside pylance: it reads, changes and rewrites them, and what it writes has none."""
+"""Files with checksums compared with pylance, which reads, changes and rewrites them without checksums."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_checksums_take_few_bytes(rows: int, most: int, tmp_path: Path) -> None:
     assert 0 < sizes[0] - sizes[1] < most
 
 
-def test_a_table_without_checksums_has_none(tmp_path: Path) -> None:
+def test_checksums_can_be_disabled(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     ours = ld.write_dataset(ROWS, path, storage_options={"checksums": "false"})
     ours.create_scalar_index("a", "BTREE")

@@ -39,7 +39,7 @@ def each_same(cases: Cases, expected: pa.Table, found: pa.Table) -> None:
 
 
 def duckdb_form(table: pa.Table) -> pa.Table:
-    """Return the table in types that DuckDB takes in: halves widened, no dictionaries in lists, decimals that fit."""
+    """Return the table in types that DuckDB supports: wider floats, no dictionaries in lists, decimals that fit."""
     for i, field in enumerate(table.schema):
         type_ = duckdb_type(field.type)
         if isinstance(field.type, BFloat16Type):
@@ -53,7 +53,7 @@ def duckdb_form(table: pa.Table) -> pa.Table:
 
 
 def with_blobs(written: Written) -> pa.Table:
-    """Return the truth with the bytes of blobs, which is what SQL is about, in place of where they lie."""
+    """Return the expected rows for SQL, with blob bytes instead of descriptions."""
     table = written.truth
     for i, field in enumerate(table.schema):
         if field.name in ("blob_v1", "blob_v2"):
@@ -65,7 +65,7 @@ def with_blobs(written: Written) -> pa.Table:
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with structs copied: DuckDB refuses those that begin amid their buffers."""
+    """Return the batch with copied structs, because DuckDB rejects structs with a buffer offset."""
     arrays = [
         pa.concat_arrays([array, array.slice(0, 0)]) if pa.types.is_struct(array.type) else array
         for array in batch.columns
@@ -94,7 +94,7 @@ def duckdb_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def test_schema(written: Written, cases: Cases) -> None:
+def test_schemas_equal_those_of_pylance(written: Written, cases: Cases) -> None:
     expected = lance.dataset(written.uri).schema
     found = ld.dataset(written.uri).schema
     with cases.case("schema", 0):
@@ -104,7 +104,7 @@ def test_schema(written: Written, cases: Cases) -> None:
             assert_fields_same(field, found.field(field.name))
 
 
-def test_each_column_alone(written: Written, cases: Cases) -> None:
+def test_each_column_can_be_read_separately(written: Written, cases: Cases) -> None:
     dataset = ld.dataset(written.uri)
     for name in written.truth.column_names:
         with cases.case(name):
@@ -113,11 +113,11 @@ def test_each_column_alone(written: Written, cases: Cases) -> None:
             assert_same(written.truth[name], found[name])
 
 
-def test_whole_table(written: Written, cases: Cases) -> None:
+def test_whole_tables_equal_those_of_pylance(written: Written, cases: Cases) -> None:
     each_same(cases, written.truth, ld.dataset(written.uri).to_table())
 
 
-def test_take(written: Written, cases: Cases) -> None:
+def test_take_returns_the_same_rows_as_pylance(written: Written, cases: Cases) -> None:
     n = written.num_rows
     if n == 0:
         pytest.skip("no rows to take")
@@ -125,7 +125,7 @@ def test_take(written: Written, cases: Cases) -> None:
     each_same(cases, written.truth.take(rows), ld.dataset(written.uri).take(rows))
 
 
-def test_take_of_each_column_alone(written: Written, cases: Cases) -> None:
+def test_take_of_a_single_column_equals_that_of_pylance(written: Written, cases: Cases) -> None:
     if written.num_rows == 0:
         pytest.skip("no rows to take")
     rows = sorted(np.random.default_rng(4).choice(written.num_rows, 9, replace=False).tolist())
@@ -136,28 +136,30 @@ def test_take_of_each_column_alone(written: Written, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("part", [(0.1, 0.5), (0.0, 0.01), (0.69, 0.1), (0.5, 0.9)])
-def test_row_range(written: Written, cases: Cases, part: tuple[float, float]) -> None:
+def test_offset_and_limit_return_the_same_rows_as_pylance(
+    written: Written, cases: Cases, part: tuple[float, float]
+) -> None:
     offset, limit = (int(p * written.num_rows) for p in part)
     found = ld.dataset(written.uri).to_table(offset=offset, limit=limit)
     each_same(cases, written.truth.slice(offset, limit), found)
 
 
-def test_batches(written: Written, cases: Cases) -> None:
+def test_batches_respect_the_batch_size_and_contain_all_rows(written: Written, cases: Cases) -> None:
     batches = list(ld.dataset(written.uri).to_batches(batch_size=333))
     assert all(b.num_rows <= 333 for b in batches)
     each_same(cases, written.truth, pa.Table.from_batches(batches, schema=written.truth.schema))
 
 
-def test_filter_on_another_column(written: Written, cases: Cases) -> None:
+def test_filters_on_the_id_column_select_the_same_values(written: Written, cases: Cases) -> None:
     found = ld.dataset(written.uri).to_table(filter=f"{ID} % 7 = 3 OR {ID} BETWEEN 50 AND 90")
     ids = written.truth[ID].to_numpy()
     keep = (ids % 7 == 3) | ((ids >= 50) & (ids <= 90))
-    # Not Table.filter, which mixes up the rows of lists of lists of a fixed size (pyarrow 26).
+    # Table.filter is not used: it mixes up nested fixed-size lists (pyarrow 26).
     kept = [column.take(np.flatnonzero(keep)) for column in written.truth.columns]
     each_same(cases, pa.table(kept, schema=written.truth.schema), found)
 
 
-def test_null_filters(written: Written, cases: Cases) -> None:
+def test_is_null_filters_find_the_null_rows(written: Written, cases: Cases) -> None:
     dataset = ld.dataset(written.uri)
     if "nulls" not in written.uri:
         pytest.skip("the other patterns say nothing more")
@@ -168,7 +170,7 @@ def test_null_filters(written: Written, cases: Cases) -> None:
                 assert_same(written.truth.filter(pc.is_null(written.truth[kind.name]))[ID], found[ID])
 
 
-def test_through_duckdb(written: Written, cases: Cases) -> None:
+def test_duckdb_reads_the_same_values(written: Written, cases: Cases) -> None:
     kinds = [k for k in written.kinds if k.duckdb]
     columns = ", ".join(f'"{name}"' for name in [ID, *(k.name for k in kinds)])
     con = duckdb.connect()
@@ -182,7 +184,9 @@ def test_through_duckdb(written: Written, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.refused], ids=lambda k: k.name)
-def test_kinds_left_out_are_refused_by_the_writer(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_types_left_out_of_the_matrix_are_rejected_by_pylance(
+    kind: Kind, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("refused")
     for version in VERSIONS:
         for pattern in kind.patterns():

@@ -1,4 +1,4 @@
-"""Commits of pylance and of this package on one table: which go together, and what comes of them."""
+"""Commits of pylance and of this package on one table: their conflicts and their results."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import lance_duck as ld
 
 CASE_KIND = "written"
 
-# (first, second) -> what we say, where pylance leaves an index over a column that is gone, or fails otherwise.
+# (first, second) -> outcome here, for cases in which pylance leaves an index over a dropped column or fails otherwise.
 STRICTER = {("project away b", "index b"): "X", ("project away b", "field metadata b"): "X"}
-# What reads a row or replaces a column is made again after new values of its fragment; so are new values of no column.
+# A change that reads a row or replaces a column is retried after new values of its fragment. New values without a
+# column are retried as well.
 OVERLAID = {0: ("overlay row 0 of f0", "overlay row 1 of f0"), 1: ("overlay f1",)}
 STRICTER |= {(a, f"{verb} f{i}"): "R" for i in OVERLAID for a in OVERLAID[i] for verb in ("delete", "replace b of")}
 STRICTER |= {(a, "delete all of f0"): "R" for a in OVERLAID[0]}
 STRICTER |= {("project away b", b): "R" for i in OVERLAID for b in OVERLAID[i]}
-# A projection by pylance takes back metadata of the schema that were set meanwhile; ours does not.
+# A projection by pylance reverts concurrent schema metadata; here it does not.
 KEPT = {("schema metadata", name) for name in ("project", "project that keeps", "project away b")}
 
 
@@ -34,7 +35,7 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return Sample(tmp_path_factory.mktemp("commits"), stable=request.param)
 
 
-def test_each_operation_makes_the_same_version(sample: Sample, cases: Cases) -> None:
+def test_each_operation_creates_the_same_version_as_in_pylance(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         outcome = commit_theirs(path, operation)
@@ -47,7 +48,7 @@ def test_each_operation_makes_the_same_version(sample: Sample, cases: Cases) -> 
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
-def test_which_changes_go_together_and_what_comes_of_them(sample: Sample, cases: Cases, step: int) -> None:
+def test_concurrent_changes_conflict_or_combine_like_pylance(sample: Sample, cases: Cases, step: int) -> None:
     pairs = [(first, second) for first in sample.operations for second in sample.operations]
     for first, second in pairs[::step]:
         with cases.case(f"{second} on top of {first}"):
@@ -55,7 +56,7 @@ def test_which_changes_go_together_and_what_comes_of_them(sample: Sample, cases:
 
 
 def made_by(path: str, first: str) -> tuple[Message, list[Message]]:
-    """The state of a table: after overlays without the coverage of indexes, from which ours takes their fragments."""
+    """Return the state of a table; index coverage is left out after overlays, which reduce it here."""
     manifest, segments = state(path)
     for segment in segments if first.startswith("overlay") else ():
         segment.ClearField("fragment_bitmap")
@@ -80,7 +81,7 @@ def check_pair(sample: Sample, first: str, second: str) -> None:
     assert expected != "." or made_by(path, first) == made, "pylance on top of ours"
 
 
-def test_pylance_reads_our_versions_and_goes_on(sample: Sample, cases: Cases) -> None:
+def test_pylance_reads_and_extends_versions_committed_by_lance_duck(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         if commit_ours(path, operation):
@@ -97,7 +98,7 @@ def test_pylance_reads_our_versions_and_goes_on(sample: Sample, cases: Cases) ->
             assert ld.dataset(path).count_rows() == expected.num_rows + 1
 
 
-def test_transactions_are_read_alike(sample: Sample, cases: Cases) -> None:
+def test_transactions_are_read_like_pylance(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         if commit_theirs(path, operation):
@@ -110,7 +111,7 @@ def test_transactions_are_read_alike(sample: Sample, cases: Cases) -> None:
             assert mine.operation == ours_of(theirs.operation)
 
 
-def test_clones_and_branches_of_either(sample: Sample, tmp_path: Path) -> None:
+def test_clones_and_branches_of_both_libraries_are_readable_by_both(sample: Sample, tmp_path: Path) -> None:
     path = sample.copy()
     shutil.copytree(path, tmp_path / "t")
     operation = ld.LanceOperation.Clone(True, None, READ_VERSION, str(tmp_path / "t"), None)
@@ -120,7 +121,7 @@ def test_clones_and_branches_of_either(sample: Sample, tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path / "mine")).to_table().equals(mine.to_table())
 
 
-def test_detached_versions_of_either(sample: Sample) -> None:
+def test_detached_versions_of_both_libraries_are_readable_by_both(sample: Sample) -> None:
     path = sample.copy()
     append = sample.operations["append"]
     theirs = lance.LanceDataset.commit(path, append, read_version=READ_VERSION, detached=True)

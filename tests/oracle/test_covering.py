@@ -31,7 +31,7 @@ def covering(path: str, *names: str) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP"])
-def test_scalar_indexes_answer_for_their_key(kind: str, tmp_path: Path) -> None:
+def test_scalar_covering_indexes_are_searched_by_their_key(kind: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     table = lance.write_dataset(pa.table({"id": range(1000), "x": range(1000), "y": range(1000)}), path)
     table.create_scalar_index("id", kind)
@@ -48,7 +48,7 @@ def test_scalar_indexes_answer_for_their_key(kind: str, tmp_path: Path) -> None:
     assert dataset.to_table(filter="id IN (7, 8, 9)")["x"].to_pylist() == [7, 9]
 
 
-def test_vector_indexes_are_searched_by_their_first_field(tmp_path: Path) -> None:
+def test_vector_covering_indexes_are_searched_by_their_first_field(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     values = np.random.default_rng(3).random((500, 8), np.float32)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 8)

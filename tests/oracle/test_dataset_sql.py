@@ -15,7 +15,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 
 @pytest.fixture
 def datasets(tmp_path: Path) -> tuple[Any, ld.LanceDataset]:
-    """One table of pylance's with two fragments and a deleted row, opened by both."""
+    """One pylance table with two fragments and a deleted row, opened by both libraries."""
     path = tmp_path / "t.lance"
     ours = lance.write_dataset(pa.table({"id": [1, 2, 3, 4], "name": ["a", "b", None, "b"]}), path)
     ours.insert(pa.table({"id": [5, 6], "name": ["c", "a"]}))
@@ -36,7 +36,7 @@ def datasets(tmp_path: Path) -> tuple[Any, ld.LanceDataset]:
         "WITH q AS (SELECT id FROM dataset WHERE id < 4) SELECT sum(id) AS s FROM q",
     ],
 )
-def test_queries_give_the_same_rows(datasets: tuple[Any, ld.LanceDataset], query: str) -> None:
+def test_queries_return_the_same_rows_as_pylance(datasets: tuple[Any, ld.LanceDataset], query: str) -> None:
     theirs, ours = (dataset.sql(query).build().to_stream_reader().read_all() for dataset in datasets)
     assert ours.schema.names == theirs.schema.names
     assert ours.to_pylist() == theirs.to_pylist()
@@ -53,7 +53,7 @@ def test_queries_give_the_same_rows(datasets: tuple[Any, ld.LanceDataset], query
         "SELECT name, max(id) AS m FROM dataset GROUP BY name ORDER BY m",
     ],
 )
-def test_row_ids_and_addresses_come_last(
+def test_row_ids_and_addresses_are_the_last_columns(
     datasets: tuple[Any, ld.LanceDataset], query: str, with_id: bool, with_address: bool
 ) -> None:
     theirs, ours = (
@@ -66,20 +66,20 @@ def test_row_ids_and_addresses_come_last(
 
 
 @pytest.mark.parametrize("query", ["SELECT _rowid, id FROM dataset", "SELECT id FROM dataset WHERE _rowid = 2"])
-def test_row_ids_can_be_named(datasets: tuple[Any, ld.LanceDataset], query: str) -> None:
+def test_row_ids_can_be_selected_by_name(datasets: tuple[Any, ld.LanceDataset], query: str) -> None:
     theirs, ours = (
         dataset.sql(query).with_row_id().build().to_stream_reader().read_all().to_pylist() for dataset in datasets
     )
     assert ours == theirs
 
 
-def test_the_table_has_another_name_if_asked(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_table_name_renames_the_table_in_the_query(datasets: tuple[Any, ld.LanceDataset]) -> None:
     for dataset in datasets:
         batches = dataset.sql("SELECT id FROM other WHERE id < 4").table_name("other").build().to_batch_records()
         assert pa.Table.from_batches(batches).to_pydict() == {"id": [1, 3]}
 
 
-def test_batches_are_limited_and_none_is_empty(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_batches_respect_the_batch_size_and_are_never_empty(datasets: tuple[Any, ld.LanceDataset]) -> None:
     for dataset in datasets:
         query = dataset.sql("SELECT id FROM dataset")
         assert max(map(len, query.batch_size(2).build().to_batch_records())) <= 2
@@ -105,7 +105,7 @@ def test_a_query_stays_on_its_version(datasets: tuple[Any, ld.LanceDataset]) -> 
         assert old.to_batch_records()[0].to_pylist() == [{"n": 4}]
 
 
-def test_plans_have_the_same_columns(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_plans_have_the_same_columns_as_in_pylance(datasets: tuple[Any, ld.LanceDataset]) -> None:
     for dataset in datasets:
         for explain in ("EXPLAIN", "EXPLAIN ANALYZE"):
             (plan, *_) = dataset.sql(f"{explain} SELECT id FROM dataset WHERE id = 3").build().to_batch_records()
@@ -113,7 +113,7 @@ def test_plans_have_the_same_columns(datasets: tuple[Any, ld.LanceDataset]) -> N
             assert plan.num_rows
 
 
-def test_what_is_no_query_is_refused(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_statements_that_are_not_queries_are_rejected(datasets: tuple[Any, ld.LanceDataset]) -> None:
     _, ours = datasets
     for statements in ("", "SELECT 1; SELECT 2"):
         with pytest.raises(InvalidInputError, match="one statement"):
@@ -121,14 +121,14 @@ def test_what_is_no_query_is_refused(datasets: tuple[Any, ld.LanceDataset]) -> N
     for change in ("DELETE FROM dataset", "DROP TABLE dataset", "INSERT INTO dataset VALUES (1, 'a')"):
         with pytest.raises(UnsupportedError, match=r"LanceDataset\.sql cannot run \w+: expected a query"):
             ours.sql(change).build().to_batch_records()
-    with pytest.raises(UnsupportedError, match="descriptions of blobs"):
+    with pytest.raises(UnsupportedError, match="blob descriptions"):
         ours.sql("SELECT 1").blob_handling("blobs_descriptions")
     with pytest.raises(InvalidInputError, match="all_binary"):
         ours.sql("SELECT 1").blob_handling("x")  # type: ignore[arg-type]
     assert ld.dataset(ours.uri).version == ours.version
 
 
-def test_an_index_answers(tmp_path: Path) -> None:
+def test_a_query_uses_an_index(tmp_path: Path) -> None:
     ours = ld.write_dataset(pa.table({"id": range(5000), "name": ["a"] * 5000}), tmp_path / "t.lance")
     ours.create_scalar_index("id", "BTREE")
     plans = ours.sql("EXPLAIN SELECT name FROM dataset WHERE id = 3").build().to_batch_records()

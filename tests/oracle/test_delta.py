@@ -60,7 +60,7 @@ def test_rows_between_two_versions(
 
 
 @pytest.mark.parametrize("version", [5, 7])
-def test_the_newest_version_is_compared_as_pylance_does(life: Path, version: int) -> None:
+def test_compared_against_gives_the_same_delta_as_in_pylance(life: Path, version: int) -> None:
     ours, theirs = lance_duck.dataset(life, version=version), lance.dataset(life, version=version)
     mine, other = ours.delta(compared_against=2), theirs.delta(compared_against=2)
     for name in ("get_inserted_rows", "get_updated_rows", "get_deleted_row_ids"):
@@ -68,7 +68,7 @@ def test_the_newest_version_is_compared_as_pylance_does(life: Path, version: int
         assert found.sort_by("_rowid").equals(expected.sort_by("_rowid")), name
 
 
-def test_deleted_rows_are_given_as_they_were(life: Path) -> None:
+def test_deleted_rows_are_returned_with_their_old_values(life: Path) -> None:
     delta = lance_duck.dataset(life).delta(begin_version=2, end_version=4)
     assert delta.get_deleted_rows().read_all().select(["a", "b"]).to_pylist() == [
         {"a": 2, "b": "s2"},
@@ -76,7 +76,7 @@ def test_deleted_rows_are_given_as_they_were(life: Path) -> None:
     ]
 
 
-def test_versions_that_make_no_sense_are_refused(life: Path) -> None:
+def test_invalid_version_ranges_are_rejected(life: Path) -> None:
     ds = lance_duck.dataset(life)
     for bad in ({}, {"begin_version": 1}, {"begin_version": 3, "end_version": 2}):
         with pytest.raises(InvalidInputError):
@@ -87,7 +87,7 @@ def test_versions_that_make_no_sense_are_refused(life: Path) -> None:
         ds.delta(begin_version=1, end_version=99).get_inserted_rows()
 
 
-def test_tables_without_stable_row_ids_are_refused(tmp_path: Path) -> None:
+def test_tables_without_stable_row_ids_are_rejected(tmp_path: Path) -> None:
     lance.write_dataset(pa.table(ROWS), tmp_path / "t")
     with pytest.raises(InvalidInputError, match="stable row ids"):
         lance_duck.dataset(tmp_path / "t").delta(compared_against=1).get_inserted_rows()

@@ -49,7 +49,7 @@ BREAKING: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("name", BREAKING)
-def test_changes_that_break_a_computed_column_are_refused(name: str, folder: Path) -> None:
+def test_changes_that_break_a_computed_column_are_rejected(name: str, folder: Path) -> None:
     path = str(folder / "t.lance")
     before = sorted(Path(path).rglob("*"))
     with pytest.raises(InvalidInputError, match=r"column '\w' is .*drop column 'y' first"):
@@ -58,7 +58,7 @@ def test_changes_that_break_a_computed_column_are_refused(name: str, folder: Pat
     assert lancedb.connect(str(folder)).open_table("t").refresh_column("y") is not None
 
 
-def test_other_changes_of_columns_leave_the_definition_whole(folder: Path) -> None:
+def test_other_column_changes_keep_the_computed_column_definition(folder: Path) -> None:
     dataset = ld.dataset(folder / "t.lance")
     dataset.alter_columns({"path": "n", "name": "m"})
     dataset.alter_columns({"path": "y", "name": "w"})
@@ -103,7 +103,7 @@ FINE: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_values_written_into_a_computed_column_warn(name: str, folder: Path) -> None:
+def test_writes_to_a_computed_column_warn(name: str, folder: Path) -> None:
     path = str(folder / "t.lance")
     with pytest.warns(ld.DerivedDataWarning, match=r"column 'y' is computed by LanceDB as x \* 2") as caught:
         WRITES[name](path)
@@ -117,7 +117,7 @@ def test_values_written_into_a_computed_column_warn(name: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_other_changes_of_such_a_table_warn_of_nothing(name: str, folder: Path) -> None:
+def test_other_changes_of_a_computed_table_do_not_warn(name: str, folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         FINE[name](str(folder / "t.lance"))
@@ -141,7 +141,7 @@ def test_changes_of_a_view_warn(change: Callable[[Any], object], folder: Path) -
         change(dataset)
 
 
-def test_indexes_and_compactions_of_a_view_warn_of_nothing(folder: Path) -> None:
+def test_indexing_and_compacting_a_view_does_not_warn(folder: Path) -> None:
     dataset = ld.dataset(folder / "v.lance")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -150,7 +150,7 @@ def test_indexes_and_compactions_of_a_view_warn_of_nothing(folder: Path) -> None
         dataset.tags.create("a", 1)
 
 
-def test_definitions_are_shown(folder: Path) -> None:
+def test_computed_column_definitions_are_shown(folder: Path) -> None:
     query = "SELECT id, x + 1 AS z FROM t WHERE x > 15"
     table, view = ld.dataset(folder / "t.lance"), ld.dataset(folder / "v.lance")
     assert (table.computed_columns, table.view_query) == ({"y": "x * 2"}, None)

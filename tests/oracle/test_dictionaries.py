@@ -30,7 +30,7 @@ def value_of(number: int, type_: pa.DataType) -> Any:
 
 
 def dictionaries(values: Sequence[Any], index: pa.DataType, type_: pa.DataType) -> pa.DictionaryArray:
-    """A dictionary array with a dictionary of its own."""
+    """Return an array with a separate dictionary."""
     encoded = pa.array(values, type_).dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(index), encoded.dictionary)
 
@@ -63,7 +63,7 @@ def rows_of(data: pa.Table) -> Rows:
 
 
 def check(uri: str, model: Rows, type_: pa.DataType) -> None:
-    """All ways to read give the rows of a model, and the type that was written."""
+    """Check that all reads return the rows of a model with the written type."""
     dataset = ld.dataset(uri)
     data = dataset.to_table()
     assert data.schema.field("v").type == type_
@@ -106,7 +106,7 @@ CHANGES = st.lists(
     stable=st.booleans(),
     changes=CHANGES,
 )
-def test_no_change_loses_values_of_dictionaries(
+def test_no_change_loses_dictionary_values(
     tmp_path_factory: pytest.TempPathFactory,
     kind: tuple[pa.DataType, pa.DataType, str],
     version: str,
@@ -158,7 +158,7 @@ def apply(
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_compaction_leaves_fragments_apart_whose_dictionaries_outgrow_their_indices(
+def test_compaction_keeps_fragments_separate_if_their_dictionaries_overflow_the_index_type(
     tmp_path: Path, version: str
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -192,7 +192,7 @@ def test_chunks_whose_dictionaries_outgrow_their_indices_become_fragments(tmp_pa
 
 @pytest.fixture
 def ruined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A table with one data file whose pages have dictionaries that do not go together, as pylance 14 leaves it."""
+    """Return a table with one data file whose page dictionaries cannot be merged, as pylance 14 writes it."""
     uri = str(tmp_path / "ruined.lance")
     kind = (pa.int8(), pa.string(), "flat")
     with monkeypatch.context() as patch:
@@ -205,7 +205,7 @@ def ruined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return uri
 
 
-def test_a_file_that_no_array_can_hold_is_read_in_chunks_and_healed_by_compaction(ruined: str) -> None:
+def test_a_file_with_an_overflowing_dictionary_is_read_in_chunks_and_fixed_by_compaction(ruined: str) -> None:
     cities = [f"city{key}" for key in range(200)]
     dataset = ld.dataset(ruined)
     data = dataset.to_table()
@@ -219,7 +219,7 @@ def test_a_file_that_no_array_can_hold_is_read_in_chunks_and_healed_by_compactio
     check(ruined, dict(enumerate(cities)), pa.dictionary(pa.int8(), pa.string()))
 
 
-def test_values_of_a_file_that_no_array_can_hold_are_changed(ruined: str) -> None:
+def test_values_in_a_file_with_an_overflowing_dictionary_can_be_changed(ruined: str) -> None:
     keys = range(90, 250)
     changes = pa.table({"i": keys, "v": [f"new{key}" for key in keys]})
     ld.dataset(ruined).merge_insert("i").when_matched_update_all().when_not_matched_insert_all().execute(changes)
@@ -228,7 +228,7 @@ def test_values_of_a_file_that_no_array_can_hold_are_changed(ruined: str) -> Non
     assert rows_of(ld.dataset(ruined).to_table()) == model
 
 
-def test_one_statement_may_give_a_column_more_values_than_a_file_can_hold(tmp_path: Path) -> None:
+def test_one_statement_may_add_more_dictionary_values_than_one_file_can_hold(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     keys = range(200)
     ld.write_dataset(table(keys, [0] * 200, (pa.int8(), pa.string(), "flat")), uri)

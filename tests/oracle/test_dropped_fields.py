@@ -35,7 +35,7 @@ MORE = pa.struct([("k", pa.string())])
         ),
     ],
 )
-def test_structs_and_lists_keep_their_shape(
+def test_structs_and_lists_keep_their_shape_after_dropping_fields(
     tmp_path: Path, type_: pa.DataType, more: pa.DataType, values: list[Any], path: str, expected: list[Any]
 ) -> None:
     uri = str(tmp_path / "t.lance")

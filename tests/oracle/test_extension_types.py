@@ -1,4 +1,4 @@
-"""Extension types at any depth come back as they were, or are refused by column: never as their storage."""
+"""Extension types at every level round trip or are rejected by column; they never become their storage type."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NESTS: dict[str, Callable[[pa.Array], pa.Array]] = {
 
 @pytest.mark.parametrize("nest", NESTS)
 @pytest.mark.parametrize("name", ARRAYS)
-def test_extension_types_are_kept_or_refused(tmp_path: Path, name: str, nest: str) -> None:
+def test_extension_types_are_kept_or_rejected(tmp_path: Path, name: str, nest: str) -> None:
     table = pa.table({"id": [1, 2], "x": NESTS[nest](ARRAYS[name])})
     if nest == "dictionary" or ("array" in nest and nest != "array of structs" and name != "bfloat16"):
         with pytest.raises(UnsupportedError, match=r"column 'x[.a-z]*': Lance cannot store (fixed_size_list|dict)"):
@@ -59,7 +59,7 @@ def test_extension_types_are_kept_or_refused(tmp_path: Path, name: str, nest: st
 
 
 @pytest.mark.parametrize("nest", ["array", "array of arrays", "list of arrays"])
-def test_types_that_are_not_registered_are_not_lost_either(tmp_path: Path, nest: str) -> None:
+def test_unregistered_extension_types_are_kept(tmp_path: Path, nest: str) -> None:
     type_ = NESTS[nest](pa.array([1, 2], pa.int8())).type
 
     def marked(type_: pa.DataType) -> pa.DataType:
@@ -85,7 +85,7 @@ KEPT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("expression", KEPT)
-def test_uuids_of_sql_come_back_as_they_were(tmp_path: Path, expression: str) -> None:
+def test_uuids_written_in_sql_read_back(tmp_path: Path, expression: str) -> None:
     with ld.connect(tmp_path) as connection:
         before = connection.execute(f"SELECT typeof({expression})").fetchall()
         connection.execute(f"CREATE TABLE lance.t AS SELECT {expression} AS u")
@@ -102,7 +102,7 @@ def test_uuids_of_sql_come_back_as_they_were(tmp_path: Path, expression: str) ->
         "ALTER TABLE lance.other ADD COLUMN u UUID[2]",
     ],
 )
-def test_arrays_of_uuids_are_refused_by_column(tmp_path: Path, statement: str) -> None:
+def test_arrays_of_uuids_are_rejected_by_column(tmp_path: Path, statement: str) -> None:
     with ld.connect(tmp_path) as connection:
         connection.execute("CREATE TABLE lance.other AS SELECT 1 AS i")
         with pytest.raises(UnsupportedError, match=r"column 'u[.a-z]*': Lance cannot store .*uuid.*cast it to a list"):
@@ -110,7 +110,7 @@ def test_arrays_of_uuids_are_refused_by_column(tmp_path: Path, statement: str) -
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_booleans_of_a_byte_are_changed_by_sql(tmp_path: Path) -> None:
+def test_bool8_columns_can_be_changed_in_sql(tmp_path: Path) -> None:
     array = ARRAYS["bool8"]
     table = pa.table({"b": array, "l": NESTS["list"](array), "s": NESTS["struct"](array)})
     ld.write_dataset(table, tmp_path / "t.lance")
@@ -147,7 +147,7 @@ class Celsius(pa.ExtensionType):
         return cls()
 
 
-def test_extension_types_of_users_are_changed_by_statements(tmp_path: Path) -> None:
+def test_user_extension_types_can_be_changed_in_sql(tmp_path: Path) -> None:
     pa.register_extension_type(Celsius())
     try:
         values = pa.ExtensionArray.from_storage(Celsius(), pa.array([10, 20, None], pa.int32()))

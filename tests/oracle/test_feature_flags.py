@@ -1,4 +1,4 @@
-"""Feature flags one by one: what a table with one more bit lets a reader and a writer do, here and in pylance."""
+"""Feature flags one by one: the operations that each flag allows, in this package and in pylance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ BITS: Final[dict[int, tuple[str, tuple[str, str, str]]]] = {
     262144: ("unknown", UNKNOWN),
     524288: ("unknown", UNKNOWN),
 }
-"""Name of each bit, and what a table allows that has it in both words, for writers only, and for readers only."""
+"""Name of each flag, and the operations it allows.
+
+The flag is set for readers and writers, for writers only, and for readers only.
+"""
 
 ELSEWHERE: Final = {
     (2, "both"): REFUSED,  # it reads the row ids, which the table does not have
@@ -92,18 +95,18 @@ def outcome(module: Any, uri: str, errors: Any) -> str:
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), CASES)
-def test_each_bit_allows_what_the_table_says(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_each_feature_flag_allows_what_the_table_documents(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     assert outcome(ld, table(tmp_path / "t.lance", bit, word), LanceDuckError) == expected
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), CASES)
-def test_each_bit_allows_the_same_in_pylance(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_each_feature_flag_allows_the_same_in_pylance(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     found = outcome(lance, table(tmp_path / "t.lance", bit, word), (ValueError, OSError))
     assert found == ELSEWHERE.get((bit, word), expected)
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), [case for case in CASES if case[2] != FINE])
-def test_a_refusal_names_the_bit_and_changes_nothing(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_a_rejection_names_the_flag_and_changes_nothing(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     uri = table(tmp_path / "t.lance", bit, word)
     before = {f: f.read_bytes() for f in Path(uri).rglob("*") if f.is_file()}
     kind = CorruptError if expected == CORRUPT else UnsupportedError
@@ -113,7 +116,7 @@ def test_a_refusal_names_the_bit_and_changes_nothing(bit: int, word: str, expect
 
 
 @pytest.mark.parametrize("bit", [bit for bit in BITS if BITS[bit][1][1] == READ_ONLY])
-def test_writer_flags_that_are_not_known_allow_tags_but_no_cleanup(bit: int, tmp_path: Path) -> None:
+def test_unknown_writer_flags_allow_tags_but_not_cleanup(bit: int, tmp_path: Path) -> None:
     dataset = ld.dataset(table(tmp_path / "t.lance", bit, "writer"))
     dataset.tags.create("first", 1)
     assert [*dataset.tags.list()] == ["first"]
@@ -135,7 +138,7 @@ def test_writer_flags_that_are_not_known_allow_tags_but_no_cleanup(bit: int, tmp
     ("reader", "writer", "highest", "is_fine"),
     [(0, 1, 0, True), (0, 1, 5, True), (0, 0, 5, False), (0, 1, None, False), (1, 1, 5, False), (1, 0, 5, False)],
 )
-def test_the_highest_field_id_goes_with_its_writer_flag(
+def test_the_highest_field_id_requires_its_writer_flag(
     reader: int, writer: int, highest: int | None, is_fine: bool, tmp_path: Path
 ) -> None:
     def change(manifest: table_pb2.Manifest) -> None:

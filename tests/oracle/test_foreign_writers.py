@@ -54,7 +54,7 @@ CHANGES: list[Change] = [update, upsert, optimize, update_and_optimize]
 
 
 def covered(path: str) -> list[int]:
-    """Fragments that the index answers for."""
+    """Return the fragments that the index covers."""
     (index,) = catalog(ld.dataset(path).handle.snapshot)
     found: list[int] = index.fragments.tolist()
     return found
@@ -62,7 +62,7 @@ def covered(path: str) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_our_indexes_stay_right_in_every_reader(path: str, kind: str, change: Change) -> None:
+def test_indexes_stay_correct_in_every_reader(path: str, kind: str, change: Change) -> None:
     OURS.create_index(path, "key", kind)
     change(path)
     for reader in (OURS, PYLANCE, LANCEDB):
@@ -72,14 +72,14 @@ def test_our_indexes_stay_right_in_every_reader(path: str, kind: str, change: Ch
 
 
 @pytest.mark.parametrize("change", [update, optimize, update_and_optimize])
-def test_our_btree_answers_for_rows_that_lancedb_moved(path: str, change: Change) -> None:
+def test_a_btree_covers_rows_that_lancedb_moved(path: str, change: Change) -> None:
     OURS.create_index(path, "key", "BTREE")
     change(path)
     assert covered(path) == ld.dataset(path).handle.snapshot.fragments.ids()
 
 
 @pytest.mark.parametrize("change", [update, optimize, update_and_optimize])
-def test_a_btree_of_pylance_is_believed_where_it_has_the_rows(path: str, change: Change) -> None:
+def test_a_pylance_btree_is_used_only_for_fragments_whose_rows_it_holds(path: str, change: Change) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     assert covered(path) == [0, 1, 2, 3]
     change(path)
@@ -93,7 +93,7 @@ def test_a_btree_of_pylance_is_believed_where_it_has_the_rows(path: str, change:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("mender", [OURS, PYLANCE])
-def test_a_wrong_list_is_not_taken_over(path: str, change: Change, mender: Writer) -> None:
+def test_a_wrong_fragment_list_is_not_inherited_by_optimize(path: str, change: Change, mender: Writer) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     change(path)
     OURS.append(path, table(100, 120))
@@ -106,7 +106,7 @@ def test_a_wrong_list_is_not_taken_over(path: str, change: Change, mender: Write
     ld.dataset(path).validate()
 
 
-def test_what_pylance_compacts_after_it_built_a_btree_is_still_found_by_it(path: str) -> None:
+def test_a_btree_that_pylance_compacted_still_finds_its_rows(path: str) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     PYLANCE.update(path, {"x": "1"}, "key < 5")
     PYLANCE.compact(path, 1000)
@@ -116,7 +116,7 @@ def test_what_pylance_compacts_after_it_built_a_btree_is_still_found_by_it(path:
 
 
 @pytest.mark.parametrize("merge", [0, 1])
-def test_pylance_and_we_optimize_the_index_of_each_other(path: str, merge: int) -> None:
+def test_both_libraries_optimize_each_others_index(path: str, merge: int) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     for number, writer in enumerate((OURS, PYLANCE, OURS)):
         OURS.append(path, table(100 + number, 101 + number))

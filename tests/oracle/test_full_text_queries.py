@@ -61,9 +61,7 @@ def scores(dataset: Any, query: Any) -> dict[int, float]:
 
 @pytest.mark.parametrize("by_id", [False, True], ids=["addresses", "row ids"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
-    tmp_path: Path, form: dict[str, Any], by_id: bool
-) -> None:
+def test_scores_before_optimize_equal_scores_after_optimize(tmp_path: Path, form: dict[str, Any], by_id: bool) -> None:
     rng = random.Random(str((form, by_id)))
     place = str(tmp_path / "t.lance")
     rows = pa.table({"id": range(900), "s": texts(900, rng)})
@@ -89,7 +87,7 @@ def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
 
 
 @pytest.mark.parametrize("every", [False, True], ids=["or", "and"])
-def test_spellings_of_a_word_are_added_up_before_the_words_are(tmp_path: Path, every: bool) -> None:
+def test_variant_scores_are_added_per_word_before_words_are_combined(tmp_path: Path, every: bool) -> None:
     rng = random.Random(5)
     words = ["moon", "tree", "free", "cat", "cut", "fox"]
     rows = pa.table({"id": range(400), "s": [" ".join(rng.choices(words, k=rng.randrange(20))) for _ in range(400)]})
@@ -141,7 +139,7 @@ def test_vectors_are_searched_among_the_rows_that_a_query_matches(tmp_path: Path
             assert found.num_rows or not prefilter or " " in words
 
 
-def test_a_filter_on_scores_after_the_search_leaves_the_same_rows(tmp_path: Path) -> None:
+def test_a_score_filter_applies_after_the_search(tmp_path: Path) -> None:
     theirs_, ours_ = _filtered(tmp_path)
     for condition in ("_score > 0.9", "_score < 0.8 AND id > 30", "_score < 0.5 OR id = 3"):
         options = {"columns": ["id", "_score"], "filter": condition, "prefilter": False}
@@ -150,7 +148,7 @@ def test_a_filter_on_scores_after_the_search_leaves_the_same_rows(tmp_path: Path
 
 
 @pytest.mark.parametrize("words", ["dog", "Dog", "dog cat", "don't", "", "!", "Straße 42", "ÉTÉ", "x"])
-def test_contains_tokens_compares_words_as_they_are_written(tmp_path: Path, words: str) -> None:
+def test_contains_tokens_compares_words_as_written(tmp_path: Path, words: str) -> None:
     listed = ["dog", "Dog-cat dog", None, "", "I don't", "42 Straße", "été ÉTÉ", "x_y x1", "cat, dog!"]
     table = pa.table({"id": range(9), "s": listed, "l": pa.array(listed, pa.large_string())})
     table = table.append_column("xs", pa.array([[each, "x"] if i % 2 else [each] for i, each in enumerate(listed)]))

@@ -1,4 +1,4 @@
-"""An index never changes an answer: random tables, changed by us and by pylance in turns, asked after every change."""
+"""An index never changes an answer: random tables, changed by both libraries and checked after every change."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ ASKED = 6
 LIVES = 11
 LIVES_OF_A_NIGHT = 340
 
-# pylance 14 rewrites B-trees without the moves of a deferred compaction before: such a segment is noticed, and scanned.
+# pylance 14 rewrites B-trees without the row moves of an earlier deferred compaction. These segments are detected and
+# scanned.
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).*did not follow rows that had moved:lance_duck.IndexWarning")
 
 
 @dataclass
 class Life:
-    """A table, and who changes it next.
+    """A table and its next writer.
 
     Attributes:
-        path: Where it lies.
-        rng: Draws everything.
-        columns: What conditions read.
-        stable: Whether it has stable row ids.
-        said: What was done, for messages.
+        path: Table path.
+        rng: Random generator.
+        columns: Columns for conditions.
+        stable: Whether the table has stable row ids.
+        said: Log of changes, for messages.
     """
 
     VERSIONS: ClassVar[Sequence[str]] = ("2.0", "2.1", "2.2")
@@ -204,7 +205,7 @@ def live(
     kind: type[Life] = Life,
     changes: Sequence[Callable[[Any], None]] = CHANGES,
 ) -> Life:
-    """Change a table again and again, and ask after every change."""
+    """Change a table repeatedly, and check it after every change."""
     life = begin(seed, path, kind)
     ask(life, cases, asked=asked)
     for place in life.rng.integers(0, len(changes), STEPS):
@@ -220,6 +221,6 @@ def live(
 @pytest.mark.parametrize(
     "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
 )
-def test_an_index_never_changes_an_answer(seed: int, tmp_path: Path, cases: Cases) -> None:
+def test_an_index_never_changes_a_result(seed: int, tmp_path: Path, cases: Cases) -> None:
     print(f"seed [{SEED}, {seed}]")
     live(seed, tmp_path, cases)

@@ -1,4 +1,4 @@
-"""Indexes under compaction, by us and by pylance in turns: rewritten, deferred, or left uncovered; never wrong."""
+"""Indexes during compaction by both libraries: remapped, deferred, or uncovered; never wrong."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Life:
         mine, theirs = rows_covered(self.path), rows_covered(f"{self.path}-copy")
         shutil.rmtree(f"{self.path}-copy")
         del mine["z"], theirs["z"]  # zone maps follow where we compact
-        # pylance writes B-trees anew without following what moved before: it loses rows, and we cover fewer.
+        # pylance rewrites B-trees without earlier moves: it loses rows, and this package covers fewer.
         self.is_spoiled |= reused and way == "remap"
         if self.is_spoiled:
             del mine["x"], theirs["x"]
@@ -120,7 +120,7 @@ class Life:
 
 
 def rows_covered(path: str) -> dict[str, int]:
-    """By column, the rows that an index answers for."""
+    """Return the number of indexed rows by column."""
     snapshot = open_snapshot(path)
     return {
         column: sum(
@@ -151,7 +151,7 @@ def queries(rng: np.random.Generator) -> Iterator[tuple[str, str, Query, Any]]:
 
 
 def compare(cases: Cases, life: Life) -> None:
-    """Ask pylance with its index and without, us, and every segment alone."""
+    """Compare pylance with and without its index, this package, and every single segment."""
     ours, theirs = ld.dataset(life.path), lance.dataset(life.path)
     snapshot = open_snapshot(life.path)
     plain = theirs.to_table()
@@ -161,7 +161,7 @@ def compare(cases: Cases, life: Life) -> None:
             segments = [s for index in catalog(snapshot).over(column) for s in index.segments]
             answers = [theirs.to_table(filter=condition, use_scalar_index=False), ours.to_table(filter=condition)]
             if (len(segments) < 2 or not life.stable) and (not life.is_spoiled or column != "x"):
-                # else pylance finds rows by what they were before an update, or does not find them
+                # otherwise pylance finds rows by their old values, or misses them
                 answers.append(theirs.to_table(filter=condition))
             for found in answers:
                 assert sorted(found["key"].to_pylist()) == expected
@@ -170,7 +170,7 @@ def compare(cases: Cases, life: Life) -> None:
 
 
 def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any, *, may_break: bool) -> None:
-    """What a segment says is right in the fragments that it answers for."""
+    """Check that the answer of a segment is right in the fragments that it covers."""
     answer = search(snapshot, segment, query)
     if answer is None:
         assert may_break
@@ -188,7 +188,7 @@ def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any, *, may_b
 @pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
 @pytest.mark.parametrize("number", range(LIVES))
-def test_no_row_is_lost_or_found_twice(tmp_path: Path, cases: Cases, number: int, stable: bool) -> None:
+def test_compaction_loses_no_row_and_finds_none_twice(tmp_path: Path, cases: Cases, number: int, stable: bool) -> None:
     seed = SEED * 1000 + number
     print(f"LANCE_DUCK_SEED={SEED}, life {number}, stable {stable}")
     life = Life(tmp_path / "t.lance", seed, stable=stable)
@@ -201,7 +201,7 @@ def test_no_row_is_lost_or_found_twice(tmp_path: Path, cases: Cases, number: int
     lance.dataset(life.path).validate()
 
 
-def test_a_b_tree_that_pylance_rewrote_without_following_its_rows_is_not_believed(tmp_path: Path) -> None:
+def test_a_btree_that_pylance_compacted_without_remapping_is_ignored(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     for i in range(3):
         table = pa.table({"key": range(50 * i, 50 * i + 50)})
@@ -227,7 +227,7 @@ def test_a_b_tree_that_pylance_rewrote_without_following_its_rows_is_not_believe
     [("INVERTED", {"full_text_query": "duck"}), ("NGRAM", {"filter": "contains(s, 'duck')"})],
     ids=["full text", "n-grams"],
 )
-def test_texts_that_pylance_rewrote_without_following_their_rows_are_not_believed(
+def test_a_full_text_index_that_pylance_compacted_without_remapping_is_ignored(
     tmp_path: Path, kind: str, asked: dict[str, Any], deferred_by: str
 ) -> None:
     path = str(tmp_path / "t.lance")
@@ -252,7 +252,7 @@ def test_texts_that_pylance_rewrote_without_following_their_rows_are_not_believe
 
 
 @pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
-def test_what_pylance_lost_is_not_believed_after_a_deferred_compaction_either(tmp_path: Path) -> None:
+def test_rows_lost_by_pylance_are_scanned_after_a_deferred_compaction(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     ours = ld.write_dataset(pa.table({"x": list(range(120))}), path, max_rows_per_file=40)
     ours.create_scalar_index("x", "BTREE")
@@ -264,7 +264,7 @@ def test_what_pylance_lost_is_not_believed_after_a_deferred_compaction_either(tm
     assert ld.dataset(path).count_rows("x < 10") == 5
 
 
-def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
+def test_both_libraries_follow_a_fragment_reuse_index(tmp_path: Path, cases: Cases) -> None:
     life = Life(tmp_path / "t.lance", SEED, stable=False)
     for i, writer in enumerate((ld, lance, ld, lance)):
         sizes = [(f.fragment_id, f.physical_rows) for f in lance.dataset(life.path).get_fragments()]
@@ -284,7 +284,7 @@ def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
 
 @pytest.mark.parametrize("executed_by", ["us", "pylance"])
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
-def test_the_index_follows_tasks_that_the_other_one_executed(
+def test_the_index_follows_compaction_tasks_of_the_other_library(
     tmp_path: Path, cases: Cases, executed_by: str, stable: bool
 ) -> None:
     life = Life(tmp_path / "t.lance", SEED, stable=stable)
@@ -303,7 +303,7 @@ def test_the_index_follows_tasks_that_the_other_one_executed(
 
 
 @pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_RQ", 1), ("INVERTED", 1)])
-def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction(
+def test_pylance_uses_indexes_that_lance_duck_compaction_left_unchanged(
     tmp_path: Path, cases: Cases, kind: str, fragments: int
 ) -> None:
     path = str(tmp_path / "t.lance")

@@ -1,4 +1,4 @@
-"""Full-text indexes whose parts several workers write: each side goes on at any step that the other one began."""
+"""Full-text indexes with parts from several workers: each library continues at any step of the other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def commit(uri: str, who: str, uuid: str, column: str = "s") -> Dataset:
 
 
 def our_scores(uri: str) -> list[dict[int, float]]:
-    """Return what is found here; a segment that is not used is an error."""
+    """Return the scores found by this package; an unused segment is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tables = [ours(uri).to_table(columns=["id", "_score"], full_text_query=query) for query in QUERIES]
@@ -82,7 +82,7 @@ def files_of(uri: str, uuid: str) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_parts_of_either_side_become_the_index_that_one_build_makes(
+def test_parts_from_both_libraries_merge_into_the_same_index_as_one_build(
     tmp_path: Path, writers: tuple[str, ...], joiner: str, committer: str, stable_row_ids: bool
 ) -> None:
     uri, uuid = table(tmp_path, enable_stable_row_ids=stable_row_ids), str(uuid4())
@@ -99,7 +99,7 @@ def test_parts_of_either_side_become_the_index_that_one_build_makes(
     assert here == our_scores(uri) == parts
 
 
-def test_each_part_has_the_files_that_pylance_gives_it(tmp_path: Path) -> None:
+def test_part_files_have_the_same_names_as_in_pylance(tmp_path: Path) -> None:
     names = {}
     for who in ("ours", "pylance"):
         uri, uuid = table(tmp_path / who), str(uuid4())
@@ -109,7 +109,7 @@ def test_each_part_has_the_files_that_pylance_gives_it(tmp_path: Path) -> None:
     pylance_numbers = {0: "0", 3: str(3 << 32), 2: str(2 << 32)}
     kinds = ("metadata", "docs", "invert", "tokens")
     assert names["pylance"] == {f"staging/part_{n}_{kind}.lance" for n in pylance_numbers.values() for kind in kinds}
-    # A part is named by its least fragment here, in whatever order fragments are given.
+    # A part is named after its lowest fragment, in any fragment order.
     assert names["ours"] == {f"staging/part_{n << 32}_{kind}.lance" for n in (0, 1, 2) for kind in kinds}
 
 
@@ -124,7 +124,7 @@ def test_each_part_has_the_files_that_pylance_gives_it(tmp_path: Path) -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_parameters_of_parts_are_those_of_the_index(tmp_path: Path, options: dict[str, Any], joiner: str) -> None:
+def test_an_index_built_in_parts_keeps_the_parameters(tmp_path: Path, options: dict[str, Any], joiner: str) -> None:
     uri, uuid = table(tmp_path), str(uuid4())
     write_parts(uri, ("ours", "ours", "ours"), uuid, **options)
     opened(uri, joiner).merge_index_metadata(uuid, "INVERTED")
@@ -138,7 +138,7 @@ def test_parameters_of_parts_are_those_of_the_index(tmp_path: Path, options: dic
 
 
 @pytest.mark.parametrize("joiner", ["ours", "pylance"])
-def test_an_index_of_parts_grows_as_any_other(tmp_path: Path, joiner: str) -> None:
+def test_an_index_built_in_parts_can_be_extended(tmp_path: Path, joiner: str) -> None:
     uri, uuid = table(tmp_path), str(uuid4())
     write_parts(uri, ("ours", "pylance", "ours"), uuid)
     opened(uri, joiner).merge_index_metadata(uuid, "INVERTED")
@@ -164,7 +164,7 @@ def test_parts_without_documents_add_nothing(tmp_path: Path, joiner: str) -> Non
 
 
 @pytest.mark.parametrize("joiner", ["ours", "pylance"])
-def test_an_index_of_no_documents_has_no_partitions(tmp_path: Path, joiner: str) -> None:
+def test_an_index_without_documents_does_not_have_partitions(tmp_path: Path, joiner: str) -> None:
     uri, uuid = str(tmp_path / "t.lance"), str(uuid4())
     lance.write_dataset(pa.table({"s": pa.nulls(4, pa.string()), "id": range(4)}), uri, max_rows_per_file=1)
     write_parts(uri, ("ours", "ours", "ours"), uuid, stem=False)
@@ -181,7 +181,7 @@ def test_an_index_of_no_documents_has_no_partitions(tmp_path: Path, joiner: str)
     ("column", "query", "count", "granularity"),
     [("l", "duck", 20, DocumentGranularity.LIST_ELEMENT), ("j", "name,str,duck", 40, DocumentGranularity.ROW)],
 )
-def test_parts_hold_list_elements_and_json(
+def test_parts_may_hold_list_elements_and_json(
     tmp_path: Path, joiner: str, column: str, query: str, count: int, granularity: DocumentGranularity
 ) -> None:
     lists = [[f"duck {i}", "lake"] if i % 2 else [] for i in range(40)]

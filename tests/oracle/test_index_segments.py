@@ -1,4 +1,4 @@
-"""Segments that pylance wrote and kept up: what each says of every row that it covers is true."""
+"""Segments written and maintained by pylance: the answer for every covered row is right."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _leaves(path: tuple[str, ...], type_: pa.DataType, present: pa.Array) -> Ite
 
 
 def check(snapshot: Snapshot, segment: Segment, cases: Cases) -> None:
-    """Compare what a segment says of many conditions with the rows."""
+    """Compare the answers of a segment to many conditions with the rows."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=["x"], fragments=segment.fragments.tolist(), with_row_address=True)
     rows = table.reader(table.plan(options), options).read_all()
@@ -159,7 +159,7 @@ def lives() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("kind", "index", "life", "stable"), list(lives()))
-def test_segments_are_right_after_every_change(
+def test_segments_are_valid_after_every_change(
     kind: str, index: str, life: tuple[str, ...], stable: bool, tmp_path: Path, cases: Cases
 ) -> None:
     ds = write(tmp_path / "t.lance", kind, stable=stable)
@@ -185,7 +185,7 @@ def table_with_indexes(path: Path) -> Any:
 
 
 def assert_sound(uri: str, cases: Cases, version: Any = None) -> list[Segment]:
-    """The segments over x of a table, each of which says what is true."""
+    """Return the segments over x of a table after checking the answers of each."""
     snapshot = open_snapshot(uri, version)
     segments = [s for index in catalog(snapshot).over("x") for s in index.segments]
     for segment in segments:
@@ -211,7 +211,7 @@ def test_a_branch_uses_the_segments_of_its_parent(tmp_path: Path, cases: Cases) 
     assert segment.fragments.tolist() == [0, 1, 2]
 
 
-def test_a_restored_version_uses_its_own_segments(tmp_path: Path, cases: Cases) -> None:
+def test_a_restored_version_uses_its_original_segments(tmp_path: Path, cases: Cases) -> None:
     ds = table_with_indexes(tmp_path / "t.lance")
     version = ds.version
     ds.update({"x": "x + 1"}, where="id < 50")
@@ -223,7 +223,7 @@ def test_a_restored_version_uses_its_own_segments(tmp_path: Path, cases: Cases) 
     assert (restored.uuid, restored.uuid == after.uuid) == (before.uuid, False)
 
 
-def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases) -> None:
+def test_rows_updated_in_place_are_removed_from_the_segments(tmp_path: Path, cases: Cases) -> None:
     ds = table_with_indexes(tmp_path / "t.lance")
     (fragment, *_) = ds.get_fragments()
     new, fields = fragment.update_columns(pa.table({"id": range(30), "x": pa.array([7] * 30, pa.int64())}), "id", "id")
@@ -233,7 +233,7 @@ def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases
     assert segment.fragments.tolist() == [1, 2]
 
 
-def test_segments_on_an_object_store_are_read_and_when_broken_left_alone(cases: Cases) -> None:
+def test_broken_segments_on_an_object_store_are_skipped(cases: Cases) -> None:
     uri = "s3://bucket/indexed.lance"
     with s3_server() as options:
         data = pa.table({"x": range(100), "y": range(100)})

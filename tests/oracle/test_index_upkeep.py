@@ -62,7 +62,7 @@ OTHER = {"ours": "theirs", "theirs": "ours"}
 
 
 def figures(ds: Table) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
-    """What a table says of its indexes: segments, statistics, descriptions."""
+    """Return the index metadata of a table: segments, statistics, descriptions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         listed = [{**segment, "fragment_ids": sorted(segment["fragment_ids"])} for segment in ds.list_indices()]
@@ -85,7 +85,7 @@ def figures(ds: Table) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[
 
 
 def check(uri: str, kind: str) -> dict[str, Any]:
-    """Both say the same of the index, and give the same rows through it; returns its statistics."""
+    """Check that both libraries describe the index equally and return the same rows; returns its statistics."""
     mine, theirs = ours(uri), lance.dataset(uri)
     assert figures(mine) == figures(theirs)
     assert mine.has_index == theirs.has_index
@@ -122,7 +122,7 @@ def rewrite_column(uri: str, column: str, fragment_id: int) -> None:
 
 @each_kind
 @each_maker
-def test_an_index_lives_with_both(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
+def test_both_libraries_maintain_one_index(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
     uri = str(tmp_path / "t")
     column = KINDS[kind][0]
     write(uri, rows(0, ROWS), enable_stable_row_ids=stable)
@@ -177,7 +177,7 @@ def test_an_index_without_rows_is_filled_later(tmp_path: Path, kind: str, make: 
 
 @each_kind
 @each_maker
-def test_segments_are_built_apart_and_committed_together(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
+def test_segments_built_separately_commit_together(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
     uri = str(tmp_path / "t")
     column = KINDS[kind][0]
     write(uri, rows(0, 800), enable_stable_row_ids=stable)
@@ -203,7 +203,7 @@ def test_segments_are_built_apart_and_committed_together(tmp_path: Path, kind: s
         ("a", "btree", {"zone_size": 100}, {"num_pages": 4}),
     ],
 )
-def test_parameters_are_those_of_the_other(
+def test_default_index_parameters_equal_those_of_pylance(
     tmp_path: Path, column: str, kind: str, parameters: dict[str, Any], figure: dict[str, Any]
 ) -> None:
     write(str(tmp_path / "t"), rows(0, ROWS))
@@ -216,7 +216,7 @@ def test_parameters_are_those_of_the_other(
     assert figure.items() <= made[0].items()
 
 
-def test_names_that_are_not_given_are_those_of_the_other(tmp_path: Path) -> None:
+def test_default_index_names_equal_those_of_pylance(tmp_path: Path) -> None:
     names = []
     for who in ("ours", "theirs"):
         uri = str(tmp_path / who)

@@ -1,4 +1,4 @@
-"""One table with indexes, changed by us, pylance and LanceDB in random turns: an index finds what a scan finds."""
+"""One table with indexes, changed by this package, pylance and LanceDB in random order: an index and a scan agree."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class IndexedWriters(RuleBasedStateMachine):
 
     @rule(writer=writers, size=st.sampled_from([10, 1000]))
     def compact(self, writer: Writer, size: int) -> None:
-        if writer is LANCEDB:  # it brings indexes up to date, too
+        if writer is LANCEDB:  # it also optimizes indexes
             self.wrote_index(writer)
         writer.compact(self.path, size)
 
@@ -116,7 +116,7 @@ class IndexedWriters(RuleBasedStateMachine):
         dataset = ld.dataset(self.path)
         scanned = dataset.to_table(use_scalar_index=False).sort_by("key")
         assert scanned.to_pylist() == [self.rows[k] for k in sorted(self.rows)]
-        # The others keep entries of rows that changed beside new segments of theirs, and find by them what is no more.
+        # Other libraries keep entries of changed rows next to new segments and find their old values.
         trusted = [OURS, LANCEDB, PYLANCE] if self.made_here else [OURS]
         assert not (self.made_here and over_listed(dataset))
         questions = self.questions()
@@ -130,7 +130,7 @@ class IndexedWriters(RuleBasedStateMachine):
         assert dataset.count_rows(filter="n >= 0") == sum(r["n"] is not None for r in self.rows.values())
         if self.rows:
             for reader in trusted:
-                # Of what other cores find rows that are gone take places, after a compaction with stable row ids.
+                # Other libraries count rows that no longer exist, after a compaction with stable row ids.
                 count = len(self.rows) if reader is OURS else 2 * self.next_key
                 found = reader.nearest(self.path, "v", [1.0, 2.0], count)
                 assert found == sorted(self.rows), ("nearest", reader)
@@ -152,7 +152,7 @@ class IndexedWriters(RuleBasedStateMachine):
         return {where: sorted(k for k, r in self.rows.items() if holds(r)) for where, holds in found.items()}
 
     def wrote_index(self, writer: Writer) -> None:
-        """Note who wrote segments: of what others wrote only our own reading is checked."""
+        """Record the writer of segments; segments of other writers are checked only with this package."""
         self.made_here &= writer is OURS
 
     def new_rows(self, count: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Full-text indexes that we build: pylance finds by them what it finds by its own, with the same bits of scores."""
+"""Full-text indexes built by this package: pylance finds the same rows with bit-identical scores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def twins(folder: Path, settings: dict[str, Any], **options: Any) -> tuple[str, 
 
 
 @pytest.mark.parametrize("name", list(SETTINGS))
-def test_pylance_finds_by_our_index_what_it_finds_by_its_own(tmp_path: Path, cases: Cases, name: str) -> None:
+def test_pylance_finds_the_same_rows_with_either_index(tmp_path: Path, cases: Cases, name: str) -> None:
     settings = SETTINGS[name]
     mine, theirs = twins(tmp_path, settings)
     phrases = bool(settings.get("with_position"))
@@ -63,14 +63,14 @@ def test_pylance_finds_by_our_index_what_it_finds_by_its_own(tmp_path: Path, cas
 @pytest.mark.parametrize(
     "language", [*LANGUAGES[:4], *(pytest.param(n, marks=pytest.mark.slow) for n in LANGUAGES[4:])]
 )
-def test_every_language_is_analysed_as_pylance_does(tmp_path: Path, cases: Cases, language: str) -> None:
+def test_every_language_is_analysed_like_in_pylance(tmp_path: Path, cases: Cases, language: str) -> None:
     mine, theirs = twins(tmp_path, {"language": language})
     assert all_scores(mine) == all_scores(theirs)
     assert contents(mine) == contents(theirs)
     cases.count += 1
 
 
-def test_figures_and_descriptions_are_those_of_pylance(tmp_path: Path) -> None:
+def test_statistics_and_descriptions_equal_those_of_pylance(tmp_path: Path) -> None:
     uri, _ = twins(tmp_path, {"with_position": True, "language": "German"})
     mine, theirs = ours(uri), lance.dataset(uri)
     said = mine.index_statistics("s_idx")
@@ -88,7 +88,7 @@ def test_figures_and_descriptions_are_those_of_pylance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "type_", [pa.large_string(), pa.string_view(), pa.list_(pa.string()), pa.large_list(pa.large_string())], ids=str
 )
-def test_other_types_of_texts_are_indexed(tmp_path: Path, type_: pa.DataType) -> None:
+def test_all_string_types_can_be_indexed(tmp_path: Path, type_: pa.DataType) -> None:
     values = texts(3, 200)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         lists = [None if i % 11 == 0 else values.slice(i, i % 4).to_pylist() for i in range(200)]
@@ -123,7 +123,7 @@ def test_a_field_of_a_struct_is_indexed(tmp_path: Path) -> None:
     [pa.array(["a", "b"]).dictionary_encode(), pa.array([b"a", b"b"]), pa.array([1, 2]), pa.array([[1], [2]])],
     ids=["dictionary", "binary", "number", "list of numbers"],
 )
-def test_other_columns_are_refused_as_pylance_does(tmp_path: Path, column: pa.Array) -> None:
+def test_unsupported_columns_are_rejected_by_both_libraries(tmp_path: Path, column: pa.Array) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(pa.table({"s": column}), uri, storage_options=OPTIONS)
     with pytest.raises(NotIndexableError, match="index kind Inverted does not support"):
@@ -148,9 +148,7 @@ def test_other_columns_are_refused_as_pylance_does(tmp_path: Path, column: pa.Ar
     ],
     ids=str,
 )
-def test_parameters_that_make_no_sense_are_refused(
-    tmp_path: Path, parameters: dict[str, Any], error: type[Exception]
-) -> None:
+def test_invalid_parameters_are_rejected(tmp_path: Path, parameters: dict[str, Any], error: type[Exception]) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(1, 0, 3), uri, storage_options=OPTIONS)
     with pytest.raises(error):
@@ -158,7 +156,7 @@ def test_parameters_that_make_no_sense_are_refused(
     assert ours(uri).list_indices() == []
 
 
-def test_a_memory_limit_makes_more_partitions_and_the_same_answers(tmp_path: Path) -> None:
+def test_a_memory_limit_changes_partitions_but_not_results(tmp_path: Path) -> None:
     mine, theirs = twins(tmp_path, {"with_position": True})
     expected = all_scores(theirs, phrases=True)
     big = pa.concat_tables([rows(7, 0, ROWS)] * 30)
@@ -171,13 +169,13 @@ def test_a_memory_limit_makes_more_partitions_and_the_same_answers(tmp_path: Pat
 
 
 def all_scores_of_any(uri: str) -> list[list[int]]:
-    """Return the rows of one query, also where an id has several."""
+    """Return the rows of one query, including repeated ids."""
     table = lance.dataset(uri).to_table(full_text_query={"query": "lake", "columns": ["s"]}, columns=["id"])
     return [table["id"].to_pylist()]
 
 
 @pytest.mark.parametrize("maker", ["ours", "theirs"])
-def test_an_index_that_is_not_trained_is_filled_by_the_other(tmp_path: Path, maker: str) -> None:
+def test_an_untrained_index_is_filled_by_the_other_library(tmp_path: Path, maker: str) -> None:
     uri, twin = twins(tmp_path, {"language": "German", "with_position": True})
     dataset = ours(uri) if maker == "ours" else lance.dataset(uri)
     dataset.create_scalar_index("s", "FTS", train=False, language="German", with_position=True)
@@ -187,7 +185,7 @@ def test_an_index_that_is_not_trained_is_filled_by_the_other(tmp_path: Path, mak
     assert contents(uri)[-1] == contents(twin)[-1]
 
 
-def test_a_table_without_terms_has_an_index_of_no_partition(tmp_path: Path) -> None:
+def test_a_table_without_terms_has_an_index_without_partitions(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(pa.table({"id": [0, 1], "s": ["", None]}), uri, storage_options=OPTIONS)
     ours(uri).create_scalar_index("s", "INVERTED")
@@ -197,7 +195,7 @@ def test_a_table_without_terms_has_an_index_of_no_partition(tmp_path: Path) -> N
     ours(uri).validate()
 
 
-def test_an_index_of_another_tokenizer_is_kept_and_left_alone(tmp_path: Path) -> None:
+def test_an_index_with_an_unsupported_tokenizer_is_kept_but_not_used(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(7, 0, 300), uri, max_rows_per_file=100, storage_options=OPTIONS)
     lance.dataset(uri).create_scalar_index("s", "INVERTED", base_tokenizer="icu")

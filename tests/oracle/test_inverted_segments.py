@@ -1,4 +1,4 @@
-"""Files of inverted indexes: what pylance builds is read; what is written here it searches, appends to and merges."""
+"""Files of inverted indexes that both libraries read, search, extend and merge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMS: list[dict[str, Any]] = [
 PLAIN = {"stem": False, "remove_stop_words": False}
 FILES = ("part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance", "metadata.lance")
 TEXTS = random_texts(1200, words=300, most=25)
-# A document with more than 128 occurrences of one term, and of exactly so many.
+# One document has more than 128 occurrences of a term, one has exactly 128.
 TEXTS[3:5] = [["often"] * 300 + ["w1"], ["often"] * 128]
 QUERIES = ("w0", "w7", "w299", "w0 w1 w2", "w3 w50 w120 w280", "w0 w0 often")
 
@@ -68,7 +68,7 @@ def by_term(contents: PartitionContents) -> dict[str, list[tuple[int, int, list[
 
 
 def rewritten(uri: str, *, divide: bool = False, **changes: Any) -> None:
-    """Put a segment that is written here in the place of pylance's, with the same contents."""
+    """Replace the segment of pylance by one written here with the same contents."""
     snapshot, _, segment = opened(uri)
     (old,) = snapshot.indices
     parts = [partition.contents() for partition in segment.partitions]
@@ -118,14 +118,14 @@ def answers(uri: str, *, phrases: bool, fuzzy: bool = True) -> list[dict[int, fl
     tables += [
         lance.dataset(uri).to_table(columns=["id", "_score"], full_text_query=query, limit=10) for query in queries
     ]
-    # Ties come in no order: of the rows of a limited answer the scores are compared.
+    # Ties have no order, so the scores of a limited answer are compared.
     full = len(queries)
     rows = [dict(zip(t["id"].to_pylist(), t["_score"].to_pylist(), strict=True)) for t in tables[:full]]
     return rows + [dict(enumerate(t["_score"].to_pylist())) for t in tables[full:]]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_pylance_builds_is_read(tmp_path, form) -> None:
+def test_full_text_indexes_built_by_pylance_are_read(tmp_path, form) -> None:
     snapshot, _, segment = opened(table(tmp_path, form))
     (partition,) = segment.partitions
     rows = [(i // 500 << 32) + i % 500 for i in range(len(TEXTS))]
@@ -143,7 +143,7 @@ def test_what_pylance_builds_is_read(tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_columns_are_written_as_pylance_writes_them(tmp_path, form) -> None:
+def test_columns_are_written_like_in_pylance(tmp_path, form) -> None:
     uri = table(tmp_path, form)
     _, files, _ = opened(uri)
     rewritten(uri)
@@ -159,23 +159,23 @@ def test_columns_are_written_as_pylance_writes_them(tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_pylance_gives_the_same_answers_from_written_segments(tmp_path, form) -> None:
+def test_pylance_returns_the_same_results_from_written_segments(tmp_path, form) -> None:
     uri, phrases = table(tmp_path, form), bool(form.get("with_position"))
     before = answers(uri, phrases=phrases)
     rewritten(uri)
     assert answers(uri, phrases=phrases) == before
 
 
-def test_pylance_gives_the_same_answers_from_two_partitions(tmp_path) -> None:
+def test_pylance_returns_the_same_results_from_two_partitions(tmp_path) -> None:
     uri = table(tmp_path, {"with_position": True})
-    # It expands fuzzy terms in each partition by itself.
+    # pylance expands fuzzy terms separately in each partition.
     before = answers(uri, phrases=True, fuzzy=False)
     rewritten(uri, divide=True)
     assert len(opened(uri)[2].partitions) == 2
     assert answers(uri, phrases=True, fuzzy=False) == before
 
 
-def test_terms_as_a_sorted_column_are_read_and_written(tmp_path) -> None:
+def test_a_sorted_term_column_is_read_and_written(tmp_path) -> None:
     uri = table(tmp_path, {})
     before = answers(uri, phrases=False)
     contents = opened(uri)[2].partitions[0].contents()

@@ -1,4 +1,4 @@
-"""Full-text indexes through the life of a table: made by one of us, kept by the other, searched by pylance."""
+"""Full-text indexes through many changes: built by one library, maintained by the other, searched by pylance."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FOUND_TWICE = {
 
 
 def table_of(uri: str, *, stable: bool, settings: dict[str, Any], maker: str) -> None:
-    """Write a table of three fragments, whose index somebody makes, and change its rows in every way."""
+    """Write a table of three fragments with an index from `maker`, and change its rows in every way."""
     options: dict[str, Any] = {"enable_stable_row_ids": True} if stable else {}
     ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=80, storage_options=OPTIONS, **options)
     OPEN[maker](uri).create_scalar_index("s", "INVERTED", **settings)
@@ -88,7 +88,7 @@ def our_scores(uri: str) -> list[dict[int, float]]:
 
 
 def check(uri: str, cases: Cases) -> None:
-    """Pylance finds by the index what a scan finds, and the index has what the rows have."""
+    """Check that pylance finds the same rows by index and by scan, and that the index matches the rows."""
     for word in ASKED:
         assert set(scores(uri, word)) == found(uri, word), word
         cases.count += 1
@@ -96,7 +96,7 @@ def check(uri: str, cases: Cases) -> None:
 
 
 def twin(uri: str, settings: dict[str, Any]) -> str:
-    """Return a new table of the same rows, with an index that pylance made of them."""
+    """Return a new table of the same rows with an index built by pylance."""
     copy = uri.replace(".lance", "-twin.lance")
     ld.write_dataset(ours(uri).to_table(), copy, mode="overwrite", storage_options=OPTIONS)
     lance.dataset(copy).create_scalar_index("s", "INVERTED", num_workers=1, **settings)
@@ -106,7 +106,9 @@ def twin(uri: str, settings: dict[str, Any]) -> str:
 @pytest.mark.parametrize("merge", list(MERGES))
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("maker", ["theirs", pytest.param("ours", marks=pytest.mark.slow)])
-def test_what_we_keep_pylance_finds(tmp_path: Path, cases: Cases, maker: str, stable: bool, merge: str) -> None:
+def test_pylance_searches_full_text_indexes_maintained_by_lance_duck(
+    tmp_path: Path, cases: Cases, maker: str, stable: bool, merge: str
+) -> None:
     uri = str(tmp_path / "t.lance")
     table_of(uri, stable=stable, settings=PLAIN, maker=maker)
     ours(uri).optimize.optimize_indices(**MERGES[merge])
@@ -148,12 +150,12 @@ def test_a_merge_counts_the_documents_that_pylance_counts(
             expected = all_scores(kept["theirs"])
             assert all_scores(kept["ours"]) == expected, count
             cases.count += len(QUERIES)
-    assert all(answer == expected for answer in answers)  # before and after, whatever was merged
+    assert all(answer == expected for answer in answers)  # before and after every merge
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("format_version", [1, 2, 3])
-def test_merged_and_compacted_indexes_score_as_new_ones(
+def test_merged_and_compacted_indexes_score_like_new_ones(
     tmp_path: Path, cases: Cases, stable: bool, format_version: int
 ) -> None:
     uri, settings = str(tmp_path / "t.lance"), {"format_version": format_version, "with_position": True}
@@ -177,7 +179,7 @@ def test_merged_and_compacted_indexes_score_as_new_ones(
 
 @pytest.mark.parametrize("maker", ["ours", "theirs"])
 @pytest.mark.parametrize("compactor", ["ours", "theirs"])
-def test_a_remap_that_is_put_off_loses_nothing(tmp_path: Path, cases: Cases, maker: str, compactor: str) -> None:
+def test_a_deferred_remap_loses_no_rows(tmp_path: Path, cases: Cases, maker: str, compactor: str) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=40, storage_options=OPTIONS)
     OPEN[maker](uri).create_scalar_index("s", "INVERTED", **PLAIN)
@@ -193,7 +195,9 @@ def test_a_remap_that_is_put_off_loses_nothing(tmp_path: Path, cases: Cases, mak
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("merge", ["none", "one", "all"])
-def test_we_go_on_with_what_pylance_kept(tmp_path: Path, cases: Cases, stable: bool, merge: str) -> None:
+def test_lance_duck_maintains_full_text_indexes_updated_by_pylance(
+    tmp_path: Path, cases: Cases, stable: bool, merge: str
+) -> None:
     uri = str(tmp_path / "t.lance")
     table_of(uri, stable=stable, settings=PLAIN, maker="ours")
     lance.dataset(uri).optimize.optimize_indices(**MERGES[merge])
@@ -207,7 +211,7 @@ def test_we_go_on_with_what_pylance_kept(tmp_path: Path, cases: Cases, stable: b
 
 
 @pytest.mark.parametrize("maker", ["ours", "theirs"])
-def test_segments_that_are_built_apart_are_committed_together(tmp_path: Path, cases: Cases, maker: str) -> None:
+def test_segments_built_separately_commit_together(tmp_path: Path, cases: Cases, maker: str) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=40, storage_options=OPTIONS)
     other = "theirs" if maker == "ours" else "ours"
@@ -240,7 +244,7 @@ def test_uncommitted_segments_of_pylance_are_merged(tmp_path: Path, cases: Cases
     cases.count += 1
 
 
-def test_segments_of_other_settings_are_not_committed_as_one_index(tmp_path: Path) -> None:
+def test_segments_with_different_settings_are_not_committed_as_one_index(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(1, 0, 80), uri, max_rows_per_file=40, storage_options=OPTIONS)
     dataset = ours(uri)
@@ -255,7 +259,7 @@ def test_segments_of_other_settings_are_not_committed_as_one_index(tmp_path: Pat
     assert dataset.list_indices() == []
 
 
-def test_segments_of_other_stop_words_are_built_again_when_they_are_merged(tmp_path: Path, cases: Cases) -> None:
+def test_merging_rebuilds_segments_with_different_stop_words(tmp_path: Path, cases: Cases) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(1, 0, 120), uri, max_rows_per_file=40, storage_options=OPTIONS)
     dataset = ours(uri)
@@ -300,7 +304,7 @@ def test_an_empty_table_gets_its_index_and_its_rows(tmp_path: Path, cases: Cases
     assert isinstance(ours(uri).to_table(), pa.Table)
 
 
-def test_rows_of_which_pylance_merged_the_old_text_with_the_new_one_are_scanned(tmp_path: Path) -> None:
+def test_rows_whose_old_and_new_text_pylance_merged_are_scanned(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     rows = pa.table({"id": range(40), "s": [f"old {i}" for i in range(40)]})
     table = lance.write_dataset(rows, uri, max_rows_per_file=20, enable_stable_row_ids=True)

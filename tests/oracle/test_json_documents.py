@@ -1,4 +1,4 @@
-"""JSON as documents of full text: pylance and lance_duck write equal indexes of it, and answer from each other's."""
+"""JSON documents in full-text indexes: both libraries write equal indexes and answer from each other's."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def same_answers(uri: str) -> int:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_json_has_equal_terms_and_scores_through_a_life_of_the_table(tmp_path: Path, form) -> None:
+def test_json_documents_have_the_same_terms_and_scores_after_every_change(tmp_path: Path, form) -> None:
     one, other = str(tmp_path / "theirs.lance"), str(tmp_path / "ours.lance")
     lance.write_dataset(rows(1, 0, 150), one).create_scalar_index("j", "INVERTED", **form)
     written = ld.write_dataset(rows(1, 0, 150), other, storage_options=OPTIONS)
@@ -102,7 +102,7 @@ def test_json_has_equal_terms_and_scores_through_a_life_of_the_table(tmp_path: P
     ld.dataset(other).validate()
 
 
-def test_a_query_that_is_no_triplets_is_refused_by_both(tmp_path: Path) -> None:
+def test_queries_that_are_not_json_triplets_are_rejected_by_both(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(3, 0, 20), uri).create_scalar_index("j", "INVERTED")
     for query in ("w1", "", "a,str", "a,STR,w1", "a, str,w1", "a,str,w1;", "a,b,str,w1"):

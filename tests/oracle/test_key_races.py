@@ -30,7 +30,7 @@ PAIRS = {
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("with_text", [False, True])
 @pytest.mark.parametrize("first", ["lance", "lance_duck"])
-def test_the_later_merge_is_refused(tmp_path: Path, pair: str, with_text: bool, first: str) -> None:
+def test_the_later_merge_conflicts(tmp_path: Path, pair: str, with_text: bool, first: str) -> None:
     type_, one, two = PAIRS[pair]
     fields = [pa.field("k", type_, False, PRIMARY_KEY), pa.field("v", pa.int64())]
     fields += [pa.field("s", pa.string(), False, PRIMARY_KEY)] if with_text else []

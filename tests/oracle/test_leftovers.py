@@ -1,4 +1,4 @@
-"""What a killed writer leaves behind does not disturb pylance, and what pylance leaves does not disturb us."""
+"""Leftovers of a killed writer do not disturb the other library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.wire.paths import ManifestName
 
 
 @pytest.mark.parametrize("v2", [True, False])
-def test_leftovers_disturb_nobody(tmp_path: Path, v2: bool) -> None:
+def test_leftover_files_do_not_affect_either_library(tmp_path: Path, v2: bool) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"a": [1]}), uri, enable_v2_manifest_paths=v2)
     lance.write_dataset(pa.table({"a": [2]}), uri, mode="append")

@@ -41,7 +41,7 @@ def columns_of(uri: str) -> pa.Table:
     return lance.dataset(uri).to_table()
 
 
-def test_each_kind_of_column(written: str, cases: Cases) -> None:
+def test_legacy_columns_of_every_type_are_read_like_pylance(written: str, cases: Cases) -> None:
     expected, dataset = columns_of(written), ld.dataset(written)
     found = dataset.to_table()
     rows = [0, 1, GROUP - 1, GROUP, 3 * GROUP, ROWS - 2, ROWS - 1]
@@ -53,7 +53,7 @@ def test_each_kind_of_column(written: str, cases: Cases) -> None:
             assert_same(expected[field.name].take(rows), taken[field.name])
 
 
-def test_filters_and_parts(written: str) -> None:
+def test_legacy_filters_limits_and_offsets_equal_those_of_pylance(written: str) -> None:
     columns = [ID, "string_few", "bool_random", "list_string", "struct_list"]
     expected, dataset = columns_of(written).select(columns), ld.dataset(written)
     found = dataset.to_table(columns, filter=f"{ID} % 7 = 3 OR {ID} BETWEEN 50 AND 90")
@@ -62,7 +62,7 @@ def test_filters_and_parts(written: str) -> None:
     assert_tables_same(expected.slice(40, 20), dataset.to_table(columns, offset=40, limit=20))
 
 
-def test_a_take_reads_the_bytes_of_its_rows(tmp_path: Path) -> None:
+def test_a_legacy_take_reads_only_its_rows(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     texts = [f"{i:0100}" for i in range(4000)]
     lance.write_dataset(pa.table({"i": range(4000), "s": texts}), uri, data_storage_version="legacy")
@@ -101,7 +101,7 @@ def evolved(tmp_path: Path) -> str:
     return uri
 
 
-def test_every_version_of_an_evolved_table(evolved: str) -> None:
+def test_every_version_of_an_evolved_legacy_table_is_readable(evolved: str) -> None:
     for version in range(1, lance.dataset(evolved).version + 1):
         theirs, ours = lance.dataset(evolved, version=version), ld.dataset(evolved, version=version)
         assert ours.count_rows() == theirs.count_rows()
@@ -110,7 +110,7 @@ def test_every_version_of_an_evolved_table(evolved: str) -> None:
     assert {file.checksums for file in ours.check_files()} == {"none"}
 
 
-def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
+def test_compaction_rewrites_a_legacy_table_as_2_2(evolved: str) -> None:
     expected = lance.dataset(evolved).to_table()
     dataset = ld.dataset(evolved)
     dataset.create_scalar_index("id", "BTREE")
@@ -128,14 +128,14 @@ def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
     assert_tables_same(pa.concat_tables([expected, more]), dataset.to_table())
 
 
-def test_rows_are_deleted_in_place_and_pylance_sees_it(evolved: str) -> None:
+def test_pylance_sees_rows_deleted_from_a_legacy_table(evolved: str) -> None:
     ld.dataset(evolved).delete("id BETWEEN 70 AND 79")
     theirs = lance.dataset(evolved)
     assert theirs.count_rows() == 75
     assert_tables_same(theirs.to_table(), ld.dataset(evolved).to_table())
 
 
-def test_what_would_write_files_of_another_version_names_the_way_out(evolved: str) -> None:
+def test_changes_that_would_mix_file_versions_are_rejected_with_a_remedy(evolved: str) -> None:
     before = lance.dataset(evolved).to_table()
     files = {*Path(evolved).rglob("*.lance")}
     with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
@@ -156,7 +156,7 @@ def test_changes_write_files_of_version_0_1(evolved: str) -> None:
     assert_tables_same(theirs.to_table(), dataset.to_table())
 
 
-def test_dictionaries_of_the_manifest_are_read_carried_and_compacted(tmp_path: Path) -> None:
+def test_manifest_dictionaries_are_read_kept_and_compacted(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     words = pa.array([["x", "", "z"][i % 3] for i in range(40)]).dictionary_encode()
     numbers = pa.DictionaryArray.from_arrays(pa.array([i % 3 for i in range(40)], pa.int8()), pa.array([10, 20, 30]))
@@ -174,7 +174,7 @@ def test_dictionaries_of_the_manifest_are_read_carried_and_compacted(tmp_path: P
         assert lance.dataset(uri).data_storage_version == dataset.data_storage_version == version
 
 
-def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
+def test_partial_compaction_into_another_file_version_is_rejected(evolved: str) -> None:
     dataset, before = ld.dataset(evolved), lance.dataset(evolved).to_table()
     with pytest.raises(UnsupportedError, match="excluded"):
         dataset.optimize.compact_files(excluded_fragment_ids=[0])
@@ -188,7 +188,7 @@ def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
     assert_tables_same(before, lance.dataset(evolved).to_table())
 
 
-def test_a_part_of_a_table_is_compacted_in_its_own_version(evolved: str) -> None:
+def test_partial_compaction_keeps_the_file_version(evolved: str) -> None:
     expected, dataset = lance.dataset(evolved).to_table(), ld.dataset(evolved)
     ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
     dataset.optimize.compact_files(excluded_fragment_ids=ids[:1], data_storage_version="0.1")
@@ -202,7 +202,7 @@ def test_a_part_of_a_table_is_compacted_in_its_own_version(evolved: str) -> None
     assert_tables_same(expected, lance.dataset(evolved).to_table())
 
 
-def test_rows_that_pylance_adds_while_a_table_is_compacted_are_kept(evolved: str) -> None:
+def test_rows_appended_by_pylance_during_compaction_are_kept(evolved: str) -> None:
     dataset = ld.dataset(evolved)
     plan = ld.optimize.Compaction.plan(dataset, {})
     done = [task.execute(dataset) for task in plan.tasks]
@@ -215,7 +215,7 @@ def test_rows_that_pylance_adds_while_a_table_is_compacted_are_kept(evolved: str
 
 
 def test_a_manifest_that_counts_less_bytes_than_a_file_has(tmp_path: Path) -> None:
-    """As those of pylance 1.0.4 to 4.0.2 do."""
+    """pylance 1.0.4 to 4.0.2 write such counts."""
     table = pa.table({"a": range(9)})
     source = lance.write_dataset(table, str(tmp_path / "s.lance"), data_storage_version="legacy")
     fragment = source.get_fragment(0).metadata.to_json()
@@ -228,8 +228,8 @@ def test_a_manifest_that_counts_less_bytes_than_a_file_has(tmp_path: Path) -> No
     dataset.validate()
 
 
-def test_an_update_of_the_first_column(tmp_path: Path) -> None:
-    """Its id is the lowest of the old file, and then of the new one: pylance 14 no longer reads such a table."""
+def test_the_first_column_of_a_legacy_file_can_be_updated(tmp_path: Path) -> None:
+    """The field id is the lowest in both the old and the new file. pylance 14 can no longer read such a table."""
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"a": range(9), "b": range(9), "c": range(9)}), uri, data_storage_version="legacy")
     dataset = lance.dataset(uri)
@@ -246,7 +246,7 @@ def test_an_update_of_the_first_column(tmp_path: Path) -> None:
     assert found.to_pydict() == {"a": [10 * i for i in range(9)], "b": [*range(9)], "c": [*range(9)]}
 
 
-def test_a_file_by_itself(evolved: str) -> None:
+def test_a_legacy_file_can_be_opened_directly(evolved: str) -> None:
     path = next(p for p in sorted(Path(evolved, "data").iterdir()) if ld.file.LanceFileReader(str(p)).num_rows() == 40)
     reader = ld.file.LanceFileReader(str(path))
     table = reader.read_all().to_table()

@@ -49,7 +49,7 @@ def compare_all(cases: Cases, uri: str, *, stable: bool = False) -> None:
         ids=[[change.__name__ for change in life.CHANGES], VERSIONS, ["addresses", "stable_ids"]],
     ),
 )
-def test_one_change(
+def test_each_change_reads_the_same_in_both_libraries(
     change: life.Change, version: str, stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -62,7 +62,7 @@ def test_one_change(
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 60))])
-def test_random_life(seed: int, stable: bool, tmp_path: Path, cases: Cases) -> None:
+def test_random_changes_read_the_same_in_both_libraries(seed: int, stable: bool, tmp_path: Path, cases: Cases) -> None:
     rng = np.random.default_rng([SEED, seed])
     uri = str(tmp_path / "t.lance")
     version = VERSIONS[seed % 3]
@@ -73,7 +73,7 @@ def test_random_life(seed: int, stable: bool, tmp_path: Path, cases: Cases) -> N
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-def test_both_kinds_of_deletion_file(stable: bool, tmp_path: Path, cases: Cases) -> None:
+def test_both_deletion_file_formats_read_the_same(stable: bool, tmp_path: Path, cases: Cases) -> None:
     uri = str(tmp_path / "t.lance")
     table = pa.table({"key": np.arange(40_000), "text": pa.array(["t"] * 40_000)})
     dataset = lance.write_dataset(table, uri, max_rows_per_file=20_000, enable_stable_row_ids=stable)
@@ -88,14 +88,14 @@ def test_both_kinds_of_deletion_file(stable: bool, tmp_path: Path, cases: Cases)
     life.compare(cases, uri, stable=stable)
 
 
-def test_every_row_deleted(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_a_table_with_all_rows_deleted_reads_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     life.create(uri, rng).delete("true")
     compare_all(cases, uri)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-def test_tags_and_branches(stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_tags_and_branches_read_the_same(stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = life.create(uri, rng, enable_stable_row_ids=stable)
     life.delete_few(dataset, rng)
@@ -125,7 +125,7 @@ def test_tags_and_branches(stable: bool, tmp_path: Path, cases: Cases, rng: np.r
         assert ld.dataset(uri).checkout_version("first").version == 1
 
 
-def test_clones(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_clones_read_the_same_in_both_libraries(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     dataset = life.create(str(tmp_path / "t.lance"), rng)
     life.delete_few(dataset, rng)
     dataset.tags.create("tagged", 1)
@@ -141,7 +141,9 @@ def test_clones(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("root", [True, False])
-def test_several_bases(root: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_data_in_several_base_paths_reads_the_same(
+    root: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator
+) -> None:
     uri = str(tmp_path / "t.lance")
     bases = [lance.DatasetBasePath(str(tmp_path / name), name, is_dataset_root=root) for name in ("east", "west")]
     lance.write_dataset(life.rows(rng, 50), uri, initial_bases=bases, target_bases=["east"])
@@ -151,7 +153,7 @@ def test_several_bases(root: bool, tmp_path: Path, cases: Cases, rng: np.random.
     compare_all(cases, uri)
 
 
-def test_v1_names_of_manifests(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_manifests_with_v1_names_read_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = life.create(uri, rng, enable_v2_manifest_paths=False)
     for _ in range(10):
@@ -161,7 +163,7 @@ def test_v1_names_of_manifests(tmp_path: Path, cases: Cases, rng: np.random.Gene
     compare_all(cases, uri)
 
 
-def test_files_of_several_versions(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_mixed_file_versions_read_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     life.create(uri, rng, data_storage_version="2.1")
     for i, version in enumerate(VERSIONS):
@@ -196,7 +198,7 @@ def test_the_hint_is_only_a_hint(text: str | None, tmp_path: Path, cases: Cases,
     assert ld.dataset(uri).version == 2
 
 
-def test_columns_rewritten_in_place(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_columns_rewritten_in_place_read_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = life.create(uri, rng)
     life.delete_few(dataset, rng)

@@ -1,4 +1,4 @@
-"""List elements as documents: pylance and lance_duck find the same ones, with equal scores, by each other's indexes."""
+"""List elements as documents: both libraries find the same elements with equal scores in each other's indexes."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def same(uri: str, form: dict[str, Any], *, with_scores: bool = True) -> None:
 
 
 @pytest.mark.parametrize(("form", "stable"), list(zip(FORMS, [False, True, False, True], strict=True)))
-def test_elements_have_equal_scores_through_a_life_of_the_table(tmp_path: Path, form, stable) -> None:
+def test_list_elements_have_the_same_scores_after_every_change(tmp_path: Path, form, stable) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(1, 0, 150), uri, max_rows_per_file=60, enable_stable_row_ids=stable)
     element = theirs.DocumentGranularity.LIST_ELEMENT
-    if stable:  # each side builds, optimizes and compacts what the other one began
+    if stable:  # each library builds, optimizes and compacts an index of the other
         lance.dataset(uri).create_scalar_index("l", "INVERTED", document_granularity=element, **form)
     else:
         ld.dataset(uri, storage_options=OPTIONS).create_scalar_index(
@@ -94,7 +94,7 @@ def test_elements_have_equal_scores_through_a_life_of_the_table(tmp_path: Path, 
     assert [index.name for index in lance.dataset(uri).describe_indices()] == ["l_list_element_idx"]
 
 
-def test_answers_without_an_index_and_before_are_those_of_the_same_elements(tmp_path: Path) -> None:
+def test_unindexed_element_searches_return_the_same_scores(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = lance.write_dataset(rows(3, 0, 120), uri)
     query = ours.MatchQuery("w1 w2 running", "l", document_granularity="list_element")
@@ -106,7 +106,7 @@ def test_answers_without_an_index_and_before_are_those_of_the_same_elements(tmp_
     assert best.equals(flat.slice(2, 7))
 
 
-def test_indexes_of_rows_and_of_elements_stand_side_by_side(tmp_path: Path) -> None:
+def test_row_and_element_indexes_can_coexist(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(4, 0, 60), uri)
     dataset = ld.dataset(uri, storage_options=OPTIONS)

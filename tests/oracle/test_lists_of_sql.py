@@ -1,4 +1,4 @@
-"""Lists that SQL creates are named as pylance names them, so that it appends to them, merges and asks their indexes."""
+"""Lists created in SQL have pylance's item names, so pylance can append, merge and use their indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NESTED = """
 
 
 def names_below(type_: pa.DataType) -> set[str]:
-    """Return the names of the items of all lists in a type."""
+    """Return the item names of all lists in a type."""
     if pa.types.is_map(type_):
         return names_below(type_.key_type) | names_below(type_.item_type)
     if pa.types.is_struct(type_):
@@ -81,7 +81,7 @@ def test_pylance_appends_and_merges_into_tables_of_sql(tmp_path: Path) -> None:
     assert rows == [(1, ["a"], [{"x": ["b"]}]), (2, ["e"], [{"x": ["f"]}]), (3, None, [])]
 
 
-def test_pylance_asks_the_label_list_index_of_a_table_of_sql(tmp_path: Path) -> None:
+def test_pylance_uses_the_label_list_index_of_a_table_created_in_sql(tmp_path: Path) -> None:
     with ld.connect(tmp_path) as connection:
         connection.execute("CREATE TABLE lance.t AS SELECT i AS id, ['x' || i % 9] AS tags FROM range(900) r(i)")
         connection.execute("CREATE INDEX tag ON lance.t USING LABEL_LIST (tags)")
@@ -91,7 +91,7 @@ def test_pylance_asks_the_label_list_index_of_a_table_of_sql(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["element", "l"])
-def test_tables_keep_the_names_of_items_that_they_have(tmp_path: Path, name: str) -> None:
+def test_writes_keep_the_existing_list_item_names(tmp_path: Path, name: str) -> None:
     def column(value: str) -> pa.Table:
         item = pa.field(name, pa.struct([("x", pa.list_(pa.field(name, pa.string())))]))
         return pa.table({"a": pa.array([[{"x": [value]}]], pa.list_(item))})
@@ -118,7 +118,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_lists_mixed_with_arrays_of_structs_are_refused_before_they_are_written(tmp_path: Path, name: str) -> None:
+def test_lists_mixed_with_arrays_of_structs_are_rejected_before_writing(tmp_path: Path, name: str) -> None:
     table = pa.table({"id": [1], "x": pa.nulls(1, MIXED[name])})
     message = r"column 'x[.a-z]*': one column cannot nest both .*; cast the fixed-size lists"
     with pytest.raises(UnsupportedError, match=message):

@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[ld.LanceDataset], Any]] = {
 
 
 @pytest.mark.parametrize("name", [*READS, *CHANGES])
-def test_fragments_that_share_an_id_are_refused_by_it(repeated: Path, name: str) -> None:
+def test_duplicate_fragment_ids_are_rejected_by_id(repeated: Path, name: str) -> None:
     dataset = ld.dataset(repeated)
     assert dataset.schema.names == ["a", "b"]
     with pytest.raises(CorruptError, match=r"duplicate fragment id 1.*restore an older version, or overwrite"):
@@ -82,12 +82,12 @@ def test_fragments_that_share_an_id_are_refused_by_it(repeated: Path, name: str)
     assert ld.dataset(repeated).version == 1
 
 
-def test_validation_names_an_id_that_repeats(repeated: Path) -> None:
+def test_validation_names_a_duplicate_fragment_id(repeated: Path) -> None:
     with pytest.raises(CorruptError, match=r"(?s)1 problem.*manifest: .*duplicate fragment id 1"):
         ld.dataset(repeated).validate()
 
 
-def test_a_table_whose_fragments_share_an_id_can_be_overwritten_and_cleaned_up(repeated: Path) -> None:
+def test_a_table_with_duplicate_fragment_ids_can_be_overwritten_and_cleaned_up(repeated: Path) -> None:
     ld.write_dataset(pa.table({"a": [1]}), repeated, mode="overwrite")
     dataset = ld.dataset(repeated)
     assert dataset.to_table()["a"].to_pylist() == [1]
@@ -96,7 +96,7 @@ def test_a_table_whose_fragments_share_an_id_can_be_overwritten_and_cleaned_up(r
     assert dataset.cleanup_old_versions(retain_versions=1).data_files_removed == 3
 
 
-def test_a_version_whose_fragments_share_an_id_is_left_by_restoring_an_earlier_one(tmp_path: Path) -> None:
+def test_restoring_an_earlier_version_fixes_duplicate_fragment_ids(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"a": range(15)}), tmp_path / "t.lance", max_rows_per_file=5)
     lance.dataset(tmp_path / "t.lance").delete("a = 3")
     rewritten(tmp_path / "t.lance", repeat_id)
@@ -107,9 +107,7 @@ def test_a_version_whose_fragments_share_an_id_is_left_by_restoring_an_earlier_o
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1"])
 @pytest.mark.parametrize("writer", [True, False])
 @pytest.mark.parametrize("rows", [4, 7])
-def test_validation_reports_row_counts_that_files_do_not_have(
-    tmp_path: Path, version: str, writer: bool, rows: int
-) -> None:
+def test_validation_reports_wrong_row_counts(tmp_path: Path, version: str, writer: bool, rows: int) -> None:
     path = tmp_path / "t.lance"
     lance.write_dataset(pa.table({"a": range(10)}), path, max_rows_per_file=5, data_storage_version=version)
 
@@ -123,7 +121,7 @@ def test_validation_reports_row_counts_that_files_do_not_have(
         ld.dataset(path).validate()
 
 
-def test_a_table_of_the_first_writers_with_wrong_row_counts_is_mended_by_compaction(tmp_path: Path) -> None:
+def test_compaction_fixes_wrong_row_counts_of_early_writers(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     lance.write_dataset(pa.table({"a": range(10)}), path, max_rows_per_file=5, data_storage_version="legacy")
 

@@ -64,7 +64,7 @@ ALLOWED: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_columns_that_rows_of_the_log_cannot_follow_are_refused(name: str, path: str) -> None:
+def test_column_changes_that_conflict_with_the_log_are_rejected(name: str, path: str) -> None:
     with pytest.raises(OSError, match="MemWAL"):
         REFUSED[name](lance.dataset(path))
     before = sorted(Path(path).rglob("*"))
@@ -74,7 +74,7 @@ def test_columns_that_rows_of_the_log_cannot_follow_are_refused(name: str, path:
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_other_changes_of_columns_are_made(name: str, path: str) -> None:
+def test_other_column_changes_are_allowed(name: str, path: str) -> None:
     ALLOWED[name](lance.dataset(path))
     schema = lance.dataset(path).schema
     lance.dataset(path, version=3).restore()
@@ -84,7 +84,7 @@ def test_other_changes_of_columns_are_made(name: str, path: str) -> None:
     assert (dataset.version, dataset.schema) == (before + 1, schema)
 
 
-def test_joined_and_staged_columns_are_refused(path: str) -> None:
+def test_joined_and_staged_columns_are_rejected(path: str) -> None:
     dataset = ld.dataset(path)
     with pytest.raises(UnsupportedError, match="MemWAL"):
         dataset.merge(pa.table({"id": [1], "y": [2]}), "id")
@@ -102,7 +102,7 @@ def test_joined_and_staged_columns_are_refused(path: str) -> None:
         "ALTER TABLE t RENAME COLUMN id TO key",
     ],
 )
-def test_statements_that_rows_of_the_log_cannot_follow_are_refused(statement: str, path: str) -> None:
+def test_statements_that_conflict_with_the_log_are_rejected(statement: str, path: str) -> None:
     with ld.connect({"t": path}) as connection, pytest.raises(UnsupportedError, match="MemWAL"):
         connection.execute(statement)
 
@@ -128,7 +128,7 @@ def sql(path: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> None:
+def test_changes_that_bypass_the_log_warn_once(name: str, path: str) -> None:
     with pytest.warns(
         ld.MemWalWarning, match=r"1 unmerged shards of the write-ahead log \(MemWAL\): readers of the log still see"
     ) as caught:
@@ -139,7 +139,7 @@ def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> No
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_such_changes_are_refused_if_the_warning_is_an_error(name: str, path: str) -> None:
+def test_changes_that_bypass_the_log_fail_if_the_warning_is_an_error(name: str, path: str) -> None:
     before = sorted(Path(path).rglob("*"))
     for _ in range(2):
         with warnings.catch_warnings():
@@ -150,7 +150,7 @@ def test_such_changes_are_refused_if_the_warning_is_an_error(name: str, path: st
     assert sorted(Path(path).rglob("*")) == before
 
 
-def test_changes_that_remove_the_log_warn_each_time(path: str) -> None:
+def test_changes_that_remove_the_log_always_warn(path: str) -> None:
     with pytest.warns(ld.MemWalWarning, match="removal of the log .* readers will no longer find these rows"):
         ld.dataset(path).drop_index("__lance_mem_wal")
     lance.dataset(path, version=3).restore()
@@ -161,7 +161,7 @@ def test_changes_that_remove_the_log_warn_each_time(path: str) -> None:
         ld.dataset(path, version=1).restore()
 
 
-def test_a_log_without_rows_warns_of_nothing(tmp_path: Path) -> None:
+def test_an_empty_log_does_not_warn(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     lance.write_dataset(rows(1, 2, 3), path).initialize_mem_wal(unsharded=True)
     dataset = ld.dataset(path)

@@ -57,7 +57,7 @@ def search(dataset: Any, q: Any, filter_: str | None = None, **more: Any) -> tup
 
 
 def check(path: Path, filter_: str | None = None) -> None:
-    """An index finds what a comparison with all rows finds, in either's hands; we give the distances of these."""
+    """Check that an index and a full comparison agree in both libraries; this package returns their distances."""
     for seed in range(3):
         exact = search(ld.dataset(path), query(seed), filter_, use_index=False, metric="cosine")
         for library in (ld, lance):
@@ -70,7 +70,7 @@ def check(path: Path, filter_: str | None = None) -> None:
     ("metric", "item"),
     [("l2", np.float32), ("cosine", np.float16), ("dot", np.float64), ("l2", np.float64), ("hamming", np.uint8)],
 )
-def test_exact_searches_are_those_of_pylance(tmp_path: Path, metric: str, item: Any) -> None:
+def test_exact_multivector_searches_equal_those_of_pylance(tmp_path: Path, metric: str, item: Any) -> None:
     path = tmp_path / "t.lance"
     lance.write_dataset(rows(0, ROWS, item), path, max_rows_per_file=250).delete("id % 7 = 2")
     theirs, ours = lance.dataset(path), ld.dataset(path)
@@ -85,7 +85,7 @@ def test_exact_searches_are_those_of_pylance(tmp_path: Path, metric: str, item: 
     "kind", [k if k in ("IVF_PQ", "IVF_RQ") else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
 )
 @pytest.mark.parametrize("maker", [lance, ld], ids=["pylance", "ours"])
-def test_an_index_of_several_vectors_a_row_lives_on_in_either_hands(tmp_path: Path, maker: Any, kind: str) -> None:
+def test_both_libraries_maintain_a_multivector_index(tmp_path: Path, maker: Any, kind: str) -> None:
     path = tmp_path / "t.lance"
     lance.write_dataset(rows(0, ROWS), path, max_rows_per_file=250)
     maker.dataset(path).create_index("v", kind, metric="cosine", num_partitions=2, **KINDS[kind])
@@ -107,7 +107,7 @@ def test_an_index_of_several_vectors_a_row_lives_on_in_either_hands(tmp_path: Pa
     assert figures["num_indexed_rows"] == theirs["num_indexed_rows"] == ours.count_rows()
 
 
-def test_searches_of_several_vectors_in_all_their_forms(tmp_path: Path) -> None:
+def test_multivector_searches_support_every_option(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     ds = ld.write_dataset(rows(0, ROWS), path)
     ds.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=2)
@@ -129,7 +129,7 @@ def test_searches_of_several_vectors_in_all_their_forms(tmp_path: Path) -> None:
         search(ds, query().ravel())
 
 
-def test_what_is_not_done_with_several_vectors_is_refused(tmp_path: Path) -> None:
+def test_unsupported_multivector_operations_are_rejected(tmp_path: Path) -> None:
     ds = ld.write_dataset(rows(0, 50), tmp_path / "t.lance")
     with pytest.raises(UnsupportedError, match="with metric l2"):
         ds.create_index("v", "IVF_FLAT")

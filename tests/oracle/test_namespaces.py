@@ -1,4 +1,4 @@
-"""Namespaces that pylance, LanceDB and we change in turns, in a folder and behind pylance's REST service."""
+"""Namespaces that pylance, LanceDB and this package change in turns, in a folder and through REST."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def namespaces_of(namespace: Any, *name: str) -> list[str]:
     return sorted(namespace.list_namespaces(theirs.ListNamespacesRequest(id=[*name])).namespaces)
 
 
-def test_what_we_make_pylance_finds_and_extends(tmp_path: Path) -> None:
+def test_pylance_finds_and_extends_tables_of_a_directory_namespace(tmp_path: Path) -> None:
     ours = ld.DirectoryNamespace(str(tmp_path))
     ours.create_table("t", ROWS)
     ours.create_namespace("a", {"owner": "ann"})
@@ -98,7 +98,7 @@ def test_lancedb_lists_and_opens_our_tables(tmp_path: Path) -> None:
     assert ours.list_tables("a") == ["u", "v"]
 
 
-def test_a_rest_service_lists_makes_and_drops(rest: ld.RestNamespace) -> None:
+def test_a_rest_service_lists_creates_and_drops_tables(rest: ld.RestNamespace) -> None:
     rest.create_namespace("a", {"owner": "ann"})
     assert rest.describe_namespace("a") == {"owner": "ann"}
     for name in ("t", "a$u"):
@@ -115,7 +115,7 @@ def test_a_rest_service_lists_makes_and_drops(rest: ld.RestNamespace) -> None:
     assert rest.list_tables() == rest.list_namespaces() == []
 
 
-def test_answers_of_a_rest_service_become_our_errors(rest: ld.RestNamespace) -> None:
+def test_rest_errors_become_lance_duck_errors(rest: ld.RestNamespace) -> None:
     rest.create_namespace("a")
     rest.create_table("a$t", ROWS)
     for call in (lambda: rest.create_namespace("a"), lambda: rest.create_table("a$t", ROWS)):
@@ -153,7 +153,7 @@ def test_namespaces_are_attached_in_sql(tmp_path: Path, rest: ld.RestNamespace) 
     assert (namespace.list_tables("a"), namespace.list_tables()) == (["t"], ["r"])
 
 
-def test_a_table_that_is_taken_from_the_list_is_not_known_in_sql(tmp_path: Path) -> None:
+def test_a_deregistered_table_is_not_visible_in_sql(tmp_path: Path) -> None:
     namespace = ld.DirectoryNamespace(str(tmp_path))
     for name in ("t", "u"):
         namespace.create_table(name, ROWS)
@@ -162,7 +162,7 @@ def test_a_table_that_is_taken_from_the_list_is_not_known_in_sql(tmp_path: Path)
         assert con.execute("SHOW TABLES FROM lance").fetchall() == [("u",)]
 
 
-def test_tables_are_written_and_opened_by_a_client_and_a_name(tmp_path: Path) -> None:
+def test_a_client_and_a_name_are_accepted_to_write_and_open_tables(tmp_path: Path) -> None:
     client = lance_namespace.connect("dir", {"root": str(tmp_path)})
     table = ld.write_dataset(ROWS, namespace_client=client, table_id=["t"])
     table = ld.write_dataset(ROWS, namespace_client=client, table_id=["t"], mode="append")

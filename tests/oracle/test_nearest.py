@@ -70,7 +70,7 @@ def test_exact_search_finds_the_same_rows(place: str, name: str, metric: str) ->
     check_same(place, {**nearest, "q": queries(1)[0]}, filter="g < 50", prefilter=False)
 
 
-def test_bits(place: str) -> None:
+def test_hamming_searches_equal_those_of_pylance(place: str) -> None:
     query = np.random.default_rng(4).integers(0, 256, DIM).astype(np.uint8)
     theirs = lance.dataset(place).to_table(columns=["id"], nearest={"column": "bits", "q": query, "k": 40})
     ours = ld.dataset(place).search(query, 40, "bits", columns=["id"])
@@ -92,7 +92,7 @@ def test_options_of_a_scan(place: str, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("bounds", [(10, 20), (None, 15), (15, None), (20, 10)])
-def test_distance_ranges(place: str, bounds: Any) -> None:
+def test_distance_ranges_return_the_same_rows_as_pylance(place: str, bounds: Any) -> None:
     check_same(place, {"column": "single", "q": queries(1)[0], "k": 50, "distance_range": bounds})
 
 
@@ -101,9 +101,7 @@ def test_distance_ranges(place: str, bounds: Any) -> None:
     ("kind", "parameters"),
     [("IVF_FLAT", {}), ("IVF_PQ", {"num_sub_vectors": 8}), ("IVF_SQ", {}), ("IVF_HNSW_FLAT", {})],
 )
-def test_indexes_find_living_rows_alone_and_as_many_as_there_are(
-    tmp_path: Path, kind: str, parameters: dict[str, int], stable: bool
-) -> None:
+def test_index_searches_return_k_live_rows(tmp_path: Path, kind: str, parameters: dict[str, int], stable: bool) -> None:
     place = str(tmp_path / "t.lance")
     theirs = lance.write_dataset(rows(0, ROWS), place, max_rows_per_file=1000, enable_stable_row_ids=stable)
     theirs.create_index("single", kind, metric="l2", num_partitions=8, **parameters)
@@ -128,7 +126,7 @@ def test_indexes_find_living_rows_alone_and_as_many_as_there_are(
     assert "index 'single_idx' measures l2, not dot" in other
 
 
-def test_searching_indexed_rows_alone(tmp_path: Path) -> None:
+def test_fast_search_returns_the_same_rows_as_pylance(tmp_path: Path) -> None:
     place = str(tmp_path / "t.lance")
     made = lance.write_dataset(rows(0, ROWS), place)
     made.create_index("single", "IVF_FLAT", num_partitions=4)
@@ -142,7 +140,7 @@ def test_searching_indexed_rows_alone(tmp_path: Path) -> None:
     assert all(row < ROWS for row in ours.to_table(nearest=nearest, fast_search=True, filter="g < 9")["id"].to_pylist())
 
 
-def test_a_broken_segment_is_named_once_and_its_rows_are_compared(tmp_path: Path) -> None:
+def test_a_broken_segment_is_reported_once_and_its_rows_are_scanned(tmp_path: Path) -> None:
     place = tmp_path / "t.lance"
     made = lance.write_dataset(rows(0, ROWS), str(place))
     made.create_index("single", "IVF_FLAT", num_partitions=4)
@@ -158,7 +156,7 @@ def test_a_broken_segment_is_named_once_and_its_rows_are_compared(tmp_path: Path
     assert "the file size differs from the manifest" in ours.scanner(nearest=nearest).explain_plan()
 
 
-def test_bfloat16_is_searched_though_pylance_does_not(tmp_path: Path) -> None:
+def test_bfloat16_is_searched_although_pylance_rejects_it(tmp_path: Path) -> None:
     numbers = queries(60)
     brain = (numbers.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
     values = bfloat16_array(brain.ravel().tolist())

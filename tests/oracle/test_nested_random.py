@@ -26,7 +26,9 @@ ROWS = 60
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), nulls=st.sampled_from([0.0, 0.1, 0.5]))
-def test_nested_column(version: str, cases: Cases, data: st.DataObject, seed: int, nulls: float) -> None:
+def test_random_nested_columns_read_the_same_as_in_pylance(
+    version: str, cases: Cases, data: st.DataObject, seed: int, nulls: float
+) -> None:
     type_ = data.draw(types(4, maps=version == "2.2"))
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -37,7 +39,10 @@ def test_nested_column(version: str, cases: Cases, data: st.DataObject, seed: in
 
 
 def _written(uri: str, version: str, type_: pa.DataType, rng: np.random.Generator, nulls: float) -> pa.Table | None:
-    """Write two fragments; None when pylance cannot write them, or not read them again."""
+    """Write two fragments.
+
+    Returns None if pylance cannot write them or read them again.
+    """
     try:
         for rows in (ROWS, 7):
             table = pa.table(

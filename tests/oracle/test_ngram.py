@@ -1,4 +1,4 @@
-"""N-gram indexes: files that hold what those of pylance hold, used and kept up by pylance and here in turns."""
+"""N-gram indexes: file contents equal those of pylance, and both libraries use and maintain one index."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def index_file(uri: str) -> tuple[pa.Schema, dict[int, list[int]]]:
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_files_hold_what_those_of_pylance_hold(tmp_path: Path, stable: bool) -> None:
+def test_index_files_equal_those_of_pylance(tmp_path: Path, stable: bool) -> None:
     theirs, ours = write(tmp_path / "theirs.lance", stable=stable), write(tmp_path / "ours.lance", stable=stable)
 
     lance.dataset(theirs).create_scalar_index("x", "NGRAM")
@@ -80,7 +80,7 @@ def test_files_hold_what_those_of_pylance_hold(tmp_path: Path, stable: bool) -> 
     assert {name: mine[name] for name in figures[0]} == figures[0]
 
 
-def test_every_character_becomes_what_pylance_makes_of_it(tmp_path: Path) -> None:
+def test_every_unicode_character_is_normalised_like_pylance(tmp_path: Path) -> None:
     points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
     data = pa.table({"x": [f"z9{chr(point)}9z" for point in points]})
     found = []
@@ -114,7 +114,7 @@ FILTERS = {
     "x = 'yellow'": False,
     "x IS NULL": False,
 }
-"""Filters, and whether pylance asks the index."""
+"""Filters, and whether pylance uses the index for them."""
 
 
 def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:
@@ -123,7 +123,7 @@ def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:
 
 
 def check(uri: str, filters: Sequence[str] = tuple(FILTERS)) -> None:
-    """pylance uses the index; its answers and ours, with and without the index, are the same."""
+    """Check that pylance uses the index, and that both libraries give the same answers with and without it."""
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for filter_ in filters:
         asked = FILTERS[filter_]
@@ -156,7 +156,7 @@ ASKED = ("contains(x, 'ello')", "x LIKE '%elvin'", "x ILIKE '%HELLO%'", "NOT con
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize(("builder", "turns"), [(ld, "pylance"), (lance, "ours"), (lance, "both")])
-def test_an_index_lives_in_both(tmp_path: Path, builder: Any, turns: str, stable: bool) -> None:
+def test_both_libraries_maintain_one_ngram_index(tmp_path: Path, builder: Any, turns: str, stable: bool) -> None:
     uri = write(tmp_path / "t.lance", stable=stable)
     builder.dataset(uri).create_scalar_index("x", "NGRAM")
     for step, change in enumerate(LIFE):
@@ -167,7 +167,7 @@ def test_an_index_lives_in_both(tmp_path: Path, builder: Any, turns: str, stable
     assert ld.dataset(uri).find_problems() == []
 
 
-def test_the_index_answers_more_here_than_in_pylance(tmp_path: Path) -> None:
+def test_the_ngram_index_answers_more_filters_than_in_pylance(tmp_path: Path) -> None:
     uri = write(tmp_path / "t.lance")
     lance.dataset(uri).create_scalar_index("x", "NGRAM")
     ours = ld.dataset(uri)
@@ -184,7 +184,7 @@ def test_the_index_answers_more_here_than_in_pylance(tmp_path: Path) -> None:
         assert ids(ours, filter_) == ids(ours, filter_, use_scalar_index=False)
 
 
-def test_an_index_of_no_rows(tmp_path: Path) -> None:
+def test_an_index_without_rows_is_created(tmp_path: Path) -> None:
     uri = write(tmp_path / "t.lance")
     ld.dataset(uri).create_scalar_index("x", "NGRAM", train=False)
     lance.dataset(uri).optimize.optimize_indices()

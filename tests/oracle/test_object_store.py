@@ -1,4 +1,4 @@
-"""Both libraries write to one table of an S3 service, in turn and at once."""
+"""Both libraries write to one table of an S3 service, alternately and concurrently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64())})
 
 
-def test_writers_take_turns(options: dict[str, str]) -> None:
+def test_both_libraries_write_alternately(options: dict[str, str]) -> None:
     uri = "s3://bucket/turns.lance"
     ld.write_dataset(rows(1), uri, storage_options=options)
     lance.write_dataset(rows(2), uri, mode="append", storage_options=options)
@@ -36,7 +36,7 @@ def test_writers_take_turns(options: dict[str, str]) -> None:
     theirs.validate()
 
 
-def test_writers_at_once_lose_nothing(options: dict[str, str]) -> None:
+def test_concurrent_writers_of_both_libraries_lose_nothing(options: dict[str, str]) -> None:
     uri = "s3://bucket/once.lance"
     ld.write_dataset(rows(0), uri, storage_options=options)
 

@@ -19,7 +19,7 @@ import lance_duck as ld
 from lance_duck.cli.change import compact
 from lance_duck.errors import CorruptError, RetryableError, UnsupportedError
 
-import lance  # isort: skip  after what it reads of the environment is set
+import lance  # isort: skip  after setting the environment variables that it reads
 
 ROWS = 60
 POINT = pa.struct([("x", pa.int32()), ("y", pa.string())])
@@ -27,7 +27,7 @@ POINT = pa.struct([("x", pa.int32()), ("y", pa.string())])
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    """Return two fragments of six rows, in each of which two have new values."""
+    """Return two fragments of six rows, each with two overlaid rows."""
     uri = str(tmp_path / "t.lance")
     rows = pa.table({"i": pa.array(range(12), pa.int32()), "s": [f"s{i}" for i in range(12)]})
     lance.write_dataset(rows, uri, max_rows_per_file=6)
@@ -43,7 +43,7 @@ def overlays(uri: str) -> list[int]:
     return [len(fragment.metadata.overlays) for fragment in lance.dataset(uri).get_fragments()]
 
 
-def test_each_kind_of_column(tmp_path: Path) -> None:
+def test_overlays_of_every_type_are_read(tmp_path: Path) -> None:
     chosen = random.Random(1)
     kinds = [k for k in KINDS if "nulls" in k.patterns() and not k.is_refused("2.2", "nulls") and not k.wide]
     kinds = [k for k in kinds if "packed" not in k.name and "blob" not in k.name]
@@ -119,7 +119,7 @@ def test_changes_of_rows_start_from_new_values(uri: str) -> None:
     assert dataset.validate() is None
 
 
-def test_a_column_written_anew_is_below_no_overlay(uri: str) -> None:
+def test_rewriting_a_column_removes_its_overlays(uri: str) -> None:
     dataset = ld.dataset(uri)
     new = pa.table({"_rowid": pa.array([1, 2], pa.uint64()), "i": pa.array([-1, -2], pa.int32())})
     fragment, fields, *_ = dataset.get_fragments()[0].update_columns(new)
@@ -131,14 +131,14 @@ def test_a_column_written_anew_is_below_no_overlay(uri: str) -> None:
         assert reader.to_table()["s"].to_pylist()[:5] == ["s0", "a", "s2", "s3", "b"]
 
 
-def test_overlays_of_dropped_columns_go(uri: str) -> None:
+def test_dropping_a_column_removes_its_overlays(uri: str) -> None:
     dataset = ld.dataset(uri)
     dataset.drop_columns(["i"])
     assert overlays(uri) == [1, 0]
     assert ld.dataset(uri).to_table() == lance.dataset(uri).to_table()
 
 
-def test_compaction_folds_them_in_and_cleanup_removes_their_files(uri: str) -> None:
+def test_compaction_applies_overlays_and_cleanup_removes_their_files(uri: str) -> None:
     dataset = ld.dataset(uri)
     files = [o.data_file.path for f in dataset.get_fragments() for o in f.metadata.overlays]
     dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
@@ -171,7 +171,7 @@ def test_the_command_line_folds_in_all_overlays(uri: str) -> None:
     assert ld.dataset(uri).to_table()["i"].to_pylist() == NOW
 
 
-def test_clones_and_metadata_have_them(uri: str, tmp_path: Path) -> None:
+def test_clones_and_metadata_keep_overlays(uri: str, tmp_path: Path) -> None:
     dataset = ld.dataset(uri)
     dataset.shallow_clone(str(tmp_path / "shallow.lance"))
     dataset.deep_clone(str(tmp_path / "deep.lance"))
@@ -183,7 +183,7 @@ def test_clones_and_metadata_have_them(uri: str, tmp_path: Path) -> None:
     assert ld.FragmentMetadata.from_json(json.dumps(ours.to_json())) == ours
 
 
-def test_a_change_of_a_fragment_that_got_an_overlay_meanwhile_is_made_again(uri: str) -> None:
+def test_a_change_is_retried_if_its_fragment_gains_an_overlay(uri: str) -> None:
     read = ld.dataset(uri)
     fragment = read.get_fragments()[0].delete("i = 100")
     add_overlay(uri, 0, pa.table({"i": pa.array([100], pa.int32())}), [0])
@@ -203,7 +203,7 @@ def test_broken_overlays_are_errors(uri: str) -> None:
     assert ld.dataset(uri).to_table(columns=["s"]).num_rows == 12
 
 
-def test_a_missing_file_is_one_problem(uri: str) -> None:
+def test_a_missing_overlay_file_is_one_problem(uri: str) -> None:
     (overlay,) = ld.dataset(uri).get_fragments()[0].metadata.overlays
     (Path(uri) / "data" / overlay.data_file.path).unlink()
     (problem,) = ld.dataset(uri).find_problems()
@@ -212,7 +212,7 @@ def test_a_missing_file_is_one_problem(uri: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")], ids=["missing", "empty"])
-def test_repair_gives_up_the_rows_of_a_broken_overlay_alone(uri: str, damage: Callable[[Path], object]) -> None:
+def test_repair_drops_only_the_rows_of_a_broken_overlay(uri: str, damage: Callable[[Path], object]) -> None:
     dataset = ld.dataset(uri)
     dataset.create_scalar_index("s", "BTREE")
     add_overlay(uri, 0, pa.table({"s": ["new", "newer", "newest"]}), [1, 3, 5])
@@ -228,7 +228,7 @@ def test_repair_gives_up_the_rows_of_a_broken_overlay_alone(uri: str, damage: Ca
     assert not dataset.repair()
 
 
-def test_a_broken_overlay_of_deleted_rows_costs_none(uri: str) -> None:
+def test_repair_keeps_all_rows_if_a_broken_overlay_covers_only_deleted_rows(uri: str) -> None:
     dataset = ld.dataset(uri)
     dataset.delete("s = 'a' OR s = 'b'")
     (Path(uri) / "data" / dataset.get_fragments()[0].metadata.overlays[0].data_file.path).unlink()
@@ -237,7 +237,7 @@ def test_a_broken_overlay_of_deleted_rows_costs_none(uri: str) -> None:
     assert dataset.to_table()["i"].to_pylist() == [0, 2, 3, 5, *NOW[6:]]
 
 
-def test_blobs_are_refused(tmp_path: Path) -> None:
+def test_overlays_of_blob_columns_are_rejected(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     rows: dict[str, Any] = {"b": [b"one", b"two"], "i": [1, 2]}

@@ -1,4 +1,4 @@
-"""Data overlays that this package writes: pylance reads them, and goes on; no index gives an old value."""
+"""Data overlays written by this package: pylance reads and extends them, and no index returns an old value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.overlays import add_overlay, write_values
 import lance_duck as ld
 from lance_duck.errors import IncompatibleError, InvalidInputError, RetryableError, UnsupportedError
 
-import lance  # isort: skip  after what it reads of the environment is set
+import lance  # isort: skip  after setting the environment variables that it reads
 
 OVERLAY: dict[str, Any] = {"update_mode": "data_overlay"}
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
@@ -43,7 +43,7 @@ def overlays(uri: str) -> list[int]:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("stable", [False, True])
-def test_updates_write_new_values_alone(stable: bool, version: str, tmp_path: Path) -> None:
+def test_overlay_updates_write_only_new_values(stable: bool, version: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     options: dict[str, Any] = {"enable_stable_row_ids": stable, "data_storage_version": version}
     ds = ld.write_dataset(rows(), uri, max_rows_per_file=6, **options)
@@ -74,7 +74,7 @@ def test_updates_write_new_values_alone(stable: bool, version: str, tmp_path: Pa
     assert not flags & 64
 
 
-def test_each_kind_of_column(tmp_path: Path) -> None:
+def test_overlays_of_every_type_can_be_written(tmp_path: Path) -> None:
     kinds = [k for k in KINDS if "nulls" in k.patterns() and not k.is_refused("2.2", "nulls") and not k.wide]
     kinds = [k for k in kinds if "blob" not in k.name and "packed" not in k.name and k.duckdb]
     types = make_table(kinds, "nulls", 1).schema
@@ -99,12 +99,12 @@ def test_each_kind_of_column(tmp_path: Path) -> None:
 
 
 def is_overlaid(type_: pa.DataType) -> bool:
-    """Whether an update gives such a column new values in an overlay: DuckDB computes them."""
+    """Return whether an update stores new values of a type in an overlay: DuckDB must compute them."""
     is_wide = pa.types.is_decimal256(type_) and type_.precision > 38
     return not (is_wide or pa.types.is_struct(type_))
 
 
-def test_vectors_that_an_index_has_with_old_values_are_compared_with_the_new(tmp_path: Path) -> None:
+def test_rows_with_updated_vectors_are_searched_by_their_new_vectors(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     random = np.random.default_rng(5)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(300 * 8, np.float32)), 8)
@@ -118,7 +118,7 @@ def test_vectors_that_an_index_has_with_old_values_are_compared_with_the_new(tmp
         assert 7 not in reader.to_table(columns=["i"], nearest={"column": "v", "q": old, "k": 5})["i"].to_pylist()
 
 
-def test_updates_of_one_row_by_two_handles_are_both_seen(tmp_path: Path) -> None:
+def test_overlay_updates_of_one_row_by_two_handles_both_apply(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(6), uri, max_rows_per_file=3)
     first, second, third = (ld.dataset(uri) for _ in range(3))
@@ -128,7 +128,7 @@ def test_updates_of_one_row_by_two_handles_are_both_seen(tmp_path: Path) -> None
     assert sorted(same(uri)["i"].to_pylist()) == [0, 2, 3, 5, 5, 1112]
 
 
-def test_a_row_that_another_writer_deletes_or_moves_is_not_overlaid(tmp_path: Path) -> None:
+def test_an_overlay_conflicts_with_a_concurrent_delete_or_move(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(6), uri)
     stale = [ld.dataset(uri) for _ in range(3)]
@@ -148,7 +148,7 @@ def overlay(uri: str, values: pa.Table, offsets: Any, fragment_id: int = 0) -> A
     return operation.DataOverlay([operation.DataOverlayGroup(fragment_id, [operation.DataOverlayFile(file, offsets)])])
 
 
-def test_overlays_are_committed_as_pylance_states_them(tmp_path: Path) -> None:
+def test_overlays_are_committed_like_in_pylance(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     version = ld.write_dataset(rows(6), uri).version
     values = pa.table({"i": pa.array([40, 10], pa.int32()), "s": ["a", None]})
@@ -164,7 +164,7 @@ def test_overlays_are_committed_as_pylance_states_them(tmp_path: Path) -> None:
     assert same(uri)["s"].to_pylist() == ["s0", "s1", "b", "s3", "c", "s5"]
 
 
-def test_overlays_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_invalid_overlay_updates_are_rejected(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(6), uri)
     values = pa.table({"i": pa.array([1, 2], pa.int32())})
@@ -174,7 +174,7 @@ def test_overlays_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         ([1, -1], 0, InvalidInputError, "offsets"),
         ([1, "x"], 0, InvalidInputError, "offsets"),
         ([1.5], 0, InvalidInputError, "offsets"),
-        ([[1], [2]], 0, InvalidInputError, "lists of offsets"),
+        ([[1], [2]], 0, InvalidInputError, "number of offset lists"),
         ([1, 2], 7, IncompatibleError, "fragment 7"),
     ):
         with pytest.raises(error, match=message):
@@ -199,7 +199,7 @@ def test_overlays_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert {*Path(uri).rglob("*.lance")} == files
 
 
-def test_pylance_refuses_such_a_table_unless_it_is_told_to_read_it(tmp_path: Path) -> None:
+def test_pylance_rejects_tables_with_overlays_unless_the_feature_is_enabled(tmp_path: Path) -> None:
     ds = ld.write_dataset(rows(6), str(tmp_path / "t.lance"))
     ds.update({"i": "7"}, where="i = 3", **OVERLAY)
     code = f"import lance; print(lance.dataset({ds.uri!r}).to_table()['i'].to_pylist())"

@@ -1,4 +1,4 @@
-"""Columns of several pages of the writer's own size, and row counts at the edges of chunks and bit-packed blocks."""
+"""Columns with several pages of the default size, and row counts at chunk and bit-packing boundaries."""
 
 from __future__ import annotations
 

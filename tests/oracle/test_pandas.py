@@ -1,4 +1,4 @@
-"""Frames of pandas come back as they were, through every change and every way to read: as pylance's, or better."""
+"""pandas frames round trip through every change and read, at least as well as with pylance."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def of_pylance(data: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("index", INDICES)
-def test_frames_come_back_with_their_dtypes_and_rows_labels(tmp_path: Path, index: str) -> None:
+def test_frames_round_trip_with_dtypes_and_row_labels(tmp_path: Path, index: str) -> None:
     before = frame(index=INDICES[index])
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     found = dataset.to_table().to_pandas()
@@ -72,7 +72,7 @@ def test_frames_come_back_with_their_dtypes_and_rows_labels(tmp_path: Path, inde
 
 
 @pytest.mark.parametrize("labels", LABELS)
-def test_labels_of_columns_come_back(tmp_path: Path, labels: str) -> None:
+def test_column_labels_round_trip(tmp_path: Path, labels: str) -> None:
     before = numbers(LABELS[labels])
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     assert_frame_equal(dataset.to_pandas(), of_pylance(before, tmp_path / "p.lance"))
@@ -111,7 +111,7 @@ def check(found: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("index", INDICES)
-def test_some_columns_come_with_their_dtypes(tmp_path: Path, index: str) -> None:
+def test_selected_columns_keep_their_dtypes(tmp_path: Path, index: str) -> None:
     before = frame(index=INDICES[index])
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     plain = before if "range" in index else before.reset_index(drop=True)
@@ -123,7 +123,7 @@ def test_some_columns_come_with_their_dtypes(tmp_path: Path, index: str) -> None
 
 
 @pytest.mark.parametrize("index", INDICES)
-def test_rows_in_another_order_keep_only_labels_that_columns_hold(tmp_path: Path, index: str) -> None:
+def test_reordered_rows_keep_only_stored_index_labels(tmp_path: Path, index: str) -> None:
     before = frame(index=INDICES[index])
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     loses_labels = index == "default" or "range" in index
@@ -136,7 +136,7 @@ def test_rows_in_another_order_keep_only_labels_that_columns_hold(tmp_path: Path
     check(few, before.iloc[1:].reset_index(drop=True) if loses_labels else before.iloc[1:])
 
 
-def test_ranges_of_labels_end_with_the_rows_that_they_were_given_to(tmp_path: Path) -> None:
+def test_range_labels_extend_only_over_the_original_rows(tmp_path: Path) -> None:
     before = frame(index=pd.RangeIndex(5, 8))
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     assert dataset.to_pandas().index.tolist() == [5, 6, 7]
@@ -150,7 +150,7 @@ def test_ranges_of_labels_end_with_the_rows_that_they_were_given_to(tmp_path: Pa
     assert updated.to_pandas().index.tolist() == [0, 1, 2]
 
 
-def test_searches_come_with_their_dtypes(tmp_path: Path) -> None:
+def test_search_results_keep_their_dtypes(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0, 0, 1, 1, 2, 2], pa.float32()), 2)
     table = pa.Table.from_pandas(frame(index=pd.RangeIndex(5, 8))).append_column("v", vectors)
     dataset = ld.write_dataset(table, tmp_path / "t.lance")
@@ -197,7 +197,7 @@ CHANGES: dict[str, tuple[Callable[[ld.LanceDataset], Any], Callable[[pd.DataFram
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_changes_keep_the_dtypes_of_the_columns_that_stay(tmp_path: Path, change: str) -> None:
+def test_column_changes_keep_the_dtypes_of_other_columns(tmp_path: Path, change: str) -> None:
     dataset = ld.write_dataset(frame(), tmp_path / "t.lance")
     do, expected = CHANGES[change]
     do(dataset)
@@ -208,7 +208,7 @@ def test_changes_keep_the_dtypes_of_the_columns_that_stay(tmp_path: Path, change
     assert_frame_equal(lance.dataset(tmp_path / "t.lance").to_table().to_pandas(), found, check_categorical=False)
 
 
-def test_statements_keep_the_dtypes(tmp_path: Path) -> None:
+def test_sql_statements_keep_the_dtypes(tmp_path: Path) -> None:
     ld.write_dataset(frame(index=INDICES["named"]), tmp_path / "t.lance")
     with ld.connect(tmp_path) as connection:
         connection.execute("INSERT INTO lance.t (i, f, k) VALUES (9007199254740995, 9, 40)")
@@ -225,7 +225,7 @@ def test_statements_keep_the_dtypes(tmp_path: Path) -> None:
     assert list(found.columns) == ["j", "u", "b", "f", "z", "c"]
 
 
-def test_renamed_and_dropped_row_labels_are_followed(tmp_path: Path) -> None:
+def test_renamed_and_dropped_row_labels_are_handled(tmp_path: Path) -> None:
     dataset = ld.write_dataset(frame(index=INDICES["levels"]), tmp_path / "t.lance")
     dataset.alter_columns({"path": "two", "name": "second"})
     assert dataset.to_pandas().index.names == ["one", "second"]
@@ -246,7 +246,7 @@ def test_overwriting_replaces_the_metadata(tmp_path: Path) -> None:
     check(dataset.to_pandas(), frame())
 
 
-def test_stale_metadata_of_others_is_not_believed(tmp_path: Path) -> None:
+def test_stale_pandas_metadata_is_ignored(tmp_path: Path) -> None:
     dataset = lance.write_dataset(frame(), tmp_path / "t.lance")
     dataset.drop_columns(["i", "b", "z"])
     dataset.add_columns({"i": "'text'", "b": "f", "z": "f"})
@@ -256,7 +256,7 @@ def test_stale_metadata_of_others_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "1", '{"columns": 7, "index_columns": []}', '{"columns": [{}]}'])
-def test_broken_metadata_are_left_out(tmp_path: Path, text: str) -> None:
+def test_broken_pandas_metadata_is_ignored(tmp_path: Path, text: str) -> None:
     table = pa.table({"i": [1]}).replace_schema_metadata({"pandas": text, "other": "kept"})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")
     assert dataset.schema.metadata == {b"other": b"kept"}
@@ -265,7 +265,7 @@ def test_broken_metadata_are_left_out(tmp_path: Path, text: str) -> None:
     assert ld.dataset(tmp_path / "p.lance").to_pandas()["i"].tolist() == [1]
 
 
-def test_types_of_arrow_in_pandas_come_back(tmp_path: Path) -> None:
+def test_arrow_backed_pandas_types_round_trip(tmp_path: Path) -> None:
     before = pd.DataFrame(
         {
             "i": pd.array([1, None, BIG], dtype="int64[pyarrow]"),

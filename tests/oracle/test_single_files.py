@@ -1,4 +1,4 @@
-"""Single data files, beside pylance's file reader."""
+"""Single data files compared with pylance's file reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASE_KIND = "surface"
 
 @pytest.mark.parametrize("group", ["flat", "nested"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_kind_as_a_file(tmp_path: Path, cases: Cases, version: str, group: str) -> None:
+def test_every_type_reads_from_a_single_file(tmp_path: Path, cases: Cases, version: str, group: str) -> None:
     for kind in kinds_of(group, version, "nulls"):
         if kind.name == "json":
             continue  # pylance gives the bytes of JSONB from files, text from tables; here it is text from both
@@ -32,7 +32,7 @@ def test_each_kind_as_a_file(tmp_path: Path, cases: Cases, version: str, group: 
                 writer.write_batch(table)
             expected = Theirs(path).read_all().to_table()
         except Exception:
-            continue  # what pylance writes in tables alone
+            continue  # pylance writes these only in tables
         with cases.case(f"{kind.name} {version}"):
             reader = LanceFileReader(path)
             assert_tables_same(expected, reader.read_all(batch_size=70).to_table())

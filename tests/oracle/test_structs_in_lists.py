@@ -1,4 +1,4 @@
-"""Full text of fields of structs in lists: pylance and lance_duck find the same, by each other's indexes."""
+"""Full-text search of struct fields in lists: both libraries find the same rows in each other's indexes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def same(uri: str, column: str, granularity: str) -> None:
     ("column", "granularity", "stable"),
     [("ls.t", "ROW", True), ("ls.t", "LIST_ELEMENT", False), ("ls.u", "LIST_ELEMENT", True), ("s.a.t", "ROW", False)],
 )
-def test_texts_of_structs_in_lists_are_found_with_equal_scores(tmp_path: Path, column, granularity, stable) -> None:
+def test_text_fields_of_structs_in_lists_have_the_same_scores(tmp_path: Path, column, granularity, stable) -> None:
     uri = str(tmp_path / "t.lance")
     made = lance.write_dataset(rows(1, 0, 120), uri, max_rows_per_file=50, enable_stable_row_ids=stable)
     mine, own = ld.dataset(uri, storage_options=OPTIONS), ours.DocumentGranularity[granularity]

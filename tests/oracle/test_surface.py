@@ -1,4 +1,4 @@
-"""The parameters of the reading surface, beside pylance's: same columns, same rows, same kinds of error."""
+"""The parameters of the read API compared with pylance: columns, rows and error classes."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ greatest(a, 3) = 3
 
 
 @pytest.mark.parametrize("text", SQL_FILTERS)
-def test_sql_filter(text: str, both: Both, cases: Cases) -> None:
+def test_sql_filters_return_the_same_rows_as_pylance(text: str, both: Both, cases: Cases) -> None:
     theirs, ours = both
     expected = theirs.to_table(filter=text, with_row_id=True)
     with cases.case("to_table"):
@@ -214,7 +214,7 @@ EXPRESSIONS: list[pc.Expression] = [
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=str)
-def test_pyarrow_filter(expression: pc.Expression, both: Both, cases: Cases) -> None:
+def test_pyarrow_filters_return_the_same_rows_as_pyarrow(expression: pc.Expression, both: Both, cases: Cases) -> None:
     truth = both[0].to_table()
     expected = pds.dataset(truth.drop_columns(["v"])).to_table(filter=expression)
     with cases.case("to_table"):
@@ -255,7 +255,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_scan_option(options: dict[str, Any], both: Both, cases: Cases) -> None:
+def test_scan_options_return_the_same_rows_as_pylance(options: dict[str, Any], both: Both, cases: Cases) -> None:
     expected = both[0].scanner(**options).to_table()
     with cases.case("to_table"):
         assert_tables_same(expected, both[1].to_table(**options))
@@ -269,7 +269,7 @@ def test_scan_option(options: dict[str, Any], both: Both, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
-def test_batches_do_not_cross_fragments(size: int, both: Both, cases: Cases) -> None:
+def test_batches_end_at_fragment_boundaries(size: int, both: Both, cases: Cases) -> None:
     with cases.case("sizes"):
         assert [b.num_rows for b in both[1].to_batches(batch_size=size)] == [
             b.num_rows for b in both[0].to_batches(batch_size=size)
@@ -279,7 +279,7 @@ def test_batches_do_not_cross_fragments(size: int, both: Both, cases: Cases) -> 
         assert sizes == [b.num_rows for b in both[0].scanner(batch_size=size, strict_batch_size=True).to_batches()]
 
 
-def test_head_and_take(both: Both, cases: Cases) -> None:
+def test_head_and_take_equal_those_of_pylance(both: Both, cases: Cases) -> None:
     theirs, ours = both
     for n in (0, 1, 5, 300, 5000):
         with cases.case(f"head {n}"):
@@ -294,7 +294,7 @@ def test_head_and_take(both: Both, cases: Cases) -> None:
                 assert_tables_same(theirs.take(listed, columns), ours.take(rows, columns))
 
 
-def test_fragments(both: Both, cases: Cases) -> None:
+def test_fragments_equal_those_of_pylance(both: Both, cases: Cases) -> None:
     theirs, ours = both
     for left, right in zip(theirs.get_fragments(), ours.get_fragments(), strict=True):
         with cases.case("counts"):
@@ -326,7 +326,7 @@ def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
     return {k: metadata[k] for k in ("id", "files", "physical_rows", "deletion_file")}
 
 
-def test_properties(both: Both, cases: Cases) -> None:
+def test_dataset_properties_equal_those_of_pylance(both: Both, cases: Cases) -> None:
     theirs, ours = both
     for name in ("schema", "version", "latest_version", "metadata", "schema_metadata", "data_storage_version"):
         with cases.case(name):
@@ -339,7 +339,7 @@ def test_properties(both: Both, cases: Cases) -> None:
         assert ours.count_rows() == theirs.count_rows() == len(ours)
 
 
-def test_what_others_do_with_a_dataset(both: Both, cases: Cases) -> None:
+def test_other_libraries_read_the_dataset(both: Both, cases: Cases) -> None:
     theirs, ours = both
     truth = theirs.to_table()
     with cases.case("pyarrow"):
@@ -383,13 +383,13 @@ KINDS = (ValueError, OSError, TypeError, IndexError, KeyError)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_kind_of_error(fault: Callable[[Handle], object], both: Both, cases: Cases) -> None:
+def test_errors_have_the_same_class_as_in_pylance(fault: Callable[[Handle], object], both: Both, cases: Cases) -> None:
     with cases.case("error"):
         _same_kind(*(_error(lambda d=d: fault(d)) for d in both))
 
 
 @pytest.mark.parametrize("what", ["missing", "empty folder", "file", "version", "tag"])
-def test_kind_of_error_at_open(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
+def test_open_errors_have_the_same_class_as_in_pylance(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
     (tmp_path / "empty folder").mkdir()
     (tmp_path / "file").write_text("not a table")
     args: tuple[Any, ...] = (str(tmp_path / what),)
@@ -416,7 +416,7 @@ def _same_kind(theirs: BaseException, ours: BaseException) -> None:
         assert isinstance(ours, LanceDuckError), repr(ours)
 
 
-def test_lists_of_rows_as_pylance_writes_them(both: Both) -> None:
+def test_pylance_row_address_sets_are_accepted(both: Both) -> None:
     rows = lance.dataset(str(both[1].uri)).to_table(columns=["_rowid"])["_rowid"].to_pylist()[::7]
     blob = serialize_row_addrs(rows)
     for options in ({"row_addr_allowlist": blob}, {"row_addr_blocklist": blob, "filter": "a > 0"}):
@@ -449,5 +449,5 @@ ABSENT = {
 }
 
 
-def test_names_that_pylance_exports_are_here() -> None:
+def test_all_public_names_of_pylance_exist() -> None:
     assert {name for name in lance.__all__ if not hasattr(ld, name)} == ABSENT

@@ -61,7 +61,7 @@ def by_kernel(text: str, **options: Any) -> Pairs:
 
 
 def words(seed: int, size: int) -> list[str]:
-    """Return the stop words of all languages, and words made of parts of two of them."""
+    """Return the stop words of all languages, and combinations of parts of two words."""
     random = Random(seed)
     stems = sorted(own_words())
     pairs = [(random.choice(stems), random.choice(stems)) for _ in range(size)]
@@ -69,7 +69,7 @@ def words(seed: int, size: int) -> list[str]:
 
 
 @pytest.mark.parametrize("base", ["simple", pytest.param("whitespace", marks=pytest.mark.slow)])
-def test_each_character_is_cut_lowered_and_folded_alike(base: str, cases: Cases) -> None:
+def test_each_character_is_split_lowercased_and_folded_like_pylance(base: str, cases: Cases) -> None:
     text = " ".join(CHARACTERS)
     assert by_kernel(text, base_tokenizer=base, **LANGUAGE_FREE) == theirs(text, base_tokenizer=base, **LANGUAGE_FREE)
     cases.count += 1
@@ -78,7 +78,7 @@ def test_each_character_is_cut_lowered_and_folded_alike(base: str, cases: Cases)
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["simple", "whitespace"])
 @pytest.mark.parametrize("between", ["", "x", "x ", "é"])
-def test_each_character_is_alike_beside_others(base: str, between: str, cases: Cases) -> None:
+def test_characters_are_tokenized_independently_of_their_neighbours(base: str, between: str, cases: Cases) -> None:
     options = {"base_tokenizer": base, "max_token_length": None, **LANGUAGE_FREE}
     text = between.join(CHARACTERS)
     expected = theirs(text, **options)
@@ -88,14 +88,14 @@ def test_each_character_is_alike_beside_others(base: str, between: str, cases: C
 
 
 @pytest.mark.slow
-def test_the_tables_are_those_of_pylance() -> None:
+def test_character_tables_equal_those_of_pylance() -> None:
     assert (DATA / "alphanumeric.txt").read_text("utf-8") == alphanumeric()
     for step in ("lower_case", "ascii_folding"):
         assert (DATA / f"{step}.txt").read_text("utf-8") == changes(step)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_stop_words_are_those_of_pylance(language: str, cases: Cases) -> None:
+def test_stop_words_equal_those_of_pylance(language: str, cases: Cases) -> None:
     candidates = own_words()
     listed = (DATA / "stop_words" / f"{language.lower()}.txt").read_text("utf-8")
     assert listed == stop_words(language, candidates)
@@ -104,13 +104,13 @@ def test_stop_words_are_those_of_pylance(language: str, cases: Cases) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_short_word_is_missing_among_stop_words(language: str) -> None:
+def test_no_short_stop_word_is_missing(language: str) -> None:
     known = (DATA / "stop_words" / f"{language.lower()}.txt").read_text("utf-8").split()
     assert set(stop_words(language, short_words()).split()) <= set(known)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_words_have_the_same_stems(language: str, cases: Cases) -> None:
+def test_words_have_the_same_stems_as_in_pylance(language: str, cases: Cases) -> None:
     text = " ".join(words(LANGUAGES.index(language), 2_000))
     for options in ({}, {"remove_stop_words": False}, {"stem": False}, {"ascii_folding": False}):
         assert by_kernel(text, language=language, **options) == theirs(text, language=language, **options)
@@ -119,7 +119,7 @@ def test_words_have_the_same_stems(language: str, cases: Cases) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_many_words_have_the_same_stems(language: str, cases: Cases) -> None:
+def test_many_words_have_the_same_stems_as_in_pylance(language: str, cases: Cases) -> None:
     text = " ".join(words(100 + LANGUAGES.index(language), 100_000))
     for base, shown in product(("simple", "whitespace"), (text, text.upper(), text.title())):
         options = {"language": language, "base_tokenizer": base}
@@ -128,7 +128,7 @@ def test_many_words_have_the_same_stems(language: str, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("base", ["simple", "whitespace", "ngram"])
-def test_documents_have_the_same_tokens(base: str, cases: Cases) -> None:
+def test_documents_have_the_same_tokens_as_in_pylance(base: str, cases: Cases) -> None:
     for name in ("README.md", "ARCHITECTURE.md", "LICENSE"):
         text = (Path(__file__).parents[2] / name).read_text("utf-8")
         for language in ("English", "German", "Tamil"):
@@ -166,12 +166,12 @@ def assert_alike(options: dict[str, Any], cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("base", BASES, ids=str)
-def test_hostile_texts_have_the_same_tokens_by_default(base: dict[str, Any], cases: Cases) -> None:
+def test_hostile_strings_have_the_same_tokens_with_default_settings(base: dict[str, Any], cases: Cases) -> None:
     for limit in LIMITS:
         assert_alike(base | limit, cases)
 
 
-def test_hostile_texts_have_the_same_tokens_with_each_filter(cases: Cases) -> None:
+def test_hostile_strings_have_the_same_tokens_with_each_filter(cases: Cases) -> None:
     random = Random(3)
     for options in random.sample(combinations(LIMITS, LISTS), 40):
         assert_alike(options | {"language": random.choice(LANGUAGES)}, cases)
@@ -179,7 +179,7 @@ def test_hostile_texts_have_the_same_tokens_with_each_filter(cases: Cases) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", BASES, ids=str)
-def test_hostile_texts_have_the_same_tokens_with_all_parameters(base: dict[str, Any], cases: Cases) -> None:
+def test_hostile_strings_have_the_same_tokens_with_all_parameters(base: dict[str, Any], cases: Cases) -> None:
     random = Random(4)
     for options in combinations(LIMITS, LISTS):
         if options | base == options:
@@ -209,7 +209,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", WRONG, ids=str)
-def test_what_pylance_refuses_is_refused(options: dict[str, Any]) -> None:
+def test_invalid_tokenizer_options_are_rejected_like_pylance(options: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError, OverflowError)):
         lance.tokenize("a text", **options)
     with pytest.raises((ld.InvalidInputError, ld.UnsupportedError)):
@@ -241,7 +241,7 @@ def test_a_segment_stores_the_same_parameters(options: dict[str, Any], tmp_path:
     [["alpha the", "beta"], ["alpha", "the beta"], ["alpha", None, "", "beta"], ["alpha the", None, "the the", "beta"]],
     ids=str,
 )
-def test_positions_run_on_over_a_list_as_phrases_find_them(row: list[str | None], tmp_path: Path) -> None:
+def test_token_positions_continue_across_list_elements(row: list[str | None], tmp_path: Path) -> None:
     texts = pa.array([row], pa.list_(pa.string()))
     dataset = lance.write_dataset(pa.table({"s": texts}), str(tmp_path / "t.lance"))
     dataset.create_scalar_index("s", "INVERTED", with_position=True)

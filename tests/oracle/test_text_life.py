@@ -1,4 +1,4 @@
-"""A table of texts in random turns, changed by pylance and by us: what indexes answer is what the rows say."""
+"""A table with strings, changed at random by pylance and this package: index answers match the rows."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class TextLife(RuleBasedStateMachine):
         return pa.table({"key": pa.array(added, pa.int64()), "s": pa.array(added.values(), pa.string())})
 
 
-def test_indexes_of_texts_answer_as_their_rows_whoever_changes_them() -> None:
+def test_full_text_searches_match_the_rows_after_changes_by_either_library() -> None:
     run_state_machine_as_test(
         TextLife, settings=settings(max_examples=12, stateful_step_count=8, deadline=None, derandomize=True)
     )

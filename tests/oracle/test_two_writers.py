@@ -26,7 +26,7 @@ steps = st.integers(2, 5)
 
 
 class TwoWriters(RuleBasedStateMachine):
-    """The model is a dict from key to row; versions are kept so that a restore can be followed."""
+    """The model is a dict from key to row; versions are stored so that a restore can be applied."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class TwoWriters(RuleBasedStateMachine):
         self.history[ours.version] = (dict(self.rows), dict(self.types))
 
     def follow_ids(self, found: pa.Table) -> None:
-        """Where row ids are stable, a key keeps its id, and no id is given to two keys."""
+        """Check that a key keeps its stable row id, and that no id belongs to two keys."""
         if not self.stable:
             return
         ids = dict(zip(found["key"].to_pylist(), found["_rowid"].to_pylist(), strict=True))

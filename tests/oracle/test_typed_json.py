@@ -1,4 +1,4 @@
-"""JSON in binary form with decimals, dates, times, intervals and bytes, beside pylance."""
+"""Binary JSON with decimals, dates, times, intervals and bytes, compared with pylance."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ KNOWN: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_known_bytes_have_known_texts(version: str, tmp_path: Path) -> None:
+def test_known_jsonb_bytes_decode_to_known_strings(version: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     lance.write_dataset(table([bytes.fromhex(data) for data, _ in KNOWN]), path, data_storage_version=version)
     expected = [found for _, found in KNOWN]
@@ -96,7 +96,7 @@ members = st.recursive(
 
 @settings(deadline=None)
 @given(st.lists(st.none() | members.map(value), min_size=1, max_size=30), st.sampled_from(VERSIONS))
-def test_any_values_have_the_texts_of_pylance(
+def test_generated_jsonb_values_decode_like_pylance(
     tmp_path_factory: pytest.TempPathFactory, values: list[bytes | None], version: str
 ) -> None:
     path = str(tmp_path_factory.mktemp("json") / "t.lance")
@@ -107,7 +107,7 @@ def test_any_values_have_the_texts_of_pylance(
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=40) | members.map(value), min_size=1, max_size=5), st.data())
-def test_random_bytes_give_text_or_an_error_and_only_sound_ones_are_written(
+def test_random_jsonb_bytes_decode_or_fail_and_only_valid_ones_are_written(
     tmp_path_factory: pytest.TempPathFactory, values: list[bytes], data: st.DataObject
 ) -> None:
     broken = bytearray(values[0])
@@ -146,7 +146,7 @@ TEXTS = ["-123.45", '"2024-10-04"', None, '{"d":0.5,"b":"AB"}']
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_compaction_and_updates_of_other_columns_keep_the_bytes(version: str, tmp_path: Path) -> None:
+def test_compaction_and_updates_of_other_columns_keep_the_jsonb_bytes(version: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     dataset = ld.write_dataset(table(VALUES, id=pa.array(range(4))), path, data_storage_version=version)
     dataset.insert(table(VALUES, id=pa.array(range(4, 8))))
@@ -162,7 +162,7 @@ def test_compaction_and_updates_of_other_columns_keep_the_bytes(version: str, tm
     assert rows["j"].to_pylist() == lance.dataset(path).to_table().sort_by("id")["j"].to_pylist()
 
 
-def test_filters_sql_and_merges_see_the_texts(tmp_path: Path) -> None:
+def test_filters_sql_and_merges_read_decoded_json(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     dataset = ld.write_dataset(table(VALUES, id=pa.array(range(4))), path)
     assert dataset.count_rows("json_extract(j, '$.d') = '0.5'") == 1
@@ -185,7 +185,7 @@ NESTED: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("type_", "values"), NESTED, ids=["struct", "list"])
-def test_nested_values_keep_their_bytes(type_: pa.DataType, values: list[Any], tmp_path: Path) -> None:
+def test_nested_json_keeps_its_bytes(type_: pa.DataType, values: list[Any], tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     rows = pa.table({"n": pa.array(values, type_)}, schema=pa.schema([pa.field("n", type_)]))
     dataset = ld.write_dataset(rows, path)
@@ -200,7 +200,7 @@ def test_nested_values_keep_their_bytes(type_: pa.DataType, values: list[Any], t
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("repeats", [1, 300], ids=["once", "in a dictionary"])
-def test_a_value_of_an_unknown_kind_spoils_no_other_row(version: str, repeats: int, tmp_path: Path) -> None:
+def test_a_json_value_of_an_unknown_type_affects_only_its_row(version: str, repeats: int, tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     values: list[bytes | None] = [value(document({"some_long_key": decimal(i % 5, 1, 8)})) for i in range(1000)]
     values[500 : 500 + repeats] = [value(array([number(0x80), text("some_long_text")]))] * repeats
@@ -238,13 +238,13 @@ def test_a_value_of_an_unknown_kind_spoils_no_other_row(version: str, repeats: i
         (value(array([(5, b"\x80\0\0\0x")])), "bytes that belong to no member"),
     ],
 )
-def test_bytes_that_are_no_json_are_not_written(data: bytes, found: str, tmp_path: Path) -> None:
+def test_bytes_that_are_not_jsonb_are_not_written(data: bytes, found: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=f"column 'j', row 2: not JSONB: .*found {found}"):
         ld.write_dataset(table([None, VALUES[0], data]), tmp_path / "t.lance")
     assert not (tmp_path / "t.lance").exists()
 
 
-def test_deep_nesting_is_not_written(tmp_path: Path) -> None:
+def test_deeply_nested_json_is_rejected(tmp_path: Path) -> None:
     member = text("x")
     for _ in range(600):
         member = array([member])

@@ -1,4 +1,4 @@
-"""The table of types in the documentation: each cell of it is what pylance says, too."""
+"""Each cell of the documented type table matches pylance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES = pages()
 
 
 def of_pylance(column: pa.Array, version: str, uri: str) -> str:
-    """Return what the cell is by pylance, which cannot read all that it writes."""
+    """Return the table cell for pylance, which cannot read everything that it writes."""
     try:
         lance.write_dataset(pa.table({"c": column}), uri, data_storage_version=version)
         found = lance.dataset(uri).to_table().schema.field("c").type
@@ -44,7 +44,7 @@ ONLY_HERE = {"list_view": "as list<item: int32>"}
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_each_type_is_accepted_refused_and_changed_as_by_pylance(version: str, tmp_path: Path) -> None:
+def test_each_type_is_accepted_rejected_and_changed_like_in_pylance(version: str, tmp_path: Path) -> None:
     cells, theirs = {}, {}
     for place, (name, (type_, value)) in enumerate(PAGES.TYPES.items()):
         column = PAGES.column_of(type_, value)

@@ -21,7 +21,7 @@ NOT_WRITTEN = {"fsl_struct", "fsl_struct_null_items", "fsl_string", "list_packed
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null"])
-def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_unstable_file_versions_are_read_for_every_type(pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [k for k in KINDS if pattern in k.patterns() and not k.is_refused("2.2", pattern) and not k.wide]
     kinds = [k for k in kinds if k.name not in NOT_WRITTEN and not k.name.startswith("packed")]
     uri = str(tmp_path / "t.lance")
@@ -37,7 +37,7 @@ def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None
             assert_same(expected.column(0).take(rows), taken[kind.name])
 
 
-def test_lists_of_few_values_and_texts_beside_many_nulls(tmp_path: Path) -> None:
+def test_lists_of_few_values_and_strings_among_many_nulls_read_correctly(tmp_path: Path) -> None:
     texts = [f"{i} " * 200 if i % 6 == 0 else None for i in range(ROWS)]
     lists = [[*range(i)] if i % 40 == 0 else [] for i in range(ROWS)]
     structs = [None if i % 9 == 0 else {"t": texts[i], "n": 7} for i in range(ROWS)]
@@ -49,7 +49,7 @@ def test_lists_of_few_values_and_texts_beside_many_nulls(tmp_path: Path) -> None
     assert dataset.take([0, 1, 6, 899, 120]).to_pylist() == table.take([0, 1, 6, 899, 120]).to_pylist()
 
 
-def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> None:
+def test_unstable_file_versions_are_read_and_compacted_but_not_written(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     table = pa.table({"i": range(20), "s": [f"text {i}" for i in range(20)]})
     lance.write_dataset(table, uri, data_storage_version="2.3", max_rows_per_file=10)
@@ -67,15 +67,15 @@ def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.struct([])), pa.list_(pa.struct([]), 1)], ids=["list", "vector"])
-def test_lists_of_structs_without_fields_are_refused(type_: pa.DataType, tmp_path: Path) -> None:
-    """Of lists pylance does not read its own."""
+def test_lists_of_empty_structs_are_rejected(type_: pa.DataType, tmp_path: Path) -> None:
+    """pylance cannot read such lists that it wrote."""
     lance.write_dataset(pa.table({"x": pa.array([[{}]] * 9, type_)}), str(tmp_path), data_storage_version="2.3")
     with pytest.raises(UnsupportedError, match="lists of structs without fields"):
         ld.dataset(str(tmp_path)).to_table()
 
 
 @pytest.mark.parametrize(("name", "version"), [("stable", NEWEST), ("next", UNSTABLE), ("legacy", LEGACY)])
-def test_versions_have_the_names_that_pylance_gives_them(name: str, version: str, tmp_path: Path) -> None:
+def test_file_versions_have_the_same_names_as_in_pylance(name: str, version: str, tmp_path: Path) -> None:
     """A later pylance that calls this version stable fails here: it is to be written then."""
     dataset = lance.write_dataset(pa.table({"x": [1]}), str(tmp_path), data_storage_version=name)
     assert dataset.data_storage_version == version

@@ -1,4 +1,4 @@
-"""Vector segments that are written here: pylance finds with them what it finds with its own."""
+"""Vector segments written here: pylance finds the same neighbours as with its index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def recall(dataset: Any, data: tuple[np.ndarray, np.ndarray], metric: str, nprob
 
 
 @pytest.mark.parametrize(("kind", "metric", "type_"), CASES)
-def test_pylance_searches_what_is_built_here(
+def test_pylance_searches_vector_indexes_built_by_lance_duck(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], kind: str, metric: str, type_: Any
 ) -> None:
     ours, theirs = (write(tmp_path / f"{name}.lance", data[0].astype(type_)) for name in ("ours", "theirs"))
@@ -70,7 +70,7 @@ def test_pylance_searches_what_is_built_here(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pylance_searches_what_followed_its_rows(
+def test_pylance_searches_remapped_vector_indexes(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], kind: str
 ) -> None:
     uri = write(tmp_path / "t.lance", data[0])

@@ -1,4 +1,4 @@
-"""Graphs of vectors, written by one and searched by both: each finds what the other finds."""
+"""Vector graphs written by one library and searched by both find the same rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def recall(found: np.ndarray, metric: str) -> float:
 
 @KINDS
 @METRICS
-def test_what_pylance_built_is_searched_as_well(tmp_path: Path, kind: str, metric: str) -> None:
+def test_pylance_graphs_reach_the_same_recall(tmp_path: Path, kind: str, metric: str) -> None:
     uri = str(tmp_path / "t.lance")
     table_at(uri).create_index("v", kind, metric=metric, num_partitions=3, **parameters(kind))
     index = our_index(uri)
@@ -97,7 +97,7 @@ def test_what_pylance_built_is_searched_as_well(tmp_path: Path, kind: str, metri
 
 @KINDS
 @METRICS
-def test_pylance_searches_what_was_built_here(tmp_path: Path, kind: str, metric: str) -> None:
+def test_pylance_searches_graphs_built_by_lance_duck(tmp_path: Path, kind: str, metric: str) -> None:
     uri = str(tmp_path / "t.lance")
     table_at(uri)
     snapshot = open_snapshot(uri)
@@ -127,7 +127,7 @@ def test_pylance_searches_joined_graphs(tmp_path: Path, monkeypatch: pytest.Monk
     assert there > 0.9
 
 
-def test_graphs_look_alike(tmp_path: Path) -> None:
+def test_graphs_have_the_same_schema_levels_and_degree(tmp_path: Path) -> None:
     """Schema, metadata, levels and the number of neighbours; the graphs themselves differ."""
     theirs, ours = str(tmp_path / "theirs.lance"), str(tmp_path / "ours.lance")
     table_at(theirs).create_index("v", "IVF_HNSW_FLAT", metric="l2", num_partitions=1)

@@ -1,4 +1,4 @@
-"""Neighbours along a life: random tables of vectors, changed by us and pylance in turns, asked after every change."""
+"""Random vector tables, changed by both libraries and checked after every change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEED = int(os.environ.get("LANCE_DUCK_SEED", "5"))
 STEPS = 7
 LIVES = 5
 LIVES_OF_A_NIGHT = 240
-LARGER = 30  # times as many rows, in one of so many lives of a night
+LARGER = 30  # row count factor, used in one of this many nightly runs
 
 KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
 FILTERS = (None, None, "g < 100", "g < 20", "g < 4", "g = 7", "g = 7 AND key % 50 = 3", "g > 900")  # 50 % to 0.01 %
@@ -44,19 +44,19 @@ pytestmark = [
 
 @dataclass
 class Life:
-    """A table of vectors, and who changes it next.
+    """A table of vectors and its next writer.
 
     Attributes:
-        path: Where it lies.
-        rng: Draws everything.
-        stable: Whether it has stable row ids.
-        metric: Of the index.
-        kind: Of the index.
-        centres: Around which vectors lie.
-        type: Of the numbers of vectors.
-        query: What was asked last.
-        scale: How many times more rows than in a small life.
-        said: What was done, for messages.
+        path: Table path.
+        rng: Random generator.
+        stable: Whether the table has stable row ids.
+        metric: Index metric.
+        kind: Index kind.
+        centres: Cluster centres of the vectors.
+        type: Type of vector elements.
+        query: Last query vector.
+        scale: Row count factor.
+        said: Log of changes, for messages.
     """
 
     path: str
@@ -113,7 +113,7 @@ class Life:
         return keys.filter(pa.array(self.rng.random(len(keys)) < share))
 
     def neighbours(self, count: int) -> list[int]:
-        """Keys of those nearest to the last query."""
+        """Return the keys nearest to the last query."""
         found = ld.dataset(self.path).search(self.query, count, "vec", columns=["key"])
         keys: list[int] = found["key"].to_pylist()
         return keys
@@ -191,7 +191,7 @@ def create_index(life: Life) -> None:
     options: dict[str, Any] = {"num_partitions": int(life.rng.integers(1, 7)), "max_iters": 4}
     if life.kind.endswith("PQ"):
         options["num_sub_vectors"] = life.dim // 2
-        if ld.dataset(life.path).count_rows() < 300:  # too few to train 256 codes
+        if ld.dataset(life.path).count_rows() < 300:  # too few rows to train 256 codes
             options["num_bits"] = 4
     dataset = life.open()
     dataset.create_index("vec", life.kind, metric=life.metric, replace=True, **options)
@@ -274,10 +274,9 @@ class Truth:
     """All rows of a version, as pylance reads them.
 
     Attributes:
-        distances: Of each row, by its key; of the rows that have one and match.
-        living: All keys that match.
-        infinite: Distances of rows whose vectors hold an infinite number. An index leaves these rows out, a scan ranks
-            them.
+        distances: Distances by key, for matching rows that have one.
+        living: All matching keys.
+        infinite: Distances of rows with an infinite vector element. Indexes leave these rows out, and scans rank them.
     """
 
     distances: dict[int, float]
@@ -313,7 +312,7 @@ def recall(truth: Truth, found: list[int], k: int) -> tuple[int, int]:
     nearest = sorted(truth.distances.values())[:k]
     limit = nearest[-1] + 1e-4 * max(1.0, abs(nearest[-1])) if nearest else 0.0
     finite = [key for key in found if key not in truth.infinite]
-    nearer = len(found) - len(finite)  # such rows push others out at the end
+    nearer = len(found) - len(finite)  # these rows displace others at the end
     return min(nearer + sum(truth.distances[key] <= limit for key in finite), len(nearest)), len(nearest)
 
 
@@ -390,7 +389,7 @@ def ask_otherwise(
     *,
     sure: bool,
 ) -> None:
-    """Within distances, with a filter after the search, in indexed rows alone."""
+    """Search with a distance range, with a filter after the search, and only in indexed rows."""
     text = FILTERS[int(life.rng.integers(0, len(FILTERS)))]
     matching, all_ = (Truth.of(tables[name], query, life.metric) for name in (text, None))
     nearest = {"column": "vec", "q": query, "k": 10, "metric": life.metric, **ALL_OF_IT}
@@ -416,7 +415,7 @@ def ask_otherwise(
 
 
 def bounds(life: Life, truth: Truth) -> tuple[float, float]:
-    """Two distances, each between those of two rows."""
+    """Return two distances, each between those of two adjacent rows."""
     known = np.unique(list(truth.distances.values()))
     middles = (known[1:] + known[:-1])[np.diff(known) > 1e-3] / 2
     low, high = np.sort(life.rng.choice(middles, 2)) if len(middles) else (0.0, 1.0)
@@ -432,7 +431,7 @@ def ask_in_sql(
     *,
     exact: bool,
 ) -> None:
-    """Rows and distances come through DuckDB as they are."""
+    """Check that rows and distances in DuckDB are the same."""
     text = FILTERS[2 + int(life.rng.integers(0, len(FILTERS) - 2))]
     options = "k := 10, nprobes := 1000, ef := 300, refine_factor := 20, metric := $metric, filter := $filter"
     truth = Truth.of(tables[text], query, life.metric)
@@ -455,14 +454,14 @@ def ask_in_sql(
         assert set(keys) <= truth.living
         assert [places[key] for key in keys] == sorted(places[key] for key in keys)
         assert set(keys[: len(before)]) <= before
-        near = [key for key in keys[len(before) :] if key in truth.distances]  # others without a distance come last
+        near = [key for key in keys[len(before) :] if key in truth.distances]  # other keys without a distance come last
         assert len(near) == min(max(10 - len(before), 0), len(truth.distances))
         if exact:
             assert [places[key] for key in keys] == sorted(places.values())[:10]
 
 
 def by_duckdb(table: pa.Table, measure: str, query: NDArray[np.float32]) -> tuple[dict[int, int], set[int]]:
-    """The place of each row as DuckDB alone sorts them, and those infinitely far before all others."""
+    """Return the rank of each row in DuckDB's order, and the infinitely distant rows that come first."""
     with duckdb.connect() as connection:
         connection.register("rows", table)
         found = connection.execute(
@@ -473,8 +472,10 @@ def by_duckdb(table: pa.Table, measure: str, query: NDArray[np.float32]) -> tupl
 
 
 def ask_small_tables_all_ways(patch: pytest.MonkeyPatch) -> None:
-    """Tables are small: else no filter ever came to an index, no graph was walked over, none was made of near
-    neighbours, and no index was ever outgrown."""
+    """Lower the thresholds for small tables.
+
+    Otherwise no filter would use an index, no graph would be walked or joined, and no index would be outgrown.
+    """
     patch.setattr(search, "ALWAYS_COMPARED_ROWS", 0)
     patch.setattr(search, "COMPARED_SHARE", 10**9)
     patch.setattr(graph_partition, "WALK", 0)
@@ -485,7 +486,7 @@ def ask_small_tables_all_ways(patch: pytest.MonkeyPatch) -> None:
 
 
 def live(seed: int, path: Path, cases: Cases) -> Life:
-    """Change a table again and again, and ask after every change."""
+    """Change a table repeatedly, and check it after every change."""
     with pytest.MonkeyPatch.context() as patch:
         if seed % 4:
             ask_small_tables_all_ways(patch)
@@ -502,6 +503,6 @@ def live(seed: int, path: Path, cases: Cases) -> Life:
 @pytest.mark.parametrize(
     "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
 )
-def test_neighbours_are_right_along_a_life(seed: int, tmp_path: Path, cases: Cases) -> None:
+def test_nearest_neighbours_are_correct_after_every_change(seed: int, tmp_path: Path, cases: Cases) -> None:
     print(f"seed [{SEED}, {seed}]")
     live(seed, tmp_path, cases)

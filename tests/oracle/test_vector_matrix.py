@@ -78,7 +78,7 @@ def recall(found: np.ndarray, truth: np.ndarray) -> float:
     ("builder", "kind", "metric", "type_"),
     [pytest.param(*case, marks=() if case in CROSS_SECTION else pytest.mark.slow) for case in WHOLE],
 )
-def test_each_finds_as_much_as_the_other(builder: str, kind: str, metric: str, type_: str, tmp_path: Path) -> None:
+def test_both_libraries_reach_the_same_recall(builder: str, kind: str, metric: str, type_: str, tmp_path: Path) -> None:
     ours, theirs = recalls(builder, kind, metric, type_, str(tmp_path / "t.lance"))
     assert abs(ours - theirs) <= AS_FAR
     assert ours > 0.7
@@ -95,15 +95,15 @@ def test_each_finds_as_much_as_the_other(builder: str, kind: str, metric: str, t
         pytest.param("IVF_HNSW_PQ", "cosine", marks=pytest.mark.slow),
     ],
 )
-def test_each_finds_as_much_in_graphs_of_near_neighbours(
+def test_both_libraries_reach_the_same_recall_on_joined_graphs(
     kind: str, metric: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As graphs of many vectors are made."""
+    """Graphs of many vectors are built this way."""
     monkeypatch.setattr(build, "JOINED", 256)
     ours, theirs = recalls("lance_duck", kind, metric, "float32", str(tmp_path / "t.lance"))
     other, _ = recalls("pylance", kind, metric, "float32", str(tmp_path / "u.lance"))
     assert abs(ours - theirs) <= AS_FAR
-    assert ours > other - 2 * AS_FAR  # partitions differ, too
+    assert ours > other - 2 * AS_FAR  # partitions differ as well
 
 
 def recalls(builder: str, kind: str, metric: str, type_: str, uri: str) -> tuple[float, float]:
@@ -120,7 +120,7 @@ def recalls(builder: str, kind: str, metric: str, type_: str, uri: str) -> tuple
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, kind: str, tmp_path: Path) -> None:
+def test_both_libraries_reach_the_same_hamming_recall(builder: str, kind: str, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     centres = random.integers(0, 256, (40, DIM)).astype(np.uint8)
     noise = np.packbits(random.random((ROWS + QUERIES, 8 * DIM)) < 0.15, axis=1)

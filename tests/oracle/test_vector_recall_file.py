@@ -1,4 +1,4 @@
-"""pylance carries on with an index of ours beside whose files lies one that it does not know."""
+"""pylance continues with a vector index that has an additional, unknown file."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def recall(found: np.ndarray, exact: np.ndarray) -> float:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_what_pylance_indexed_is_found_as_well_as_by_pylance(metric: str, dtype: type, tmp_path: Path) -> None:
+def test_pylance_indexes_are_searched_with_the_same_recall(metric: str, dtype: type, tmp_path: Path) -> None:
     values, asked = vectors()
     values, asked = values.astype(dtype), asked.astype(np.float16).astype(dtype)
     uri = str(tmp_path / "t.lance")
@@ -83,7 +83,7 @@ def test_what_pylance_indexed_is_found_as_well_as_by_pylance(metric: str, dtype:
         np.testing.assert_allclose(hits.distances, their_distances, rtol=1e-3, atol=1e-3, err_msg=kind)
 
 
-def test_figures_and_names_are_those_of_pylance(tmp_path: Path) -> None:
+def test_statistics_and_names_equal_those_of_pylance(tmp_path: Path) -> None:
     values, _ = vectors(1000)
     uri = str(tmp_path / "t.lance")
     ds = lance.write_dataset({"v": column(values)}, uri)
@@ -100,7 +100,7 @@ def test_figures_and_names_are_those_of_pylance(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_filter_leaves_only_its_rows(stable: bool, tmp_path: Path) -> None:
+def test_a_filtered_vector_search_returns_only_matching_rows(stable: bool, tmp_path: Path) -> None:
     values, asked = vectors()
     uri = str(tmp_path / "t.lance")
     data = pa.table({"v": column(values), "x": np.arange(ROWS)})
@@ -123,7 +123,7 @@ def test_a_filter_leaves_only_its_rows(stable: bool, tmp_path: Path) -> None:
             assert recall(np.repeat(found, K // 2, axis=1), np.repeat(wanted, K // 2, axis=1)) > 0.15
 
 
-def test_what_cannot_be_a_neighbour_is_in_no_segment_of_pylance(tmp_path: Path) -> None:
+def test_vectors_with_null_or_infinite_items_are_not_in_pylance_segments(tmp_path: Path) -> None:
     values, _ = vectors(1000)
     rows: list[Any] = values.tolist()
     rows[5] = [float("nan")] * DIM
@@ -140,7 +140,7 @@ def test_what_cannot_be_a_neighbour_is_in_no_segment_of_pylance(tmp_path: Path) 
 
 @pytest.mark.parametrize("bits", [1, 5])
 @pytest.mark.parametrize(("metric", "size"), [("l2", 1), ("cosine", 2), ("dot", 1)])
-def test_rabitq_finds_what_pylance_finds_in_it(bits: int, metric: str, size: int, tmp_path: Path) -> None:
+def test_rabitq_distances_equal_those_of_pylance(bits: int, metric: str, size: int, tmp_path: Path) -> None:
     values, asked = vectors(1000)
     uri = str(tmp_path / "t.lance")
     ds = lance.write_dataset({"v": column(values), "x": np.arange(1000)}, uri)
@@ -166,7 +166,7 @@ def test_rabitq_finds_what_pylance_finds_in_it(bits: int, metric: str, size: int
 
 
 @pytest.mark.parametrize("column", ["l2", "cosine", "dot"])
-def test_codes_of_several_bits_in_the_golden_table_are_searched_by_both(column: str) -> None:
+def test_multi_bit_codes_in_the_golden_table_are_searched_by_both(column: str) -> None:
     uri = str(Path(__file__).parents[1] / "golden" / "tables" / "several_bits.lance")
     for row in range(0, 195, 13):
         vector = ld.dataset(uri).take([row], columns=[column])[column][0].as_py()
@@ -186,7 +186,7 @@ def test_codes_of_several_bits_in_the_golden_table_are_searched_by_both(column: 
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize(("kind", "parameters"), [*STORAGES, ("IVF_HNSW_SQ", {}), ("IVF_RQ", {})])
-def test_pylance_searches_what_a_compaction_of_ours_rewrote(
+def test_pylance_searches_a_vector_index_that_compaction_rewrote(
     kind: str, parameters: dict[str, int], stable: bool, tmp_path: Path
 ) -> None:
     values, _ = vectors(1500)
@@ -211,7 +211,7 @@ def test_pylance_searches_what_a_compaction_of_ours_rewrote(
     assert found[0][0] == 300
 
 
-def test_models_of_segments_are_read_by_both(tmp_path: Path) -> None:
+def test_index_models_are_read_by_both_libraries(tmp_path: Path) -> None:
     vectors = np.random.default_rng(5).normal(size=(600, 8)).astype(np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 8)
     uri = str(tmp_path / "t.lance")

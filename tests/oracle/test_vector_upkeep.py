@@ -45,7 +45,7 @@ def ids(dataset: Any, query: np.ndarray, k: int = 5) -> list[int]:
 
 
 def check(path: Path, covered: list[int] | None = None) -> None:
-    """Both find what a comparison with all rows finds, and cover what they should."""
+    """Check that both libraries agree with a full comparison and have the expected coverage."""
     ours, theirs = ld.dataset(path), lance.dataset(path)
     table = ours.to_table(columns=["id", "vec"])
     all_ids = table["id"].to_numpy()
@@ -66,7 +66,7 @@ def check(path: Path, covered: list[int] | None = None) -> None:
 
 
 def told(dataset: Any) -> list[Any]:
-    """All that a table says of its indexes, where files lie aside."""
+    """Return all index metadata of a table, without file names."""
     statistics = getattr(dataset, "index_statistics", None) or dataset.stats.index_stats
     found: list[Any] = []
     for index in dataset.describe_indices():
@@ -79,7 +79,7 @@ def told(dataset: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_all_kinds_of_pylance_are_described_as_pylance_does(tmp_path: Path, metric: str) -> None:
+def test_every_pylance_index_kind_is_described_like_in_pylance(tmp_path: Path, metric: str) -> None:
     theirs = write(tmp_path / "t.lance")
     for kind in KINDS:
         theirs.create_index("vec", kind, name=kind, metric=metric, **HOW)
@@ -91,7 +91,7 @@ def test_all_kinds_of_pylance_are_described_as_pylance_does(tmp_path: Path, metr
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("maker", [lance, ld], ids=["pylance", "ours"])
-def test_an_index_lives_on_in_either_hands(tmp_path: Path, kind: str, maker: Any) -> None:
+def test_both_libraries_maintain_one_vector_index(tmp_path: Path, kind: str, maker: Any) -> None:
     path = tmp_path / "t.lance"
     write(path, maker).create_index("vec", kind, **HOW)
     check(path, [300])
@@ -113,7 +113,7 @@ def test_an_index_lives_on_in_either_hands(tmp_path: Path, kind: str, maker: Any
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
-def test_rows_that_move_are_followed(tmp_path: Path, kind: str, stable: bool) -> None:
+def test_moved_rows_are_found(tmp_path: Path, kind: str, stable: bool) -> None:
     path = tmp_path / "t.lance"
     write(path, ld, enable_stable_row_ids=stable).create_index("vec", kind, **HOW)
     ld.dataset(path).delete("id % 10 = 3")
@@ -130,7 +130,7 @@ def test_rows_that_move_are_followed(tmp_path: Path, kind: str, stable: bool) ->
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_vectors_that_change_are_found_as_they_are_now(tmp_path: Path, stable: bool) -> None:
+def test_changed_vectors_are_found_by_their_new_values(tmp_path: Path, stable: bool) -> None:
     path = tmp_path / "t.lance"
     write(path, ld, enable_stable_row_ids=stable).create_index("vec", "IVF_PQ", **HOW)
     changed = rows(0, 20).set_column(1, "vec", rows(900, 20)["vec"])
@@ -141,7 +141,7 @@ def test_vectors_that_change_are_found_as_they_are_now(tmp_path: Path, stable: b
     assert ld.dataset(path).index_statistics("vec_idx")["num_unindexed_rows"] == 0
 
 
-def test_an_index_that_pylance_did_not_train_is_built(tmp_path: Path) -> None:
+def test_an_index_left_untrained_by_pylance_is_built(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path).create_index("vec", "IVF_SQ", metric="cosine", train=False, **HOW)
     ld.dataset(path).optimize.optimize_indices()
@@ -149,7 +149,7 @@ def test_an_index_that_pylance_did_not_train_is_built(tmp_path: Path) -> None:
     assert (index.index_type, index.num_rows_indexed, index.details["metric_type"]) == ("IVF_SQ", 300, "COSINE")
 
 
-def test_pylance_builds_an_index_that_was_not_trained_here(tmp_path: Path) -> None:
+def test_pylance_trains_an_index_created_untrained(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path, ld).create_index("vec", "IVF_PQ", train=False, **HOW)
     assert told(ld.dataset(path)) == told(lance.dataset(path))
@@ -157,7 +157,7 @@ def test_pylance_builds_an_index_that_was_not_trained_here(tmp_path: Path) -> No
     check(path, [300])
 
 
-def test_segments_are_built_apart_by_both_and_committed_together(tmp_path: Path) -> None:
+def test_segments_built_separately_by_both_libraries_commit_together(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path, ld)
     model = {"ivf_centroids": vectors(7, 2), "pq_codebook": np.stack([vectors(8 + i, 256)[:, :2] for i in range(4)])}
@@ -172,7 +172,7 @@ def test_segments_are_built_apart_by_both_and_committed_together(tmp_path: Path)
     check(path, [200, 100])
 
 
-def test_pq_segments_that_were_trained_apart_become_one(tmp_path: Path) -> None:
+def test_pq_segments_with_different_codebooks_merge_into_one(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     ours = write(path, ld)
     parts = [ours.create_index_uncommitted("vec", "IVF_PQ", fragment_ids=[i], num_bits=4, **HOW) for i in range(3)]
@@ -183,7 +183,7 @@ def test_pq_segments_that_were_trained_apart_become_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("maker", [lance, ld], ids=["pylance", "ours"])
-def test_either_drops_the_index_of_the_other(tmp_path: Path, maker: Any) -> None:
+def test_both_libraries_drop_each_others_index(tmp_path: Path, maker: Any) -> None:
     path = tmp_path / "t.lance"
     write(path, maker).create_index("vec", "IVF_FLAT", **HOW)
     other = ld.dataset(path) if maker is lance else lance.dataset(path)

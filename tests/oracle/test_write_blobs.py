@@ -24,7 +24,7 @@ VALUES = [b"small", None, b"", b"p" * 20, b"D" * 90, b"q" * 30, b"", None, b"E" 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to store blobs: version of the data files, type of the column, and from values to an array."""
+    """A way to store blobs: data file version, column type, and a function from values to an array."""
 
     version: str
     field: pa.Field
@@ -69,7 +69,7 @@ def check(cases: Cases, name: str, uri: str, expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_life_of_a_blob_column(way: str, tmp_path: Path, cases: Cases) -> None:
+def test_a_written_blob_column_reads_correctly_after_every_change(way: str, tmp_path: Path, cases: Cases) -> None:
     chosen, uri = WAYS[way], str(tmp_path / "t")
     options: dict[str, Any] = {"data_storage_version": chosen.version, "max_rows_per_file": 5, "storage_options": LOCAL}
     dataset = ld.write_dataset(chosen.table(VALUES), uri, **options)
@@ -99,7 +99,7 @@ def _blobs(dataset: ld.LanceDataset, count: int) -> list[bytes | None]:
     return [data for _, data in dataset.read_blobs("b", indices=range(count))]
 
 
-def test_files_beside_a_data_file_are_cut_like_theirs(tmp_path: Path, cases: Cases) -> None:
+def test_blob_sidecars_are_split_like_those_of_pylance(tmp_path: Path, cases: Cases) -> None:
     values = [b"p" * n for n in (9, 60, 30, 61, 8, 50, 40, 41, 90, 10, 10, 10)]
     table = WAYS["2.2"].table(values)
     lance.write_dataset(table, tmp_path / "theirs")
@@ -120,7 +120,7 @@ def test_files_beside_a_data_file_are_cut_like_theirs(tmp_path: Path, cases: Cas
         assert described[0] == described[1]
 
 
-def test_usual_thresholds(tmp_path: Path, cases: Cases) -> None:
+def test_default_blob_thresholds_equal_those_of_pylance(tmp_path: Path, cases: Cases) -> None:
     values = [b"a" * n for n in (65536, 65537, 4 << 20, (4 << 20) + 1)]
     table = pa.table({"b": ld.blob_array(values)})
     lance.write_dataset(table, tmp_path / "theirs")
@@ -134,7 +134,9 @@ def test_usual_thresholds(tmp_path: Path, cases: Cases) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"external_blob_mode": "ingest"}, {"allow_external_blob_outside_bases": True}])
 @pytest.mark.parametrize("with_base", [False, True])
-def test_external_files(options: dict[str, Any], with_base: bool, tmp_path: Path, cases: Cases) -> None:
+def test_external_blob_files_are_written_like_pylance(
+    options: dict[str, Any], with_base: bool, tmp_path: Path, cases: Cases
+) -> None:
     folder = tmp_path / "outside"
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "f").write_bytes(bytes(range(100)))

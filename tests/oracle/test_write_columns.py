@@ -95,7 +95,7 @@ def write(path: Path, table: pa.Table, version: str, page_bytes: int = 8 << 20, 
 
 
 def compare(path: Path, table: pa.Table, rows: list[int], cases: Cases) -> None:
-    """Compare what pylance and we read with what was written, each column whole and at some rows."""
+    """Compare both libraries' reads with the written rows, for whole columns and for some rows."""
     readers = {"pylance": Theirs(str(path)), "ours": LanceFileReader(str(path))}
     for who, reader in readers.items():
         whole = reader.read_all(batch_size=1 << 20).to_table()
@@ -124,7 +124,7 @@ def test_row_counts_at_the_edges_of_chunks(version: str, tmp_path: Path, cases: 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nested_rows_of_every_kind_side_by_side(shape: str, version: str, tmp_path: Path, cases: Cases) -> None:
+def test_nested_rows_of_all_types_round_trip(shape: str, version: str, tmp_path: Path, cases: Cases) -> None:
     if version == "2.1" and shape in ONLY_22:
         pytest.skip("2.2 only")
     type_, rows = SHAPES[shape]
@@ -137,7 +137,7 @@ def test_nested_rows_of_every_kind_side_by_side(shape: str, version: str, tmp_pa
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_levels_without_values(version: str, tmp_path: Path, cases: Cases) -> None:
+def test_levels_without_values_round_trip(version: str, tmp_path: Path, cases: Cases) -> None:
     rng = np.random.default_rng(5)
     n = 150_000
     sparse = np.where(np.arange(n) % 40 == 0, 1, 0)
@@ -169,7 +169,7 @@ NOTHINGS = {
 }
 
 
-def test_values_without_bytes_are_not_nulls(tmp_path: Path, cases: Cases) -> None:
+def test_zero_width_values_are_not_nulls(tmp_path: Path, cases: Cases) -> None:
     table = pa.table(NOTHINGS)
     write(tmp_path / "ours.lance", table, "2.2")
     with Writer(str(tmp_path / "theirs.lance"), table.schema) as writer:
@@ -178,7 +178,7 @@ def test_values_without_bytes_are_not_nulls(tmp_path: Path, cases: Cases) -> Non
         compare(tmp_path / f"{name}.lance", table, [0, 1, 3], cases)
 
 
-def test_what_cannot_hold_values_without_bytes_names_them(tmp_path: Path) -> None:
+def test_types_that_cannot_store_zero_width_values_are_rejected_by_name(tmp_path: Path) -> None:
     packed = pa.field("p", pa.struct([("a", NO_BYTES), ("b", pa.int32())]), metadata={"lance-encoding:packed": "true"})
     structs = pa.table([pa.array([{"a": b"", "b": 1}], packed.type)], schema=pa.schema([packed]))
     for version, table, where in (

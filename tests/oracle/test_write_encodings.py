@@ -1,4 +1,4 @@
-"""Every encoding that a page of ours can have, asked for and picked, read by pylance; and its size beside pylance's."""
+"""Every page encoding, requested or chosen automatically, read by pylance, with file sizes compared."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KINDS: dict[str, Make] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_pylance_reads_what_was_asked_for(tmp_path: Path, kind: str, version: str) -> None:
+def test_pylance_reads_each_requested_encoding(tmp_path: Path, kind: str, version: str) -> None:
     array = KINDS[kind](3000, np.random.default_rng(2))
     kept = np.random.default_rng(3).random(len(array)) > 0.2
     holes = array.take(pa.array(np.arange(len(array)), mask=~kept))
@@ -80,7 +80,7 @@ def test_pylance_reads_what_was_asked_for(tmp_path: Path, kind: str, version: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_columns_are_no_larger_than_those_of_pylance(tmp_path: Path, kind: str) -> None:
+def test_columns_are_at_most_a_tenth_larger_than_those_of_pylance(tmp_path: Path, kind: str) -> None:
     array = KINDS[kind](20_000, np.random.default_rng(4))
     table = pa.table({"x": array})
     paths = [tmp_path / "ours.lance", tmp_path / "theirs.lance"]

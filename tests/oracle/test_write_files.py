@@ -53,11 +53,11 @@ def write(uri: Path, table: pa.Table, version: str, **options: Any) -> list[Frag
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_single_files(tmp_path: Path, version: str) -> None:
+def test_single_files_are_readable_by_both_libraries(tmp_path: Path, version: str) -> None:
     table = pa.table(
         {"i": range(1000), "s": [f"text {i % 50}" for i in range(1000)], "l": [[i] * (i % 4) for i in range(1000)]}
     )
-    options = {"checksums": "false"}  # of which the descriptor tells
+    options = {"checksums": "false"}  # the descriptor describes them
     with LanceFileWriter(tmp_path / "ours", table.schema, version=version, storage_options=options) as ours:
         ours.write_batch(table)
         ours.add_schema_metadata("k", "v")
@@ -86,7 +86,7 @@ def test_single_files_with_blobs(tmp_path: Path, version: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "limit", "batch"), [(10, 10, 4), (10, 3, 4), (11, 5, 11), (2500, 1000, 1024), (2000, 1000, 700)]
 )
-def test_files_roll_like_theirs(tmp_path: Path, rows: int, limit: int, batch: int) -> None:
+def test_files_are_split_at_the_same_rows_as_in_pylance(tmp_path: Path, rows: int, limit: int, batch: int) -> None:
     reader = pa.table({"x": range(rows)}).to_reader(batch)
     theirs = lance.write_dataset(reader, tmp_path / "theirs", max_rows_per_file=limit)
     ours = write(tmp_path / "ours", pa.table({"x": range(rows)}), "2.2", max_rows_per_file=limit)
@@ -94,7 +94,7 @@ def test_files_roll_like_theirs(tmp_path: Path, rows: int, limit: int, batch: in
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_files_grow_columns_and_are_compacted_by_pylance(tmp_path: Path, version: str) -> None:
+def test_pylance_adds_columns_to_written_files_and_compacts_them(tmp_path: Path, version: str) -> None:
     table = pa.table({"i": range(1000), "s": [str(i) for i in range(1000)]})
     dataset = commit(str(tmp_path), table.schema, write(tmp_path, table, version, max_rows_per_file=100))
     dataset.add_columns({"j": "i + 1"})
@@ -127,7 +127,7 @@ FIELDS = [
 ]
 
 
-def test_schemas_are_theirs_byte_for_byte(tmp_path: Path) -> None:
+def test_written_schemas_equal_those_of_pylance_byte_for_byte(tmp_path: Path) -> None:
     arrow = pa.schema(FIELDS, metadata={"k": "v", "a": "ü"})
     lance.write_dataset(arrow.empty_table(), tmp_path)
     (path,) = (tmp_path / "_versions").glob("*.manifest")

@@ -1,4 +1,4 @@
-"""Every column kind, storage version and null pattern, written by us: pylance validates it and reads what was given."""
+"""Every column kind, file version and null pattern written by this package: pylance validates and reads it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = pairwise([*tables.GROUPS], VERSIONS, PATTERNS)
 
 
 def write(uri: str, kinds: Sequence[Kind], group: str, version: str, pattern: str) -> pa.Table:
-    """Write a large fragment, one of one row, and one of many small pages; returns what was written."""
+    """Write a large fragment, one of one row, and one of many small pages; return the written rows."""
     first = 0
     written = []
     for rows, batches in WIDE_ROWS if group == "wide" else NARROW_ROWS:
@@ -47,7 +47,7 @@ def write(uri: str, kinds: Sequence[Kind], group: str, version: str, pattern: st
 
 
 def given(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What was written as it is read: in storage types, no views, blobs as bytes, JSON without spaces."""
+    """Return written values as they are read: in storage types, without views, blobs as bytes, JSON without spaces."""
     kind = column.type
     if isinstance(kind, pa.JsonType):
         texts = [None if t is None else json.dumps(json.loads(t), separators=(",", ":")) for t in column.to_pylist()]
@@ -72,7 +72,7 @@ def same(cases: Cases, name: str, expected: pa.Table, read: Callable[[str], pa.T
 
 
 def whole_or_each(names: list[str], read: Callable[[list[str]], pa.Table]) -> Callable[[str], pa.Table]:
-    """Reads columns together; each alone, where a mixture of sound columns is too much for pylance."""
+    """Return a function that reads columns together, or separately if pylance fails on the combination."""
     try:
         whole = read(names)
     except (OSError, ValueError, pa.ArrowException):
@@ -81,14 +81,14 @@ def whole_or_each(names: list[str], read: Callable[[list[str]], pa.Table]) -> Ca
 
 
 def is_common(kind: Kind, version: str, pattern: str) -> bool:
-    """Whether pylance writes such tables, and others of the kind that have values."""
+    """Return whether pylance writes these tables, and others of the kind with values."""
     if kind.name in LOSES_NULLS and pattern == "all_null":
         return False
     return not kind.is_refused(version, pattern) and not kind.is_refused(version, "none")
 
 
 @pytest.mark.parametrize(("group", "version", "pattern"), TABLES)
-def test_pylance_reads_what_we_write(group: str, version: str, pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_pylance_reads_all_written_types(group: str, version: str, pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [kind for kind in kinds_of(group, version, pattern) if is_common(kind, version, pattern)]
     uri = str(tmp_path / "t.lance")
     written = write(uri, kinds, group, version, pattern)
@@ -111,7 +111,7 @@ def test_pylance_reads_what_we_write(group: str, version: str, pattern: str, tmp
 
 
 def attempt(table: pa.Table, uri: str, version: str) -> tuple[str, pa.Table | None]:
-    """What was written as it is read, or the text of the refusal."""
+    """Return written rows as they are read, or the error text."""
     try:
         return "", ld.write_dataset(table, uri, data_storage_version=version, storage_options=NO_FSYNC).to_table()
     except LanceDuckError as error:
@@ -119,7 +119,7 @@ def attempt(table: pa.Table, uri: str, version: str) -> tuple[str, pa.Table | No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_pylance_does_not_write_is_refused_or_read_back(version: str, tmp_path: Path, cases: Cases) -> None:
+def test_types_that_pylance_cannot_write_are_rejected_or_round_trip(version: str, tmp_path: Path, cases: Cases) -> None:
     for kind in tables.KINDS:
         for pattern in kind.patterns():
             if is_common(kind, version, pattern):

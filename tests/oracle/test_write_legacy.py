@@ -1,4 +1,4 @@
-"""Data files of version 0.1 that we write: pylance reads them, goes on with them, and we with its own."""
+"""Data files of version 0.1: both libraries read and extend each other's files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = pa.array(["x", "yy", "z"])
 
 
 def nullable_items(type_: pa.DataType) -> pa.DataType:
-    """The type whose lists have nullable items: of others in structs pylance does not read what it has written."""
+    """Return the type with nullable list items: pylance cannot read others in structs."""
     if pa.types.is_struct(type_):
         fields = [type_.field(i) for i in range(type_.num_fields)]
         return pa.struct([f.with_type(nullable_items(f.type)) for f in fields])
@@ -38,14 +38,14 @@ def nullable_items(type_: pa.DataType) -> pa.DataType:
 
 
 def sayable(table: pa.Table, folder: Path) -> pa.Table:
-    """What is left of a table in version 0.1, by pylance: nulls of fixed width become zeros, and so on."""
+    """Return a table as pylance stores it in version 0.1: fixed-width nulls become zeros, for example."""
     place = str(folder / "sayable.lance")
     lance.write_dataset(table, place, mode="overwrite", max_rows_per_group=GROUP, **LEGACY)
     return lance.dataset(place).to_table()
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null", "sliced"])
-def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_legacy_columns_of_every_type_are_written(pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [k for k in KINDS if pattern in k.patterns() and not k.is_refused("legacy", pattern) and not k.wide]
     kinds = [k for k in kinds if (k.name, pattern) not in NOT_READ]
     expected = sayable(make_table(kinds, pattern, ROWS), tmp_path)
@@ -79,7 +79,7 @@ def test_nested_types_drawn_at_random(tmp_path: Path, data: Any, seed: int, null
     assert_tables_same(expected.take(rows), ours.take(rows))
 
 
-def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
+def test_types_rejected_by_pylance_are_rejected_in_legacy_files(tmp_path: Path) -> None:
     for kind in KINDS:
         if kind.is_refused("legacy", "none"):
             with pytest.raises(LanceDuckError):
@@ -110,7 +110,7 @@ def assert_as_pylance(uri: str, expected: list[dict[str, Any]] | None = None) ->
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_every_change_keeps_the_version(stable: bool, tmp_path: Path) -> None:
+def test_every_change_keeps_the_legacy_file_version(stable: bool, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     options: dict[str, Any] = {"max_rows_per_group": 16, "enable_stable_row_ids": stable, **LEGACY}
     ds = ld.write_dataset(rows(0, 50), uri, max_rows_per_file=40, **options)
@@ -146,7 +146,7 @@ def test_every_change_keeps_the_version(stable: bool, tmp_path: Path) -> None:
     assert_as_pylance(uri, rows(0, 9).drop_columns(["d"]).to_pylist())
 
 
-def test_versions_are_not_mixed(tmp_path: Path) -> None:
+def test_file_versions_are_not_mixed(tmp_path: Path) -> None:
     old, new = str(tmp_path / "old.lance"), str(tmp_path / "new.lance")
     empty = ld.write_dataset(rows(0, 0).select(["id"]), str(tmp_path / "empty.lance"))
     ld.write_dataset(rows(0, 9), old, **LEGACY)
@@ -162,7 +162,7 @@ def test_versions_are_not_mixed(tmp_path: Path) -> None:
     assert lance.dataset(new).data_storage_version == "2.0"
 
 
-def test_dictionaries_are_those_of_the_table(tmp_path: Path) -> None:
+def test_appended_rows_use_the_dictionaries_of_the_legacy_table(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(0, 9), uri, **LEGACY)
     for words in (["z", "x"], ["yy"]):
@@ -189,7 +189,7 @@ def test_a_shallow_clone_reads_the_dictionaries_of_its_source(tmp_path: Path) ->
     assert_as_pylance(clone.uri, [row for row in rows(0, 9).to_pylist() if row["id"] != 3])
 
 
-def test_the_first_column_of_a_file_does_not_move_out(tmp_path: Path) -> None:
+def test_the_first_column_of_a_legacy_file_is_not_moved(tmp_path: Path) -> None:
     """Other readers count pages from the first id in the manifest: pylance cannot read what its own update gives."""
     ds = ld.write_dataset(rows(0, 9), str(tmp_path / "t.lance"), **LEGACY)
     fragment = ds.get_fragment(0)
@@ -207,7 +207,7 @@ def test_the_first_column_of_a_file_does_not_move_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", ["ours", "pylance"])
-def test_new_files_of_a_fragment_have_the_batches_of_its_other_files(writer: str, tmp_path: Path) -> None:
+def test_new_files_of_a_legacy_fragment_keep_its_batches(writer: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     data = pa.table({"id": np.arange(3_000), "y": np.arange(3_000) % 7})
     (ld if writer == "ours" else lance).write_dataset(
@@ -228,7 +228,7 @@ def test_new_files_of_a_fragment_have_the_batches_of_its_other_files(writer: str
     assert ld.dataset(uri).count_rows("z >= 0 AND y < 7") == 2_399
 
 
-def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
+def test_new_columns_without_values_are_rejected(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance", **LEGACY)
     for columns in (pa.schema([pa.field("x", pa.int32())]), {"x": "CAST(NULL AS int)"}):
         with pytest.raises(UnsupportedError, match="new columns without values"):
@@ -237,7 +237,7 @@ def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["python", "plan", "sql", "command line"])
-def test_every_compaction_writes_2_2_unless_it_is_told_otherwise(way: str, tmp_path: Path) -> None:
+def test_compaction_writes_2_2_by_default(way: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(0, 9), uri, **LEGACY)
     ds = ld.write_dataset(rows(9, 12), ds, mode="append")

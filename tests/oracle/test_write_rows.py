@@ -1,4 +1,4 @@
-"""Each change of rows by us, and the same by pylance on a copy: one result, one table, and pylance reads ours."""
+"""Each row change by this package, and by pylance on a copy: equal results and tables that pylance reads."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def without_new_ids(table: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_change_of_rows_does_what_pylance_does(verb: str, stable: bool, tmp_path: Path) -> None:
+def test_row_changes_have_the_same_effect_as_in_pylance(verb: str, stable: bool, tmp_path: Path) -> None:
     lance.write_dataset(START, tmp_path / "ours", max_rows_per_file=7, enable_stable_row_ids=stable)
     shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
     ours, theirs = lance_duck.dataset(tmp_path / "ours"), lance.dataset(tmp_path / "theirs")
@@ -131,7 +131,7 @@ def test_a_change_of_rows_does_what_pylance_does(verb: str, stable: bool, tmp_pa
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_new_files_have_the_version_of_the_table_unless_told_otherwise(version: str, tmp_path: Path) -> None:
+def test_new_files_keep_the_file_version_of_the_table_by_default(version: str, tmp_path: Path) -> None:
     lance.write_dataset(START, tmp_path / "t", data_storage_version="2.1")
     ds = lance_duck.dataset(tmp_path / "t")
     ds.update({"c": "1"}, where="a = 1")
@@ -181,7 +181,7 @@ def test_updates_of_all_types(tmp_path: Path) -> None:
     assert ds.to_table().to_pylist() == [expected] * 2
 
 
-def test_kept_columns_of_all_kinds_survive_updates_and_merges(tmp_path: Path) -> None:
+def test_kept_columns_of_every_type_survive_updates_and_merges(tmp_path: Path) -> None:
     table = pa.table(
         {
             "id": pa.array(range(6), pa.int64()),
@@ -207,7 +207,7 @@ def test_kept_columns_of_all_kinds_survive_updates_and_merges(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["branch", "clone"])
-def test_rows_of_branches_and_clones_change_without_those_of_the_table(kind: str, tmp_path: Path) -> None:
+def test_changes_of_branches_and_clones_do_not_affect_the_table(kind: str, tmp_path: Path) -> None:
     theirs = lance.write_dataset(START, tmp_path / "t", max_rows_per_file=7)
     theirs.delete("a = 1")
     if kind == "branch":

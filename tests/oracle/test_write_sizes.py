@@ -1,4 +1,4 @@
-"""Files of ours are hardly larger than those of pylance: every column kind, storage version and null pattern."""
+"""Written files are hardly larger than pylance's, for every column kind, file version and null pattern."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROWS = 5000
 WIDE_ROWS = 150
 LARGER = 1.1
 FEW_BYTES = 200
-NO_TYPE = ("fsl_string",)  # tables have no such type; pylance writes it when all lists are null
+NO_TYPE = ("fsl_string",)  # Lance does not have this type; pylance writes it if all lists are null
 LOSES_NULLS = ("struct_empty",)  # pylance 14.0.2 writes null structs without members as structs
-READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 14.0.2 writes constant pages, of which pylance 1 to 4 lose rows
+READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 1 to 4 lose rows of constant pages from pylance 14.0.2
 FEWEST = 700
 
 
@@ -31,7 +31,7 @@ def size(writer: type[Any], path: Path, table: pa.Table, **options: Any) -> int:
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null"])
-def test_columns_are_hardly_larger_than_those_of_pylance(pattern: str, tmp_path: Path) -> None:
+def test_columns_are_hardly_larger_than_in_pylance(pattern: str, tmp_path: Path) -> None:
     larger, seen = [], 0
     skipped = (*NO_TYPE, *LOSES_NULLS) if pattern == "all_null" else NO_TYPE
     for kind in tables.KINDS:

@@ -150,7 +150,7 @@ STARTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("name", "start"), [(v, "plain") for v in VERBS] + [(v, "stable") for v in LINEAGE])
-def test_both_make_the_same_table(name: str, start: str, tmp_path: Path) -> None:
+def test_both_libraries_create_the_same_table(name: str, start: str, tmp_path: Path) -> None:
     verb = VERBS[name]
     theirs = start_with(tmp_path / "theirs" / "t", start)
     shutil.copytree(theirs.uri, tmp_path / "ours" / "t")
@@ -164,8 +164,8 @@ def test_both_make_the_same_table(name: str, start: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 @pytest.mark.parametrize("name", ["append some columns", "add by SQL", "cast a vector", "drop"])
-def test_older_versions_of_files_are_changed_alike(name: str, version: str, tmp_path: Path) -> None:
-    rows = START.slice(0, 2) if version == "2.0" else START  # 2.0 has no null structs
+def test_older_file_versions_are_changed_like_pylance(name: str, version: str, tmp_path: Path) -> None:
+    rows = START.slice(0, 2) if version == "2.0" else START  # 2.0 does not store null structs
     theirs = lance.write_dataset(rows, tmp_path / "theirs" / "t", data_storage_version=version)
     shutil.copytree(theirs.uri, tmp_path / "ours" / "t")
     ours = lance_duck.dataset(tmp_path / "ours" / "t", storage_options=HASTY)
@@ -240,7 +240,7 @@ def test_tags_and_branches_of_pylance_with_letters_beyond_ascii(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("start", ["stable"])
-def test_both_branch_and_clone_alike(start: str, tmp_path: Path) -> None:
+def test_both_libraries_create_the_same_branches_and_clones(start: str, tmp_path: Path) -> None:
     theirs = start_with(tmp_path / "theirs" / "t", start)
     theirs.delete("id = 2")
     theirs.create_scalar_index("id", "BTREE")
@@ -268,7 +268,7 @@ def test_both_branch_and_clone_alike(start: str, tmp_path: Path) -> None:
     assert _refs(lance.dataset(ours.uri)) == _refs(theirs) == _refs(lance_duck.dataset(theirs.uri))
 
 
-def test_pylance_deletes_and_moves_our_references_and_we_its(tmp_path: Path) -> None:
+def test_both_libraries_delete_and_move_each_others_references(tmp_path: Path) -> None:
     for maker, other in ((lance_duck, lance), (lance, lance_duck)):
         uri = str(tmp_path / maker.__name__)
         ds = maker.write_dataset(START, uri)
@@ -289,7 +289,7 @@ def test_pylance_deletes_and_moves_our_references_and_we_its(tmp_path: Path) -> 
         assert not Path(uri).exists()
 
 
-def test_rows_of_columns_that_we_cast_or_add_meanwhile(tmp_path: Path) -> None:
+def test_rows_written_by_pylance_during_a_column_change_are_kept(tmp_path: Path) -> None:
     ds = lance_duck.write_dataset(START, tmp_path / "t", storage_options=HASTY)
     stale = lance.dataset(ds.uri)
     ds.add_columns({"n": "b"})
@@ -304,7 +304,7 @@ def test_rows_of_columns_that_we_cast_or_add_meanwhile(tmp_path: Path) -> None:
     }
 
 
-def test_names_of_manifests_are_migrated_alike(tmp_path: Path) -> None:
+def test_manifest_names_are_migrated_like_pylance(tmp_path: Path) -> None:
     ds = lance.write_dataset(START, tmp_path / "t", enable_v2_manifest_paths=False)
     ds.update_config({"k": "v"})
     ours = lance_duck.dataset(tmp_path / "t")
@@ -321,7 +321,10 @@ def start_with(path: Path, start: str) -> lance.LanceDataset:
 
 
 def assert_same_table(ours: str, theirs: str, root: Path, *, go_on: bool = True) -> None:
-    """Fail unless both tables are made of the same, read alike by both libraries, and can be changed by the other."""
+    """Check that both tables have the same contents.
+
+    Both libraries must read them equally, and each must be able to change the other's table.
+    """
     found, expected = open_snapshot(ours), open_snapshot(theirs)
     assert described(found, root / "ours") == described(expected, root / "theirs")
     assert_read_alike(ours, theirs)
@@ -344,7 +347,7 @@ def assert_read_alike(ours: str, theirs: str) -> None:
 
 
 def described(snapshot: Snapshot, root: Path) -> dict[str, Any]:
-    """What a version consists of, without names of files, times, and where it is."""
+    """Return the contents of a version without file names, times and location."""
     manifest = snapshot.manifest.proto
     transaction = snapshot.transaction()
     assert transaction is not None
@@ -383,7 +386,7 @@ def _message(message: Message, root: Path) -> dict[str, Any]:
     for field, value in message.ListFields():
         if field.name == "schema_metadata":  # pylance leaves it out of the transaction
             continue
-        if field.name == "preserves_nullability" and message.DESCRIPTOR.name == "Merge":  # pylance: by casts, too
+        if field.name == "preserves_nullability" and message.DESCRIPTOR.name == "Merge":  # pylance sets it for casts
             continue
         if field.name in ("fragments", "updated_fragments"):
             found[field.name] = [[sorted(f.fields) for f in fragment.files] for fragment in value]

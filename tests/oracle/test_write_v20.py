@@ -26,7 +26,7 @@ LOCAL = {"fsync": "false"}
 
 
 def values(kind: pa.DataType, rng: np.random.Generator, rows: int, nulls: float) -> pa.Array:
-    """Values without a null struct at any level: 2.0 has none."""
+    """Return values without null structs at any level, which 2.0 cannot store."""
     return pa.array([filled(kind, rng, nulls, True) for _ in range(rows)], kind)
 
 
@@ -46,7 +46,7 @@ def filled(kind: pa.DataType, rng: np.random.Generator, nulls: float, nullable: 
     deadline=None,
 )
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), nulls=st.sampled_from([0.0, 0.1, 0.5]))
-def test_nested_columns(cases: Cases, data: st.DataObject, seed: int, nulls: float) -> None:
+def test_random_nested_columns_round_trip_in_2_0(cases: Cases, data: st.DataObject, seed: int, nulls: float) -> None:
     kind = data.draw(types(4, maps=False))
     rng = np.random.default_rng(seed)
     table = pa.table({"x": values(kind, rng, ROWS, nulls), "n": np.arange(ROWS)})
@@ -70,7 +70,7 @@ def bytes_of(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls"])
-def test_files_are_no_larger(pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_files_are_not_larger_than_those_of_pylance(pattern: str, tmp_path: Path, cases: Cases) -> None:
     for kind in tables.KINDS:
         if pattern not in kind.patterns() or kind.is_refused("2.0", pattern):
             continue
@@ -83,7 +83,7 @@ def test_files_are_no_larger(pattern: str, tmp_path: Path, cases: Cases) -> None
             assert bytes_of(ours) <= 1.05 * bytes_of(theirs) + 100
 
 
-def test_pages_are_as_large_as_theirs(tmp_path: Path, cases: Cases) -> None:
+def test_pages_have_the_same_size_as_in_pylance(tmp_path: Path, cases: Cases) -> None:
     rng = np.random.default_rng(0)
     table = pa.table(
         {

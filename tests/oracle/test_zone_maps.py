@@ -1,4 +1,4 @@
-"""Zone maps and Bloom filters, read and written by both: files alike, answers right whoever changed the table."""
+"""Zone maps and Bloom filters of both libraries: equal files, and correct answers after every change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def files(uri: str, uuid: object) -> LanceFileReader:
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of a file that compare; the least value of a zone of NaN alone is NaN or null, which is the same."""
+    """Return comparable rows of a file; the minimum of an all-NaN zone is NaN or null, which are equivalent."""
     rows = table.to_pylist()
     for row in rows:
         if isinstance(row.get("max"), float) and math.isnan(row["max"]):
@@ -102,7 +102,7 @@ def wrong(dataset: Any, condition: Any) -> bool:
 
 @BY_KIND
 @STABLE
-def test_pylance_uses_ours(
+def test_pylance_uses_zone_maps_built_by_lance_duck(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], stable: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -164,7 +164,7 @@ def test_pylance_finds_values_of_all_types(
 
 @BY_KIND
 @pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
-def test_segments_of_no_rows_say_nothing(
+def test_zone_map_segments_without_rows_do_not_prune(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], ours: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -195,7 +195,7 @@ QUERIES: tuple[Query, ...] = (
 
 
 def check_answers(uri: str, done: str) -> None:
-    """Ask every segment, and look into the table."""
+    """Search every segment, and check the table."""
     snapshot = open_snapshot(uri)
     table = lance.dataset(uri).scanner(columns=["x"], with_row_address=True).to_table()
     value_of = dict(zip(table["_rowaddr"].to_pylist(), table["x"].to_pylist(), strict=True))
@@ -248,7 +248,7 @@ CHANGES = (
 @BY_KIND
 @STABLE
 @pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
-def test_answers_are_right_whatever_pylance_does(
+def test_answers_stay_correct_after_changes_by_pylance(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], stable: bool, ours: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -267,7 +267,7 @@ def test_answers_are_right_whatever_pylance_does(
 
 
 @BY_KIND
-def test_pylance_appends_to_texts_that_we_appended_to(
+def test_pylance_appends_to_a_string_zone_map_that_lance_duck_extended(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any]
 ) -> None:
     uri = str(tmp_path / "t.lance")

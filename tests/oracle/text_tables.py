@@ -1,10 +1,10 @@
-"""Writes the tables of characters and the stop words of `lance_duck/text/data`, by asking pylance's `tokenize`.
+"""Write the character tables and stop words of `lance_duck/text/data` with pylance's `tokenize`.
 
     python -m oracle.text_tables [file …]      # from tests/
 
-Whether a word is a stop word can only be asked word by word. What is asked: the words that the data have already, all
-of up to three letters of the Latin alphabets, of Greek, Cyrillic and Arabic, and the words of the files that are named,
-such as stop word lists of other projects.
+Stop words can only be found by testing single words. The candidates are the words already in the data, all words of up
+to three Latin, Greek, Cyrillic or Arabic letters, and the words in the named files. Stop word lists of other projects
+are good input files.
 """
 
 # ruff: noqa: RUF001  letters that look alike are what this is about
@@ -41,7 +41,7 @@ ALPHABETS = (
 
 
 def alphanumeric() -> str:
-    """Return the ranges of the characters that the tokenizer "simple" keeps."""
+    """Return the character ranges that the tokenizer "simple" keeps."""
     ranges: list[list[int]] = []
     for token in lance.tokenize(" ".join(CHARACTERS), **PLAIN):
         code = ord(token.text)
@@ -62,7 +62,7 @@ def changes(step: str) -> str:
 
 
 def stop_words(language: str, candidates: Iterable[str]) -> str:
-    """Return those of some words, without white space of ASCII in them, that are stop words of a language."""
+    """Return the candidates without ASCII white space that are stop words of a language."""
     words = sorted(set(candidates))
     options = {**PLAIN, "base_tokenizer": "whitespace", "remove_stop_words": True, "language": language}
     kept = {token.text for token in lance.tokenize(" ".join(words), **options)}

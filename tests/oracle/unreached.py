@@ -1,4 +1,4 @@
-"""What pylance loses: segments that list fragments of which they do not have all rows, told in the plainest way."""
+"""Segments that list fragments without an entry for every row, found in the simplest way."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lance_duck.rows import roaring_values
 
 
 def over_listed(dataset: ld.LanceDataset) -> dict[str, list[int]]:
-    """Fragments that B-trees of addresses list without having an entry for each living row, by name of the index.
+    """Return fragments that address-based B-trees list without an entry for each live row, by index name.
 
-    In tables with stable row ids only.
+    Only for tables with stable row ids.
     """
     snapshot = dataset.handle.snapshot
     if not snapshot.has_stable_row_ids:

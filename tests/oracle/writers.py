@@ -77,7 +77,7 @@ class DatasetWriter:
 
 
 class LanceDbWriter:
-    """LanceDB, whose core is that of an older pylance."""
+    """LanceDB, which contains the core of an older pylance."""
 
     scalar_kinds = frozenset({"BTREE", "BITMAP", "LABEL_LIST"})
     vector_kinds = frozenset({"IVF_FLAT", "IVF_SQ"})

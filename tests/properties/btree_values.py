@@ -1,4 +1,4 @@
-"""Arrays of all types that a B-tree takes, with what is awkward among them, and what queries mean on plain values."""
+"""Arrays of all B-tree types with awkward values, and the meaning of queries on plain values."""
 
 from __future__ import annotations
 

@@ -80,5 +80,5 @@ CHANGES: dict[str, Callable[[ld.LanceDataset, int], None]] = {
 
 
 def steps(*more: str) -> st.SearchStrategy[list[tuple[str, int]]]:
-    """Changes by their names, in turn, with a number each; some of others."""
+    """Return changes by name, in random order, each with a number."""
     return st.lists(st.tuples(st.sampled_from([*CHANGES, *more]), st.integers(1, 50)), min_size=1, max_size=4)

@@ -1,4 +1,4 @@
-"""A table to ask questions of: every type that filters compare, nulls, NaN, both zeros, deleted rows."""
+"""A sample table: every type that filters compare, nulls, NaN, both zeros, deleted rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyarrow expressions on decimals, and on what else pyarrow compares by its type alone, mean what they say."""
+"""pyarrow expressions on decimals and other types that pyarrow compares only with the same type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 @st.composite
 def decimal_types(draw: st.DrawFn, most: int = 75) -> pa.DataType:
-    """decimal128 and decimal256; of 76 digits there is none with a digit more."""
+    """Return a decimal128 or decimal256 type; 76 digits are the maximum."""
     wide = draw(st.booleans())
     precision = draw(st.integers(1, most if wide else min(most, 38)))
     scale = draw(st.integers(0, precision))
@@ -53,7 +53,7 @@ def columns(draw: st.DrawFn, most: int = 75) -> pa.Array:
 
 @st.composite
 def literals(draw: st.DrawFn, column: pa.Array) -> int | Decimal:
-    """Integers and decimals, some of them among the values, or just beside one."""
+    """Return integers and decimals, some equal or close to a value of the column."""
     valid = [value for value in column.to_pylist() if value is not None]
     near = st.sampled_from(valid or [Decimal(0)])
     beside = st.builds(
@@ -66,7 +66,7 @@ def literals(draw: st.DrawFn, column: pa.Array) -> int | Decimal:
 
 
 def answer(column: pa.Array, expression: pc.Expression) -> list[bool]:
-    """Which rows pass, and that pyarrow says the same where it says anything."""
+    """Return the passing rows after checking that pyarrow agrees, if it supports the expression."""
     table = pa.table({"d": column})
     condition = make_filter(expression, table.schema)
     assert condition is not None
@@ -124,7 +124,7 @@ def test_sums_and_products_with_integers_are_exact(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_duckdb_agrees(data: st.DataObject) -> None:
+def test_results_equal_those_of_duckdb(data: st.DataObject) -> None:
     column = data.draw(columns(most=18))
     literal = data.draw(st.decimals(-(10**6), 10**6, places=3) | st.integers(-(10**6), 10**6))
     name, sign = data.draw(st.sampled_from([("eq", "="), ("ne", "<>"), ("lt", "<"), ("ge", ">=")]))
@@ -165,23 +165,23 @@ FIELD = pc.field("d")
     ],
     ids=str,
 )
-def test_expressions_on_decimals(expression: pc.Expression, rows: list[int]) -> None:
+def test_decimal_expressions_equal_those_of_duckdb(expression: pc.Expression, rows: list[int]) -> None:
     assert np.flatnonzero(answer(DECIMALS, expression)).tolist() == rows
 
 
-def test_decimals_of_many_digits_are_among_themselves() -> None:
+def test_large_decimals_are_found_in_sets_of_decimals() -> None:
     column = pa.array([Decimal("999999999999999999999999999950000")], pa.decimal128(33, 0))
     assert answer(column, FIELD.isin(column.to_pylist())) == [True]
 
 
-def test_integers_are_among_decimals_that_are_whole() -> None:
+def test_integers_match_whole_decimals_in_a_set() -> None:
     column = pa.array([1, 2, None, -128], pa.int8())
     among = [Decimal("1.5"), Decimal("2.0"), Decimal("-128"), Decimal(500)]
     assert np.flatnonzero(answer(column, FIELD.isin(among))).tolist() == [1, 3]
     assert np.flatnonzero(answer(column, FIELD.isin([Decimal("1.0"), None]))).tolist() == [0, 2]
 
 
-def test_a_literal_of_another_kind_is_refused_by_name() -> None:
+def test_a_literal_of_another_type_is_rejected_by_name() -> None:
     with pytest.raises(InvalidInputError, match="decimal128"):
         answer(DECIMALS, pc.field("d") > "99")
 
@@ -190,7 +190,7 @@ ZONES = ["UTC", "Europe/Berlin", "Asia/Tokyo", "America/New_York"]
 
 
 @given(st.data())
-def test_moments_are_compared_across_time_zones_and_units(data: st.DataObject) -> None:
+def test_timestamps_compare_across_time_zones_and_units(data: st.DataObject) -> None:
     unit, other = (data.draw(st.sampled_from(["s", "ms", "us"])) for _ in range(2))
     zone, others = (data.draw(st.sampled_from(ZONES)) for _ in range(2))
     start = datetime(2024, 3, 31, tzinfo=UTC)
@@ -205,7 +205,7 @@ def test_moments_are_compared_across_time_zones_and_units(data: st.DataObject) -
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_texts_are_compared_in_any_form(type_: pa.DataType) -> None:
+def test_strings_compare_in_every_string_type(type_: pa.DataType) -> None:
     column = pa.array(["a", "b", None, "ab"]).cast(type_)
     for form in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
         value = pa.array(["a"]).cast(form)
@@ -215,7 +215,7 @@ def test_texts_are_compared_in_any_form(type_: pa.DataType) -> None:
 
 
 @given(st.lists(st.none() | st.floats(width=16), min_size=1, max_size=8), st.floats(width=16))
-def test_half_floats_are_compared_as_floats(values: list[float | None], literal: float) -> None:
+def test_half_floats_compare_as_floats(values: list[float | None], literal: float) -> None:
     column = pa.array([None if value is None else np.float16(value) for value in values], pa.float16())
     for compare in COMPARISONS.values():
         wanted = [value is not None and bool(compare(value, literal)) for value in values]

@@ -1,4 +1,4 @@
-"""A B-tree says what a look at each value says."""
+"""A B-tree search equals a comparison with each value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def expected(values: pa.Array, query: Query, rows: np.ndarray) -> list[int]:
 
 @given(values_and_query(), st.integers(1, 5), st.booleans(), st.randoms())
 @settings(deadline=None, max_examples=70)
-def test_a_search_finds_what_satisfies_the_query(folder, case, page_rows, spills, random) -> None:
+def test_a_search_finds_exactly_the_matching_rows(folder, case, page_rows, spills, random) -> None:
     values, query = case
     rows = np.array(random.sample(range(1 << 40), len(values)), np.uint64)
     options = BuildOptions(parameters={"zone_size": page_rows}, memory_limit=600 if spills else 1 << 30)
@@ -59,7 +59,7 @@ def test_a_search_finds_what_satisfies_the_query(folder, case, page_rows, spills
 
 @given(values_and_query(), st.integers(1, 5), st.sampled_from([600, 1 << 30]), st.randoms())
 @settings(deadline=None, max_examples=70)
-def test_merged_segments_find_what_satisfies_the_query(folder, case, page_rows, limit, random) -> None:
+def test_merged_segments_find_exactly_the_matching_rows(folder, case, page_rows, limit, random) -> None:
     values, query = case
     rows = np.array(random.sample(range(1 << 40), len(values)), np.uint64)
     cuts = sorted(random.randint(0, len(values)) for _ in range(3))
@@ -81,7 +81,7 @@ def moved(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @given(st.data())
 @settings(deadline=None, max_examples=70)
-def test_keys_order_as_the_total_order_says_and_equal_ones_stay(data) -> None:
+def test_keys_sort_in_total_order_and_the_sort_is_stable(data) -> None:
     one, make = TYPES[data.draw(st.sampled_from(sorted(TYPES)))]
     values = make(data.draw(st.lists(one, max_size=40)))
     maker = key_maker(values.type)

@@ -90,7 +90,7 @@ def _rows(ds: Any) -> list[str]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(ROWS, st.lists(CHANGES, min_size=1, max_size=5), st.booleans())
-def test_changes_leave_the_same_rows(
+def test_changes_through_an_index_leave_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, rows: list[Any], changes: list[Any], stable: bool
 ) -> None:
     monkeypatch.setattr(match, "ROWS_PER_KEY", 0)
@@ -109,7 +109,7 @@ def test_changes_leave_the_same_rows(
 NUMBERS_OF_TABLES = itertools.count()
 
 
-def test_changes_ask_the_index_and_not_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_search_the_index_instead_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     search = lookup.search
 

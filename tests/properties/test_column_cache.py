@@ -1,4 +1,4 @@
-"""Rows of columns that are decoded in memory are those that a scan gives, whatever became of the table meanwhile."""
+"""Rows from cached columns equal those of a scan, after every change of the table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ projections = st.none() | st.lists(st.sampled_from([*COLUMNS, *HIDDEN]), min_siz
 
 
 def reference(uri: str, version: int) -> pa.Table:
-    """Return all rows of a version by a scan of its own."""
+    """Return all rows of a version from a separate scan."""
     return ld.dataset(uri, version=version).to_table(columns=[*COLUMNS, *HIDDEN])
 
 
@@ -76,7 +76,7 @@ def check(dataset: ld.LanceDataset, columns: list[str] | None, draw: np.random.G
 
 @settings(max_examples=settings.default.max_examples // 6)
 @given(st.booleans(), steps(), st.lists(projections, min_size=1, max_size=3), st.integers(0, 99))
-def test_rows_that_are_taken_are_those_that_are_scanned(
+def test_taken_rows_equal_scanned_rows(
     stable_row_ids: bool, changes: list[tuple[str, int]], asked: list[list[str] | None], seed: int
 ) -> None:
     draw = np.random.default_rng(seed)

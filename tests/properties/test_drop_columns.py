@@ -90,7 +90,7 @@ def _add_null_field(draw: st.DrawFn, snapshot: Snapshot) -> Snapshot:
 
 
 def _droppable(schema: Schema) -> list[Field]:
-    """Return struct members and columns that can be dropped without what is above them."""
+    """Return struct fields and columns that can be dropped without their parents."""
     entries = {field.children[0].id for field in schema.walk() if field.logical_type == "map"}
     found = list(schema.fields) if len(schema.fields) > 1 else []
     for field in schema.walk():
@@ -125,7 +125,7 @@ def _without(value: Any, steps: list[str]) -> Any:
 
 
 @given(st.data())
-def test_dropping_fields_keeps_nulls_and_lengths_of_all_that_stays(data: st.DataObject) -> None:
+def test_dropping_fields_keeps_nulls_and_lengths(data: st.DataObject) -> None:
     draw = data.draw
     columns = draw(_TABLES)
     schema = pa.schema([("id", pa.int64()), *((f"x{place}", type_) for place, type_ in enumerate(columns))])

@@ -1,4 +1,4 @@
-"""Filters mean the same however they are given, and what DuckDB means by them on plain Arrow data."""
+"""Filters in every form have the same meaning as in DuckDB on plain Arrow data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def ask(table: pa.Table, condition: str) -> list[int]:
     """Return `n` of the rows where DuckDB finds the condition true."""
     con = duckdb.connect()
     con.register("arrow", table)
-    # A table of DuckDB's own: on Arrow data, 1.5 leaves the filter to pyarrow, which orders NaN otherwise.
+    # A native table is used because DuckDB 1.5 leaves filters on Arrow data to pyarrow, which orders NaN differently.
     con.execute("CREATE TABLE rows_ AS FROM arrow")
     return [n for (n,) in con.execute(f"SELECT n FROM rows_ WHERE {condition} ORDER BY n").fetchall()]
 
 
 @given(condition=conditions())
-def test_text_and_tree_are_what_duckdb_says(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_string_and_expression_filters_agree_with_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
     text, tree = condition
     expected = ask(table.rows, text)
     assert table.dataset.to_table(["n"], filter=text)["n"].to_pylist() == expected
@@ -31,7 +31,7 @@ def test_text_and_tree_are_what_duckdb_says(table: Sample, condition: tuple[str,
 
 
 @given(condition=conditions())
-def test_pushed_down_from_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_pushed_down_filters_equal_those_of_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
     con = duckdb.connect()
     con.register("ours", table.dataset)
     found = con.execute(f"SELECT n FROM ours WHERE {condition[0]} ORDER BY n").fetchall()
@@ -39,7 +39,7 @@ def test_pushed_down_from_duckdb(table: Sample, condition: tuple[str, Predicate]
 
 
 @given(condition=conditions())
-def test_true_false_and_null_are_all_the_rows(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_true_false_and_null_rows_add_up_to_all_rows(table: Sample, condition: tuple[str, Predicate]) -> None:
     text, _ = condition
     parts = [table.dataset.count_rows(f) for f in (f"({text})", f"NOT ({text})", f"({text}) IS NULL")]
     assert sum(parts) == table.rows.num_rows
@@ -59,5 +59,5 @@ def test_bound_parameters_are_literals(table: Sample, condition: tuple[str, Pred
     assert found == [n for (n,) in expected]
 
 
-def test_the_sample_has_every_type(table: Sample) -> None:
+def test_the_generated_sample_contains_every_type(table: Sample) -> None:
     assert {c: table.rows[c].type for c in COLUMNS} == TYPES

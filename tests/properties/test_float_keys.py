@@ -49,7 +49,7 @@ PICKS = st.lists(st.one_of(st.integers(0, 8), st.none()), min_size=1, max_size=8
 
 
 @given(kind=st.sampled_from(sorted(BITS)), old=PICKS, new=PICKS, encoded=st.booleans(), second=st.booleans())
-def test_keys_match_as_in_sql(
+def test_float_keys_match_like_in_sql(
     kind: str, old: list[int | None], new: list[int | None], encoded: bool, second: bool
 ) -> None:
     columns = [[floats(kind, picks)] for picks in (old, new)]
@@ -98,7 +98,7 @@ def test_merge_insert_matches_the_rows_that_sql_matches(
 
 @pytest.mark.parametrize("kind", sorted(BITS))
 @pytest.mark.parametrize("index", [None, "BTREE", "BITMAP", "ZONEMAP"])
-def test_a_merge_by_an_index_finds_every_nan_and_zero(tmp_path: Path, kind: str, index: str | None) -> None:
+def test_an_indexed_merge_finds_every_nan_and_zero(tmp_path: Path, kind: str, index: str | None) -> None:
     picks = [*range(8), *([6] * 3000)]
     dataset = ld.write_dataset(pa.table({"k": floats(kind, picks), "v": range(len(picks))}), tmp_path / "t.lance")
     if index is not None:
@@ -112,7 +112,7 @@ def test_a_merge_by_an_index_finds_every_nan_and_zero(tmp_path: Path, kind: str,
 @pytest.mark.parametrize("kind", sorted(BITS))
 @pytest.mark.parametrize("primary", [True, False])
 @pytest.mark.parametrize(("mine", "theirs"), [(0, 1), (3, 2), (4, 5)])
-def test_two_merges_do_not_both_insert_an_equal_key(
+def test_concurrent_merges_do_not_insert_an_equal_key_twice(
     tmp_path: Path, kind: str, primary: bool, mine: int, theirs: int
 ) -> None:
     field = pa.field("k", floats(kind, [0]).type, nullable=False, metadata=PRIMARY_KEY if primary else None)
@@ -137,7 +137,7 @@ def test_two_merges_do_not_both_insert_an_equal_key(
 
 @given(kind=st.sampled_from(sorted(BITS)), old=PICKS, new=PICKS)
 @settings(max_examples=20)
-def test_columns_joined_by_floats_find_equal_keys(
+def test_column_joins_on_floats_find_equal_keys(
     tmp_path_factory: pytest.TempPathFactory, kind: str, old: list[int | None], new: list[int | None]
 ) -> None:
     new = [6, *(pick for pick in new if pick is not None)]
@@ -163,7 +163,7 @@ def test_columns_joined_by_floats_find_equal_keys(
         (pa.int32(), pa.float64(), 0, -0.0),
     ],
 )
-def test_keys_of_another_unit_or_width_match(
+def test_keys_match_across_units_and_widths(
     tmp_path: Path, stored: pa.DataType, given_type: pa.DataType, stored_key: Any, given_key: Any
 ) -> None:
     old = np.float16(stored_key) if pa.types.is_float16(stored) else stored_key
@@ -182,7 +182,7 @@ def test_keys_of_another_unit_or_width_match(
         "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT",
     ],
 )
-def test_statements_with_keys_find_every_nan_and_zero(tmp_path: Path, kind: str, statement: str) -> None:
+def test_statements_on_keys_find_every_nan_and_zero(tmp_path: Path, kind: str, statement: str) -> None:
     field = pa.field("k", floats(kind, [0]).type, nullable=False, metadata=PRIMARY_KEY)
     schema = pa.schema([field, ("v", pa.int64())])
     old = pa.Table.from_arrays([floats(kind, [0, 4, 6]), pa.array([1, 2, 3])], schema=schema)
@@ -205,7 +205,7 @@ def test_statements_with_keys_find_every_nan_and_zero(tmp_path: Path, kind: str,
         ("INSERT INTO t FROM s ON CONFLICT (k) DO UPDATE SET v = 7 WHERE excluded.k > t.v", [2, 3, 7]),
     ],
 )
-def test_statements_find_a_nan_of_their_source_among_other_keys(
+def test_statements_match_a_nan_of_their_source_among_other_keys(
     tmp_path: Path, kind: str, statement: str, expected: list[int]
 ) -> None:
     type_ = floats(kind, [0]).type

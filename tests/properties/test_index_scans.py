@@ -1,4 +1,4 @@
-"""Scans through indexes give what scans without them give, and what DuckDB says: on kinds of all sorts, in any mix."""
+"""Index scans return the same rows as full scans and DuckDB, for every combination of index kinds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rows(start: int, count: int, seed: int) -> pa.Table:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
-    """Segments over most fragments, rows deleted and moved since, and fragments that came later."""
+    """Return segments over most fragments, with rows deleted and moved since, and later fragments."""
     uri = str(tmp_path_factory.mktemp("indexed") / "t.lance")
     dataset = ld.write_dataset(rows(0, 300, 1), uri, max_rows_per_file=80, enable_stable_row_ids=request.param)
     for column, kinds in KINDS.items():
@@ -96,7 +96,7 @@ def mixes(draw: st.DrawFn) -> str:
 
 @settings(max_examples=max(20, settings.default.max_examples // 2))
 @given(condition=mixes(), data=st.data())
-def test_indexes_never_change_an_answer(indexed: ld.LanceDataset, condition: str, data: st.DataObject) -> None:
+def test_indexes_never_change_a_result(indexed: ld.LanceDataset, condition: str, data: st.DataObject) -> None:
     options = data.draw(
         st.sampled_from([{}, {"limit": 7, "offset": 3}, {"with_row_id": True, "with_row_address": True}])
     )
@@ -109,7 +109,7 @@ def test_indexes_never_change_an_answer(indexed: ld.LanceDataset, condition: str
 
 
 @given(first=st.integers(0, 360), count=st.integers(0, 40), data=st.data())
-def test_few_rows_are_read_at_once_as_they_are_streamed(
+def test_small_tables_and_streams_return_the_same_rows(
     indexed: ld.LanceDataset, first: int, count: int, data: st.DataObject
 ) -> None:
     columns = ["n", *data.draw(st.lists(st.sampled_from(["s", "_rowid", "_rowaddr", "_rowoffset"]), unique=True))]
@@ -124,13 +124,15 @@ def test_few_rows_are_read_at_once_as_they_are_streamed(
 
 
 @given(condition=conditions())
-def test_trees_go_the_same_way(indexed: ld.LanceDataset, condition: tuple[str, Predicate]) -> None:
+def test_expression_trees_return_the_same_rows_as_strings(
+    indexed: ld.LanceDataset, condition: tuple[str, Predicate]
+) -> None:
     found = indexed.to_table(["n"], filter=condition[1])
     assert found == indexed.to_table(["n"], filter=condition[1], use_scalar_index=False)
 
 
 @given(data=st.data())
-def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_arrow_expressions_keep_their_semantics(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     leaves = []
     for _ in range(data.draw(st.integers(1, 3))):
         column = data.draw(st.sampled_from(["i", "f", "s", "u", "big"]))
@@ -146,7 +148,7 @@ def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.D
 
 
 @given(data=st.data())
-def test_rows_are_found_by_what_they_are_called(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_filters_on_row_ids_and_addresses_find_their_rows(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     every = indexed.to_table(["n"], with_row_id=True, with_row_address=True)
     column = data.draw(st.sampled_from(["_rowid", "_rowaddr"]))
     names = data.draw(st.lists(st.sampled_from([*every[column].to_pylist(), 5, 2**40, (2 << 32) + 9]), min_size=1))
@@ -158,7 +160,7 @@ def test_rows_are_found_by_what_they_are_called(indexed: ld.LanceDataset, data: 
 
 
 def ask(dataset: ld.LanceDataset, condition: str) -> list[int]:
-    """Return `n` of the rows where DuckDB finds the condition true, on a table of its own."""
+    """Return `n` of the rows that satisfy a condition in a native DuckDB table."""
     held = _HELD.get(dataset.uri)
     if held is None:
         held = _HELD[dataset.uri] = duckdb.connect()

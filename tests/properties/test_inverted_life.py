@@ -129,7 +129,7 @@ def words_by_key(partition: InvertedPartition, follower: Follower, keys: dict[in
     }
 
 
-def test_an_index_has_the_terms_of_its_rows_whatever_happens() -> None:
+def test_a_full_text_index_matches_its_rows_after_every_change() -> None:
     run_state_machine_as_test(
         InvertedLife, settings=settings(max_examples=12, stateful_step_count=8, deadline=None, derandomize=True)
     )

@@ -1,4 +1,4 @@
-"""Fragments of a few rows that are read together give what each gives by itself."""
+"""Small fragments that are read together return the same rows as one by one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make(path: str, type_: pa.DataType, sizes: list[int], seed: int, version: st
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_fragments_read_together_give_what_each_gives_by_itself(
+def test_fragments_read_together_return_the_same_rows_as_one_by_one(
     version: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     maps = version == "2.2"

@@ -1,4 +1,4 @@
-"""A MERGE by keys, by a join and on a shadow does what it does to a table of DuckDB's own."""
+"""A MERGE by keys, by a join or with a full rewrite has the same effect as on a native table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, pa.Table, str]:
     held = [key for key in draw(st.lists(keys, max_size=6)) if key != 1 << 40]
     asked = draw(st.lists(keys, max_size=6, unique=draw(st.booleans())))
     update, insert = draw(st.sampled_from(UPDATES)), draw(st.sampled_from(INSERTS))
-    if "k = s.k" in update:  # DuckDB casts the keys of rows that no clause changes, too
+    if "k = s.k" in update:  # DuckDB also casts the keys of rows that no clause changes
         asked = [key for key in asked if key != 1 << 40]
     numbers = [[draw(SMALL) for _ in range(2)] for _ in (*held, *asked)]
     table = pa.table(
@@ -82,7 +82,7 @@ def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 
 
 def outcome(con: Any, source: pa.Table, sql: str) -> tuple[object, list[tuple[Any, ...]]]:
-    """Return what a statement gives, and the rows after it."""
+    """Return the result of a statement and the rows after it."""
     assert source.num_rows >= 0
     try:
         answer: object = con.execute(sql).fetchall()
@@ -92,7 +92,7 @@ def outcome(con: Any, source: pa.Table, sql: str) -> tuple[object, list[tuple[An
 
 
 def has_several_matches(con: Any, source: pa.Table, sql: str) -> bool:
-    """Return whether a row of the table has several rows of the source by the condition of a MERGE."""
+    """Return whether a MERGE condition matches several source rows for one table row."""
     assert source.num_rows >= 0
     joined = sql.split("AS s ")[1].split("WHEN")[0]
     try:
@@ -104,7 +104,7 @@ def has_several_matches(con: Any, source: pa.Table, sql: str) -> bool:
 
 @given(cases())
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
-def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
+def test_every_merge_strategy_leaves_the_rows_of_a_native_table(
     connections: tuple[Path, ld.Connection, Any], case: tuple[pa.Table, pa.Table, str]
 ) -> None:
     folder, con, native = connections
@@ -129,7 +129,7 @@ def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
 
 
 @pytest.mark.parametrize(("setting", "way"), [("nocase", None), ("", SourceKeys)])
-def test_keys_of_texts_are_used_only_where_equal_means_the_same_bytes(
+def test_string_keys_are_used_only_if_equality_is_binary(
     setting: str, way: type | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.write_dataset(pa.table({"k": ["a", "B"], "n": [1, 2]}), tmp_path / "t.lance")

@@ -1,4 +1,4 @@
-"""Terms that a walk through an automaton finds near to a word are those that comparing every term finds."""
+"""Fuzzy walks through an automaton find the same terms as comparing every term."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = st.text(st.sampled_from("abéß水🦆"), max_size=6)
 @example({"a" * 300, "b"}, "a" * 299, 1, 2, 50)
 @example({"a" * 300, "ab" * 400}, "a", 1000, 1, 50)
 @example({f"{i:04}" for i in range(3000)}, "0", 4, 1, 5000)
-def test_a_walk_finds_what_comparing_every_term_does(words, word, edits, fixed, most) -> None:
+def test_a_fuzzy_walk_finds_the_same_terms_as_comparing_all(words, word, edits, fixed, most) -> None:
     terms = pa.array(sorted(each.encode() for each in words), pa.large_binary())
     fst = open_fst(fst_bytes(terms, np.arange(len(terms))), "here")
     near = matching_terms(terms, Word(word.encode(), 0, edits=edits, fixed=fixed))
@@ -36,13 +36,13 @@ def test_a_walk_finds_what_comparing_every_term_does(words, word, edits, fixed, 
     assert fst.near(word, 0, len(word), most, is_open=True) in (None, begun[:most])
 
 
-def test_a_term_that_is_no_text_is_left_to_comparing_every_term() -> None:
+def test_terms_that_are_not_utf8_fall_back_to_comparing_all() -> None:
     for term in (b"a\xff", b"a\xc3", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3a"):
         terms = pa.array(sorted([b"a", b"b", term]), pa.large_binary())
         assert open_fst(fst_bytes(terms, np.arange(3)), "here").near("a", 1, 0, 9) is None
 
 
-def test_what_lies_behind_other_beginnings_is_not_looked_at() -> None:
+def test_terms_with_another_prefix_are_not_visited() -> None:
     terms = pa.array([b"ab", b"ac", b"zzz\xff"], pa.large_binary())
     fst = open_fst(fst_bytes(terms, np.arange(3)), "here")
     assert fst.near("ab", 1, 1, 9) == [b"ab", b"ac"]

@@ -1,4 +1,4 @@
-"""Exact search finds what the plain reference finds, whatever the numbers, the metric, k and the deleted rows."""
+"""Exact search equals the plain reference for all numbers, metrics, k and deleted rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reference(metric: str, query: NDArray[np.float32], stored: NDArray[np.float3
     k=st.integers(1, 12),
     data=st.data(),
 )
-def test_the_nearest_are_those_of_the_reference(
+def test_neighbours_equal_those_of_the_reference(
     stored: NDArray[np.float32], asked: list[list[float]], metric: str, k: int, data: st.DataObject
 ) -> None:
     queries = np.array(asked, np.float32)

@@ -1,4 +1,4 @@
-"""A search with a filter, asked of the best rows alone or looked for first, finds the first rows that pass."""
+"""A filtered search finds the first matching rows, whether the filter runs before or after ranking."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def ranking_of(table: ld.LanceDataset, name: str) -> list[dict[str, Any]]:
     st.sampled_from([1, 2, 16]),
     st.sampled_from([1, 100, 4096]),
 )
-def test_the_first_rows_that_pass_are_found(table, name, text, k, skip, each, most) -> None:
+def test_the_first_matching_rows_are_found(table, name, text, k, skip, each, most) -> None:
     condition = text.format(next(NUMBERS))
     with mock.patch.multiple(candidates, CHECKED_FOR_EACH=each, SMALL_BATCH_ROWS=most, CHECKED_SHARE=1 << 30):
         arguments = {"full_text_query": QUERIES[name], "columns": ["id", "_score"], "filter": condition}
         found = table.to_table(**arguments, limit=k, offset=skip)
-        again = table.to_table(**arguments, limit=k, offset=skip)  # of rows that are looked for, and remembered
+        again = table.to_table(**arguments, limit=k, offset=skip)  # cached matching rows
     passes = set(table.to_table(filter=condition, columns=["id"])["id"].to_pylist())
     assert found.to_pylist() == [row for row in ranking_of(table, name) if row["id"] in passes][skip : skip + k]
     assert again.equals(found)
 
 
-def test_a_new_filter_is_asked_of_the_best_rows_and_one_that_comes_again_is_remembered(table) -> None:
+def test_a_new_filter_checks_the_best_rows_and_a_repeated_one_is_cached(table) -> None:
     def log() -> str:
         return table.scanner(full_text_query=QUERIES["any"], filter="n < 61 AND id > 3", limit=2).analyze_plan()
 
@@ -99,7 +99,7 @@ def test_a_new_filter_is_asked_of_the_best_rows_and_one_that_comes_again_is_reme
     assert "of the best" not in log()
 
 
-def test_a_filter_that_an_index_answers_is_asked_of_the_index(tmp_path) -> None:
+def test_a_filter_with_an_index_uses_the_index(tmp_path) -> None:
     dataset = ld.write_dataset(pa.table({"id": range(100), "s": ["duck lake"] * 100}), tmp_path / "t.lance")
     dataset.create_scalar_index("s", "INVERTED")
     dataset.create_scalar_index("id", "BTREE")
@@ -108,7 +108,7 @@ def test_a_filter_that_an_index_answers_is_asked_of_the_index(tmp_path) -> None:
     assert scanner.to_table()["id"].to_pylist() == [70]
 
 
-def test_few_rows_that_pass_are_looked_for(table) -> None:
+def test_a_selective_filter_is_evaluated_before_ranking(table) -> None:
     with mock.patch.multiple(candidates, CHECKED_FOR_EACH=2, SMALL_BATCH_ROWS=64, CHECKED_SHARE=1 << 30):
         scanner = table.scanner(full_text_query=QUERIES["any"], filter="id = 1001", limit=2)
         plan = scanner.analyze_plan()

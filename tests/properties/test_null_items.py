@@ -1,4 +1,4 @@
-"""What metadata of pages say of null items of vectors is true of the vectors."""
+"""Null-item information in page metadata matches the vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Any], str, int]:
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @settings(deadline=None, max_examples=12)
 @given(table=tables(), pieces=st.integers(1, 3))
-def test_metadata_never_deny_null_items_that_are_there(
+def test_metadata_never_denies_existing_null_items(
     version: str, table: tuple[list[Any], str, int], pieces: int
 ) -> None:
     rows, item, length = table
@@ -51,7 +51,7 @@ def test_metadata_never_deny_null_items_that_are_there(
         assert denied == (not has_nulls)
 
 
-def test_columns_that_are_no_vectors_are_never_said_to_lack_null_items(tmp_path: Any) -> None:
+def test_only_vector_columns_are_declared_without_null_items(tmp_path: Any) -> None:
     columns = {"id": [1], "l": pa.array([[1.0]], pa.list_(pa.float32())), "s": [{"v": 1}]}
     ds = ld.write_dataset(pa.table(columns), tmp_path / "t")
     assert not any(ds.handle.table.has_no_null_items(name) for name in columns)

@@ -94,7 +94,7 @@ CONDITIONS = st.one_of(leaves(), st.recursive(leaves(), joined, max_leaves=5))
 
 @dataclass(frozen=True)
 class Twins:
-    """The same rows as a Lance table and as a table of DuckDB's own."""
+    """The same rows as a Lance table and as a native DuckDB table."""
 
     dataset: ld.LanceDataset
     lance: ld.Connection
@@ -135,12 +135,12 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 
 
 @given(condition=CONDITIONS, columns=st.sampled_from(["n", "n, a", "b, st, n", "n, a, b, i, t, d, ts, m, w, s, st"]))
-def test_select_returns_the_rows_that_duckdb_returns(twins: Twins, condition: str, columns: str) -> None:
+def test_select_returns_the_same_rows_as_duckdb(twins: Twins, condition: str, columns: str) -> None:
     twins.check(f"SELECT {columns} FROM t WHERE {condition}")
 
 
 @given(condition=CONDITIONS)
-def test_a_dataset_in_a_plain_connection_gives_the_rows_that_duckdb_returns(twins: Twins, condition: str) -> None:
+def test_a_dataset_in_a_plain_connection_returns_the_same_rows_as_duckdb(twins: Twins, condition: str) -> None:
     with duckdb.connect() as plain:
         plain.register("t", twins.dataset)
         found = plain.execute(f"SELECT n, b FROM t WHERE {condition}").fetchall()
@@ -168,26 +168,26 @@ def test_merge_changes_the_rows_that_duckdb_changes(twins: Twins, condition: str
 
 
 @given(condition=CONDITIONS)
-def test_a_nearest_neighbour_search_keeps_the_rows_that_duckdb_keeps(twins: Twins, condition: str) -> None:
+def test_a_nearest_neighbour_search_keeps_the_same_rows_as_duckdb(twins: Twins, condition: str) -> None:
     twins.check(f"SELECT n FROM t WHERE {condition} ORDER BY array_distance(v, [31, 31]::FLOAT[2]), n LIMIT 4")
 
 
 @given(condition=CONDITIONS)
-def test_a_join_keeps_the_rows_that_duckdb_keeps(twins: Twins, condition: str) -> None:
+def test_a_join_keeps_the_same_rows_as_duckdb(twins: Twins, condition: str) -> None:
     twins.check(
         f"SELECT t.n, x.n FROM t JOIN (SELECT n, a, b FROM t WHERE {condition}) AS x ON t.a = x.a AND t.b <= x.b"
     )
 
 
 @pytest.mark.parametrize("column", ["a", "b", "st.a", "st.f.b"])
-def test_nulls_are_not_at_most_nan(twins: Twins, column: str) -> None:
+def test_null_is_not_less_than_or_equal_to_nan(twins: Twins, column: str) -> None:
     found = twins.lance.execute(f"SELECT count(*) FROM t WHERE {column} <= 'nan'").fetchall()
     assert found == twins.own.execute(f"SELECT count({column}) FROM t").fetchall()
     assert found[0][0] < ROWS
 
 
 @given(condition=CONDITIONS)
-def test_the_changes_of_a_table_keep_the_rows_that_duckdb_keeps(twins: Twins, condition: str) -> None:
+def test_table_changes_return_the_same_rows_as_duckdb(twins: Twins, condition: str) -> None:
     changes = "SELECT n, a, b, i, u, t, d, ts, m, w, s, st FROM lance_table_changes('t', 1)"
     found = twins.lance.execute(f"SELECT n FROM ({changes}) WHERE {condition}").fetchall()
     assert sorted(found) == sorted(twins.own.execute(f"SELECT n FROM t WHERE {condition}").fetchall())

@@ -14,7 +14,7 @@ counts = st.integers(0, 600)
 
 
 @given(data=st.data(), columns=some_columns)
-def test_a_take_is_the_scan_at_those_places(table: Sample, data: st.DataObject, columns: list[str]) -> None:
+def test_take_equals_the_scan_at_those_positions(table: Sample, data: st.DataObject, columns: list[str]) -> None:
     places = data.draw(st.lists(st.integers(0, table.rows.num_rows - 1), max_size=40))
     assert_tables_same(
         table.rows.select(columns).take(pa.array(places, pa.int64())), table.dataset.take(places, columns)
@@ -28,7 +28,7 @@ def test_limit_and_offset_are_a_slice(table: Sample, limit: int, offset: int, co
 
 
 @given(cut=counts, columns=some_columns, condition=st.one_of(st.none(), conditions()))
-def test_two_pieces_are_the_whole(
+def test_head_and_tail_add_up_to_the_whole_result(
     table: Sample, cut: int, columns: list[str], condition: tuple[str, object] | None
 ) -> None:
     text = condition[0] if condition else None
@@ -44,7 +44,7 @@ def test_two_pieces_are_the_whole(
     condition=st.one_of(st.none(), conditions()),
     limit=st.none() | counts,
 )
-def test_batch_sizes_change_nothing(
+def test_the_batch_size_does_not_change_rows(
     table: Sample, size: int, strict: bool, condition: tuple[str, object] | None, limit: int | None
 ) -> None:
     text = condition[0] if condition else None
@@ -58,14 +58,14 @@ def test_batch_sizes_change_nothing(
 
 
 @given(columns=some_columns)
-def test_deleted_rows_are_left_out_and_nothing_else(table: Sample, columns: list[str]) -> None:
+def test_only_deleted_rows_are_left_out(table: Sample, columns: list[str]) -> None:
     scan = table.dataset.scanner(columns=columns, with_row_id=True, include_deleted_rows=True).to_table()
     kept = scan.filter(scan["_rowid"].is_valid()).drop_columns(["_rowid"])
     assert_tables_same(table.rows.select(columns), kept)
 
 
 @given(condition=conditions())
-def test_row_ids_lead_back_to_the_rows(table: Sample, condition: tuple[str, object]) -> None:
+def test_filtering_by_row_id_finds_each_row(table: Sample, condition: tuple[str, object]) -> None:
     found = table.dataset.to_table(["n"], filter=condition[0], with_row_id=True)
     for n, row_id in list(zip(found["n"].to_pylist(), found["_rowid"].to_pylist(), strict=True))[:5]:
         assert table.dataset.to_table(["n"], filter=f"_rowid = {row_id}")["n"].to_pylist() == [n]

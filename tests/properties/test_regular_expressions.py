@@ -29,7 +29,7 @@ ODD_REPEATS = ("{,2}", "{2,1}", "{x}", "{", "}", "{\u0660}", "{0", "{ 0}", "**",
 
 
 def random_expression(rng: random.Random, depth: int = 3) -> str:
-    """Return an expression of the grammar of RE2, or one that is not quite of it."""
+    """Return a regular expression in RE2 syntax, sometimes slightly invalid."""
     branches = [
         "".join(_repeated(rng, depth) for _ in range(rng.randrange(4))) for _ in range(rng.choice((1, 1, 1, 2, 3)))
     ]
@@ -64,7 +64,7 @@ TEXTS = [random_text(random.Random(seed)) for seed in range(1500)]
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_texts_that_re2_finds_have_the_required_parts(seed: int) -> None:
+def test_strings_that_re2_matches_contain_the_required_parts(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         expression = random_expression(rng)
@@ -89,7 +89,10 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 def rows_of(dataset: ld.LanceDataset, condition: object, *, by_index: bool) -> list[int] | None:
-    """Return the numbers of the rows that satisfy a condition; None if RE2 refuses it."""
+    """Return the numbers of the rows that satisfy a condition.
+
+    Returns None if RE2 rejects the condition.
+    """
     try:
         numbers: list[int] = dataset.to_table(["n"], filter=condition, use_scalar_index=by_index)["n"].to_pylist()
     except InvalidInputError:
@@ -109,7 +112,7 @@ CONDITIONS = (
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_an_index_answers_every_expression_as_a_scan_does(indexed: ld.LanceDataset, seed: int) -> None:
+def test_an_index_and_a_scan_agree_on_every_regular_expression(indexed: ld.LanceDataset, seed: int) -> None:
     rng = random.Random(seed)
     expression = random_expression(rng)
     condition = rng.choice(CONDITIONS).format(literal(expression))
@@ -131,7 +134,7 @@ def test_an_index_answers_every_expression_as_a_scan_does(indexed: ld.LanceDatas
         "x|duck(?U)*",
     ],
 )
-def test_a_quantifier_behind_a_flag_repeats_what_stands_before_the_flag(
+def test_a_quantifier_after_a_flag_group_applies_to_the_preceding_token(
     indexed: ld.LanceDataset, expression: str
 ) -> None:
     condition = f"regexp_matches(s, {literal(expression)})"

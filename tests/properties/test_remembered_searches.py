@@ -1,4 +1,4 @@
-"""Searches that are asked again find what a search finds that nothing is remembered of."""
+"""Repeated searches with cached state find the same rows as uncached searches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ QUERIES = st.lists(st.sampled_from(["one", "one as list", "doubles", "batch of 1
 
 @st.composite
 def related(draw: st.DrawFn) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Draw what to ask, and with it what differs from that in one thing each."""
+    """Draw a search, and variants with one difference each."""
     look, options = draw(LOOKS), draw(OPTIONS)
     others = [(look | {name: value}, options) for name, value in draw(LOOKS).items()]
     others += [(look, options | {name: value}) for name, value in draw(OPTIONS).items()]
@@ -84,7 +84,7 @@ MORE = {each.__name__: each for each in (index, scalar_index, optimize)}
 
 
 def outcome(ask: Any) -> Any:
-    """Return the rows, or the kind and the text of what was wrong."""
+    """Return the rows, or the class and text of an error."""
     try:
         found = ask()
     except LanceDuckError as error:
@@ -93,7 +93,7 @@ def outcome(ask: Any) -> Any:
 
 
 def check(dataset: ld.LanceDataset, look: dict[str, Any], options: dict[str, Any], forms: list[str], seed: int) -> None:
-    """Ask in turn by a handle that remembers, and by a new one each time."""
+    """Search alternately with a caching handle and with a new one."""
     rng = np.random.default_rng(seed)
     for form in forms:
         nearest = {"column": "v", "q": query(form, rng), **look}
@@ -110,7 +110,7 @@ def check(dataset: ld.LanceDataset, look: dict[str, Any], options: dict[str, Any
     st.integers(0, 99),
 )
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_a_search_finds_what_a_new_one_finds(
+def test_a_cached_search_finds_the_same_rows_as_a_new_one(
     stable_row_ids: bool, changes: list[tuple[str, int]], asked: list[Any], forms: list[str], seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ def test_a_search_finds_what_a_new_one_finds(
         for name, number in [("", 0), *changes]:
             if name:
                 handles.append(ld.dataset(dataset.uri, version=dataset.version, storage_options=FAST))
-                with suppress(ReferencedError):  # of a cast of a column that is indexed meanwhile
+                with suppress(ReferencedError):  # a cast of a concurrently indexed column
                     (CHANGES | MORE)[name](dataset, number)
             for handle in handles[-2:]:
                 for look, options in asked:
@@ -165,7 +165,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("one", range(len(CHANGED)))
-def test_searches_that_differ_in_one_thing_are_kept_apart(indexed: ld.LanceDataset, one: int) -> None:
+def test_searches_with_one_different_option_are_cached_separately(indexed: ld.LanceDataset, one: int) -> None:
     handle = ld.dataset(indexed.uri)
     for look, options in ({}, {}), CHANGED[one], ({}, {"filter": "n = 1"}), CHANGED[one], ({}, {}):
         check(handle, look, options, ["one", "batch"], seed=1)

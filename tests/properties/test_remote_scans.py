@@ -65,7 +65,7 @@ FILTERS = st.sampled_from([None, "n = 3", "n < 19", "id > 2500", "kind = 'kind 1
 
 @settings(max_examples=20)
 @given(NAMES, FILTERS, st.data())
-def test_scans_give_the_same_rows_in_the_same_order(
+def test_remote_scans_return_the_same_rows_in_the_same_order(
     places: list[str], names: list[str], condition: str | None, data: st.DataObject
 ) -> None:
     sizes = st.sampled_from([1, 100, 10_000, 1 << 24])
@@ -78,7 +78,7 @@ def test_scans_give_the_same_rows_in_the_same_order(
 
 @settings(max_examples=20)
 @given(NAMES, st.lists(st.integers(0, 2700), max_size=20), st.sampled_from([1, 1 << 24]))
-def test_takes_give_the_same_rows(places: list[str], names: list[str], wanted: list[int], gap: int) -> None:
+def test_remote_takes_return_the_same_rows(places: list[str], names: list[str], wanted: list[int], gap: int) -> None:
     with limits(400, 10_000, gap):
         local, remote = (ld.dataset(uri).take(wanted, columns=names) for uri in places)
         assert remote.equals(local)
@@ -99,14 +99,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return reads
 
 
-def test_a_scan_reads_each_file_in_two_rounds(places: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remote_scan_reads_each_file_in_two_rounds(places: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     reads = counted(monkeypatch)
     ld.dataset(places[1]).to_table(columns=["wide"])
     assert sorted(reads) == sorted([*set(reads)] * 2)
     assert len(set(reads)) == FRAGMENTS
 
 
-def test_a_file_that_its_tail_holds_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_small_remote_file_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     uri = f"memory:///{uuid4()}.lance"
     ld.write_dataset(pa.table({"id": range(100)}), uri)
     reads = counted(monkeypatch)

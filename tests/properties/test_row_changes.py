@@ -1,4 +1,4 @@
-"""Any row changes, one after the other, leave the rows that a dict of them would have."""
+"""Successive row changes leave the same rows as in a dict."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def table(rows: Rows) -> pa.Table:
 
 
 def change(ds: Any, model: Rows, kind: str, what: Any, rest: Any) -> dict[str, int]:
-    """Make a change of a table, and of its model; returns what is to be counted."""
+    """Change a table and its model; return the expected counts."""
     if kind in ("delete", "update"):
         hit = [key for key in model if key % what == rest % what]
         if kind == "delete":
@@ -94,7 +94,7 @@ def change(ds: Any, model: Rows, kind: str, what: Any, rest: Any) -> dict[str, i
 
 @given(SOURCE, st.lists(CHANGES, max_size=6), st.booleans(), st.integers(1, 6))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_row_changes_follow_the_model(start: Rows, changes: list[Any], stable: bool, per_file: int) -> None:
+def test_random_row_changes_follow_the_model(start: Rows, changes: list[Any], stable: bool, per_file: int) -> None:
     model = dict(start)
     with tempfile.TemporaryDirectory() as folder:
         settings_ = {"enable_stable_row_ids": stable, "max_rows_per_file": per_file, "storage_options": OPTIONS}

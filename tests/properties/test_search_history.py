@@ -1,4 +1,4 @@
-"""A query has one answer, to the last bit: whatever was searched before, alone or among others, filtered or not."""
+"""A query has one bit-identical answer, regardless of earlier and concurrent searches and filters."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ ROTATED = [
 
 @dataclass
 class Asked:
-    """A segment, queries, and what an index that was just opened answers to each of them alone.
+    """A segment, queries, and the answers of a newly opened index to each query.
 
-    Of codes of several bits those are not compared whose first bits seem to be too far, so that which ones are found
-    depends on what else is found.
+    With multi-bit codes, distances are not compared if the first bits exclude a vector: which of these are found
+    depends on the other results.
     """
 
     files: VectorFiles
@@ -91,13 +91,13 @@ def asked_alone(files: VectorFiles, queries: np.ndarray) -> Asked:
 
 
 def batches() -> st.SearchStrategy[list[list[int]]]:
-    """Batches of queries, by number, one after the other."""
+    """Return batches of query numbers."""
     return st.lists(st.lists(st.integers(0, QUERIES - 1), min_size=1, max_size=40), min_size=1, max_size=4)
 
 
 @settings(max_examples=15)
 @given(batches=batches(), limit=st.sampled_from([1 << 30, 4_000]))
-def test_a_query_has_one_answer_whatever_was_asked_before_and_beside_it(
+def test_earlier_and_concurrent_queries_do_not_change_an_answer(
     asked: Asked, batches: list[list[int]], limit: int
 ) -> None:
     index = IvfIndex(asked.files, limit)
@@ -113,9 +113,7 @@ def test_a_query_has_one_answer_whatever_was_asked_before_and_beside_it(
 
 @settings(max_examples=15)
 @given(batches=batches(), share=st.sampled_from([0.9, 0.5, 0.03]), seed=st.integers(0, 9))
-def test_a_filter_changes_which_rows_are_found_and_not_their_distances(
-    asked: Asked, batches: list[list[int]], share: float, seed: int
-) -> None:
+def test_a_filter_does_not_change_distances(asked: Asked, batches: list[list[int]], share: float, seed: int) -> None:
     index = IvfIndex(asked.files)
     allowed = np.random.default_rng(seed).random(index.num_rows) < share
     for batch in batches:
@@ -133,7 +131,7 @@ def test_a_filter_changes_which_rows_are_found_and_not_their_distances(
 
 
 @pytest.mark.parametrize("size", [1, 20])
-def test_many_searches_before_leave_an_answer_as_it_was(asked: Asked, size: int) -> None:
+def test_earlier_searches_do_not_change_a_result(asked: Asked, size: int) -> None:
     index = IvfIndex(asked.files)
     for start in range(0, 4 * QUERIES, size):
         batch = np.arange(start, start + size) % QUERIES
@@ -142,7 +140,7 @@ def test_many_searches_before_leave_an_answer_as_it_was(asked: Asked, size: int)
             np.testing.assert_array_equal(hits.distances[place], asked.alone[number].distances[0])
 
 
-def test_a_query_has_one_answer_whatever_the_number_of_threads(asked: Asked) -> None:
+def test_the_thread_count_does_not_change_an_answer(asked: Asked) -> None:
     with one_thread():
         hits = IvfIndex(asked.files).search(asked.queries, K, None, NARROW)
     np.testing.assert_array_equal(hits.distances, np.vstack([alone.distances for alone in asked.alone]))
@@ -150,7 +148,7 @@ def test_a_query_has_one_answer_whatever_the_number_of_threads(asked: Asked) -> 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"])
-def test_a_row_of_a_graph_has_one_distance_however_it_is_found(kind: str, metric: str, tmp_path: Path) -> None:
+def test_a_graph_row_has_the_same_distance_on_every_path(kind: str, metric: str, tmp_path: Path) -> None:
     """By a walk, or by a comparison of all rows: of many queries, of few allowed rows."""
     rng = np.random.default_rng(7)
     vectors = rng.standard_normal((900, 64)).astype(np.float32)

@@ -1,6 +1,6 @@
-"""Searches that name no settings find the share of the true neighbours that is promised.
+"""Searches without settings reach the promised recall.
 
-The queries are no rows of the table: of the measured recall a statistical margin is taken.
+The queries are not rows of the table. The measured recall has a statistical margin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lance_duck.verbs.indexes import segment_parts
 ROWS, QUERIES, K = 4000, 64, 10
 MARGIN = 3.0  # standard errors
 
-TRAINING: dict[str, Any] = {"max_iters": 4, "sample_rate": 4}  # soon done; poor codes ask for more candidates
+TRAINING: dict[str, Any] = {"max_iters": 4, "sample_rate": 4}  # fast training; poor codes need more candidates
 
 Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
@@ -52,7 +52,7 @@ def repeated(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
 
 
 def with_outliers(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    """Vectors of which one in fifty is a hundred times as long."""
+    """Return vectors; one in fifty is a hundred times as long."""
     vectors = rng.standard_normal((count, 16))
     vectors[rng.random(count) < 0.02] *= 100
     return vectors.astype(np.float32)
@@ -99,9 +99,9 @@ def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The uuid of a segment seeds the sample that its recall is measured on.
+    """Fix the segment uuid, which seeds the sample for recall measurements.
 
-    Settings keep the promise less one standard error, so that about one sample in seven promises too much.
+    Settings meet the promise within one standard error, so about one sample in seven promises too much.
     """
     bits_of = random.Random(4)
     monkeypatch.setattr(segment_parts, "uuid4", lambda: uuid.UUID(int=bits_of.getrandbits(128), version=4))
@@ -126,7 +126,7 @@ def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
         (with_outliers, "IVF_RQ", "l2", {"num_partitions": 40, "num_bits": 5}),
     ],
 )
-def test_the_promised_share_of_neighbours_is_found(
+def test_the_promised_recall_is_reached(
     tmp_path: Path, draw: Draw, kind: str, metric: str, parameters: dict[str, Any]
 ) -> None:
     ds = table(tmp_path / "t.lance", draw)
@@ -162,12 +162,12 @@ def directions(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
         (directions, "IVF_HNSW_SQ", "dot", 1),
     ],
 )
-def test_walks_that_keep_few_candidates_find_the_neighbours_of_vectors_that_are_no_rows(
+def test_narrow_walks_find_the_neighbours_of_vectors_outside_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Draw, kind: str, metric: str, partitions: int
 ) -> None:
-    """Rows as queries would tell that the fewest candidates suffice: edges lead from a row to its own neighbours.
+    """Rows used as queries would suggest too few candidates, because edges lead from a row to its neighbours.
 
-    Queries come one by one: of many at once partitions are compared as a whole.
+    Queries are searched one by one, because a batch of queries compares whole partitions.
     """
     monkeypatch.setattr(measure, "LEAST_EF", K)
     ds = table(tmp_path / "t.lance", draw, 2 * ROWS)
@@ -200,10 +200,10 @@ TIED: list[tuple[Draw, str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("draw", "kind", "metric", "parameters"), TIED)
-def test_the_promise_holds_where_a_filter_goes_with_the_vectors(
+def test_the_promised_recall_holds_if_a_filter_correlates_with_the_vectors(
     tmp_path: Path, draw: Draw, kind: str, metric: str, parameters: dict[str, Any]
 ) -> None:
-    """Whichever side of a plane is allowed, and for queries of the other side, too."""
+    """The filter allows one side of a plane, and queries come from both sides."""
     rows, fresh = draw(np.random.default_rng(1), ROWS), draw(np.random.default_rng(2), 8 * QUERIES)
     sides, side = (side_of_a_plane(each, metric) for each in (rows, fresh))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
@@ -222,7 +222,7 @@ def side_of_a_plane(vectors: NDArray[Any], metric: str) -> NDArray[np.float64]:
     return np.asarray(numbers @ np.random.default_rng(3).standard_normal(numbers.shape[1]))
 
 
-def test_the_promise_holds_with_rows_that_are_gone_new_and_in_another_segment(tmp_path: Path) -> None:
+def test_the_promised_recall_holds_with_deleted_new_and_segmented_rows(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", "IVF_PQ", num_partitions=20, num_sub_vectors=4, **TRAINING)
     ds.delete("u < 0.4")
@@ -234,9 +234,7 @@ def test_the_promise_holds_with_rows_that_are_gone_new_and_in_another_segment(tm
 
 
 @pytest.mark.parametrize(("kind", "parameters"), [("IVF_RQ", {"num_bits": 5}), ("IVF_HNSW_SQ", {})])
-def test_the_promise_holds_for_a_single_neighbour_among_codes(
-    tmp_path: Path, kind: str, parameters: dict[str, Any]
-) -> None:
+def test_recall_holds_for_a_single_neighbour_among_codes(tmp_path: Path, kind: str, parameters: dict[str, Any]) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", kind, num_partitions=1, **parameters)
     q = clustered(np.random.default_rng(2), 400)
@@ -250,13 +248,13 @@ def test_the_promise_holds_for_a_single_neighbour_among_codes(
         assert np.isclose(found.to_numpy(), true.to_numpy(), 1e-5, 1e-6).mean() >= 0.97
 
 
-def test_the_whole_promise_is_kept_by_comparing_every_row(tmp_path: Path) -> None:
+def test_a_recall_of_one_compares_every_row(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", uniform)
     ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)
     assert shares(ds, uniform, "l2", recall=1.0).min() == 1.0
 
 
-def test_the_whole_promise_holds_beyond_a_lower_bound(tmp_path: Path) -> None:
+def test_a_recall_of_one_holds_with_a_lower_distance_bound(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", uniform)
     ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)
     nearest = {"column": "v", "q": uniform(np.random.default_rng(4), 1)[0], "k": 50}
@@ -266,7 +264,7 @@ def test_the_whole_promise_holds_beyond_a_lower_bound(tmp_path: Path) -> None:
         assert ds.to_table(columns=["id"], nearest={**nearest, "recall": 1.0, "distance_range": bounds}) == rows
 
 
-def test_settings_that_are_given_win(tmp_path: Path) -> None:
+def test_explicit_settings_take_precedence(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=2, **TRAINING)
     low = shares(ds, clustered, "l2", nprobes=1, recall=1.0)
@@ -276,7 +274,7 @@ def test_settings_that_are_given_win(tmp_path: Path) -> None:
     assert "recall" not in plan
 
 
-def test_where_no_setting_reaches_the_promise_every_row_is_compared(
+def test_every_row_is_compared_if_no_setting_reaches_the_recall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, "MOST_CANDIDATES", 12)
@@ -286,7 +284,7 @@ def test_where_no_setting_reaches_the_promise_every_row_is_compared(
     assert "rows are compared one by one" in ds.scanner(nearest={"column": "v", "q": np.zeros(16)}).explain_plan()
 
 
-def test_the_plan_tells_settings_and_what_they_rest_on(tmp_path: Path) -> None:
+def test_the_plan_shows_settings_and_their_measurements(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=4, **TRAINING)
     nearest = {"column": "v", "q": np.zeros(32)}
@@ -299,9 +297,7 @@ def test_the_plan_tells_settings_and_what_they_rest_on(tmp_path: Path) -> None:
     assert "25.0% of the rows" in filtered
 
 
-def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recall_of_a_large_table_is_measured_on_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compared_queries, "LEAST_SAMPLE_BYTES", 32 * 4 * ROWS // 5)
     monkeypatch.setattr(compared_queries, "SAMPLE_PART", 10**9)
     for kind in ("IVF_PQ", "IVF_HNSW_SQ"):
@@ -313,7 +309,7 @@ def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
 
 
 @pytest.mark.parametrize("part", [1, 5])
-def test_a_table_of_an_object_store_is_measured_on_few_runs_of_rows(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+def test_recall_on_an_object_store_is_measured_on_a_few_row_ranges(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_BYTES", 32 * 4 * ROWS // part)
     if part > 1:
         monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_RUNS", 16)

@@ -1,4 +1,4 @@
-"""The kernels that cut texts into tokens give what the plain way of one text after the other gives."""
+"""The tokenizer kernels return the same tokens as the plain implementation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def pairs(tokens: Tokens) -> list[list[tuple[str, int]]]:
 
 
 @given(TEXTS, parameters())
-def test_texts_at_once_have_the_tokens_of_each_text(texts: Any, parameters: AnalyserParameters) -> None:
+def test_strings_analysed_together_have_the_same_tokens_as_one_by_one(
+    texts: Any, parameters: AnalyserParameters
+) -> None:
     analyser = Analyser(parameters)
     plain = [[(token.text, token.position) for token in analyser.terms_of(text or "")] for text in texts]
     plain = [[] if text is None else tokens for text, tokens in zip(texts, plain, strict=True)]
@@ -60,7 +62,7 @@ def test_texts_at_once_have_the_tokens_of_each_text(texts: Any, parameters: Anal
 
 
 @given(st.lists(st.none() | TEXTS, max_size=4), parameters())
-def test_a_list_has_the_tokens_of_its_elements_one_after_the_other(rows: Any, parameters: AnalyserParameters) -> None:
+def test_a_list_has_the_tokens_of_its_elements_in_order(rows: Any, parameters: AnalyserParameters) -> None:
     analyser = Analyser(parameters)
     together = pairs(analyser.analyse(pa.array(rows, pa.list_(pa.string()))))
     alone = [pairs(analyser.analyse(pa.array(row or [], pa.string()))) for row in rows]

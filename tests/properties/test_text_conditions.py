@@ -1,4 +1,4 @@
-"""Conditions on parts of texts give what a scan gives, by an n-gram index and in every language of filters."""
+"""String conditions return the same rows by n-gram index and by scan, in every filter language."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def random_text(rng: random.Random) -> str | None:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
-    """Two segments, rows deleted and moved since, and a fragment that came later."""
+    """Return two segments, with rows deleted and moved since, and a later fragment."""
     rng = random.Random(2)
 
     def rows(start: int, count: int) -> pa.Table:
@@ -119,7 +119,7 @@ def rows_of(dataset: ld.LanceDataset, condition: Any, **options: Any) -> list[in
 
 
 @given(condition=conditions())
-def test_an_index_never_changes_an_answer(indexed: ld.LanceDataset, condition: str) -> None:
+def test_an_index_never_changes_a_result(indexed: ld.LanceDataset, condition: str) -> None:
     try:
         expected = rows_of(indexed, condition, use_scalar_index=False)
     except InvalidInputError:
@@ -129,7 +129,7 @@ def test_an_index_never_changes_an_answer(indexed: ld.LanceDataset, condition: s
 
 
 @given(data=st.data())
-def test_parameters_mean_what_constants_mean(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_parameters_and_constants_give_the_same_result(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     first, second = data.draw(PARTS), data.draw(PATTERNS)
     text = f"contains(s, {quoted(first)}) OR (s ILIKE {quoted(second)} AND n > 3)"
     expected = rows_of(indexed, text, use_scalar_index=False)
@@ -139,7 +139,7 @@ def test_parameters_mean_what_constants_mean(indexed: ld.LanceDataset, data: st.
 
 
 @given(data=st.data())
-def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_arrow_expressions_keep_their_semantics(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     test = data.draw(
         st.sampled_from([pc.match_substring, pc.starts_with, pc.ends_with, pc.match_like, pc.match_substring_regex])
     )
@@ -155,7 +155,7 @@ def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.D
     assert rows_of(indexed, expression) == expected
 
 
-def test_case_of_duckdb_never_makes_a_letter_that_trigrams_do_not_see() -> None:
+def test_duckdb_case_mapping_agrees_with_trigram_normalisation() -> None:
     points = pa.array([point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000])
     table = pa.table({"c": pa.array([chr(point) for point in points.to_pylist()])})  # noqa: F841
     connection = duckdb.connect()

@@ -1,6 +1,6 @@
-"""Full text of list elements, JSON and structs in lists is that of a plain model, wherever rows lie.
+"""Full-text search of list elements, JSON and structs in lists equals a plain model in every storage layout.
 
-The model is a dict from document to its words, in order. A document is a row, or a row and a place in its list.
+The model is a dict from document to its words, in order. A document is a row, or a row and a position in its list.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ plans = st.tuples(st.integers(0, 2), st.booleans(), st.booleans())
 
 @dataclass(frozen=True)
 class Plan:
-    """How a column is told to a table and to the model."""
+    """How a column is written to a table and to the model."""
 
     column: str
     type: pa.DataType
@@ -120,7 +120,7 @@ def has_phrase(own: list[str], asked: list[str]) -> bool:
 
 
 class Life:
-    """A table of some rows, of which the first are indexed, and the model."""
+    """A table with partly indexed rows, and the model."""
 
     def __init__(self, plan: Plan, values: list[Any], turns: tuple[int, bool, bool]) -> None:
         appends, stable, optimizes = turns
@@ -185,7 +185,7 @@ def check_others(life: Life, query: str, asked: list[str]) -> None:
 
 @settings(max_examples=settings.default.max_examples // 4)
 @given(st.lists(lists, min_size=1, max_size=14), plans, words)
-def test_list_elements_are_those_of_the_model(values: list[Any], turns: tuple[int, bool, bool], query: str) -> None:
+def test_list_elements_match_the_reference_model(values: list[Any], turns: tuple[int, bool, bool], query: str) -> None:
     with Life(ELEMENTS, values, turns) as life:
         check_words(life, query, query.split())
         check_others(life, query, query.split())
@@ -193,7 +193,9 @@ def test_list_elements_are_those_of_the_model(values: list[Any], turns: tuple[in
 
 @settings(max_examples=settings.default.max_examples // 4)
 @given(st.lists(lists, min_size=1, max_size=14), plans, words)
-def test_structs_in_lists_are_those_of_the_model(values: list[Any], turns: tuple[int, bool, bool], query: str) -> None:
+def test_structs_in_lists_match_the_reference_model(
+    values: list[Any], turns: tuple[int, bool, bool], query: str
+) -> None:
     rows = [each and [None if i % 3 == 2 else {"t": text, "n": 1} for i, text in enumerate(each)] for each in values]
     with Life(STRUCTS, rows, turns) as life:
         check_words(life, query, query.split())
@@ -207,7 +209,7 @@ def test_structs_in_lists_are_those_of_the_model(values: list[Any], turns: tuple
     st.lists(st.sampled_from(["", "a", "b c", "a.d.e"]), min_size=1, max_size=2),
     st.sampled_from(["str,duck", "str,lake", "bool,true", "number,7", "number,2.5", "null,null"]),
 )
-def test_leaves_of_json_are_those_of_the_model(
+def test_json_leaves_match_the_reference_model(
     values: list[Any], turns: tuple[int, bool, bool], paths: list[str], leaf: str
 ) -> None:
     asked = [f"{path},{leaf}" for path in paths]

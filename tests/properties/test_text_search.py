@@ -29,7 +29,7 @@ from lance_duck.index.inverted.search import (
 
 WORDS = 120
 FEW_MATCHES = st.sampled_from([0, intersect.FEW_MATCHES])
-"""Matches up to which searches for several required words do without impacts: never, and always here."""
+"""Match counts below which multi-word searches skip impacts: never, and always in this module."""
 WINDOWS = st.sampled_from([64, 1024, bounds.SEARCH_WINDOW])
 """Documents of a window: many windows, some, and one or two."""
 
@@ -72,7 +72,7 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     random = np.random.default_rng(seed)
     count = partition.num_documents
     ids = partition.term_ids([f"w{i}".encode() for i in words])
-    # Statistics of a larger index, of which this is a partition.
+    # Statistics of a larger index that contains this partition.
     weights = inverse_frequencies(3 * count, partition.document_frequencies(ids) + random.integers(1, count, len(ids)))
     average = random.uniform(1, 60)
     keys = random.permutation(count).astype(np.uint64)
@@ -95,13 +95,13 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     WINDOWS,
     st.integers(0, 1000),
 )
-def test_variants_of_words_count_as_one(partitions, form, words, k, share, window, seed) -> None:
+def test_word_variants_count_as_one_word(partitions, form, words, k, share, window, seed) -> None:
     partition = partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
     ids = partition.term_ids([f"w{i}".encode() for slot in words for i in slot])
     slots = np.repeat(np.arange(len(words)), [len(slot) for slot in words])
-    # The words of a language differ more than those of these texts: some make others unnecessary to look at.
+    # Natural words differ more in frequency than these: some words make others unnecessary to read.
     weights = random.choice([0.1, 1, 8], len(ids)).astype(np.float32)
     keys = random.permutation(count).astype(np.uint64)
     mask = None if share is None else random.random(count) < share
@@ -138,7 +138,7 @@ def test_words_of_very_different_weights_are_searched_for(partitions, form, word
 
 
 class Ordered:
-    """Texts by the places of each word, and partitions of them."""
+    """Strings by the positions of each word, and partitions built from them."""
 
     def __init__(self, texts: list[list[str]], root: Path) -> None:
         self.places = [{word: [i for i, w in enumerate(text) if w == word] for word in set(text)} for text in texts]
@@ -175,7 +175,9 @@ def has_phrase(text: Mapping[str, list[int]], words: list[str], places: list[int
     st.sampled_from([1, 7, 1 << 13]),
     st.integers(0, 1000),
 )
-def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, few, window, waiting, seed) -> None:
+def test_phrase_matches_equal_those_of_the_documents(
+    ordered, form, words, slop, k, share, few, window, waiting, seed
+) -> None:
     texts, partition = ordered.places, ordered.partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -199,7 +201,7 @@ def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, fe
     assert found[1][order].tobytes() == scores[best].tobytes()
 
 
-def test_phrases_of_the_oldest_format_are_left_to_the_plain_way(ordered) -> None:
+def test_phrases_in_the_oldest_format_use_the_plain_search(ordered) -> None:
     partition = ordered.partitions[0]
     terms = WeightedTerms.plain(partition.term_ids([b"w0", b"w1"]), np.ones(2, np.float32), every=True)
     keys = partition.documents.row_ids

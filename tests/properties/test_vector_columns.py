@@ -70,9 +70,7 @@ def lists_of_one_length(draw: st.DrawFn) -> Lists:
 @pytest.mark.parametrize("producer", PRODUCERS.values(), ids=PRODUCERS)
 @settings(max_examples=max(8, settings.default.max_examples // 12))
 @given(lists=lists_of_one_length(), rows=st.integers(1, 5), data=st.data())
-def test_lists_of_one_length_become_the_same_vectors(
-    producer: Producer, lists: Lists, rows: int, data: st.DataObject
-) -> None:
+def test_lists_of_equal_length_become_vectors(producer: Producer, lists: Lists, rows: int, data: st.DataObject) -> None:
     width = len(next(row for row in lists if row is not None))
     item = data.draw(st.sampled_from(["float16", "float32", "float64"]))
     asked = data.draw(st.sampled_from([["v"], {"v": width}, {"v": f"{item}[{width}]"}]))
@@ -95,7 +93,7 @@ def test_lists_of_one_length_become_the_same_vectors(
 
 @settings(max_examples=max(20, settings.default.max_examples // 4))
 @given(lists=lists_of_one_length(), at=st.integers(0, 12), rows=st.integers(1, 5), by=st.sampled_from([-1, 1]))
-def test_the_first_list_of_another_length_is_named(lists: Lists, at: int, rows: int, by: int) -> None:
+def test_the_first_list_with_a_different_length_is_named(lists: Lists, at: int, rows: int, by: int) -> None:
     width = len(next(row for row in lists if row is not None))
     first = lists.index(next(row for row in lists if row is not None))
     at = max(min(at, len(lists)), first + 1)

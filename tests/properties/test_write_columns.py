@@ -67,7 +67,7 @@ def write(path: Path, chunks: list[pa.Array], nullable: bool, version: str, page
     page_bytes=st.sampled_from([1, 300, 3000, 1 << 20]),
     step=st.sampled_from([7, 1000]),
 )
-def test_what_is_written_is_read(
+def test_written_columns_read_back(
     version: str, tmp_path: Path, data: Any, seed: int, nulls: float, page_bytes: int, step: int
 ) -> None:
     rng = np.random.default_rng(seed)

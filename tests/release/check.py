@@ -1,9 +1,8 @@
-"""What is released, as a stranger gets it: `make release-check`, and `make release`, which keeps the files.
+"""Check a release as a new user would receive it: `make release-check`, and `make release`, which keeps the files.
 
-A source distribution is made, and a wheel of it, and `contents.py` checks what they hold; the wheel is installed in
-environments of their own, with the newest and the oldest libraries, and used there by `stranger.py`, with the
-repository out of reach. Type checkers look at that file, too: they take the types of this package from the installed
-one.
+A source distribution and a wheel are built, and `contents.py` checks their contents. The wheel is installed in separate
+environments with the newest and the oldest libraries. `stranger.py` uses it there without access to the repository.
+Type checkers check the same file against the types of the installed package.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def check_changes(version: str, *, is_release: bool) -> None:
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """Return a source distribution, and a wheel that was made of it, as pip makes it."""
+    """Return a source distribution, and a wheel built from it by pip."""
     python = environment(folder / "build", "build", "twine")
     run(folder, str(python), "-m", "build", "--outdir", str(folder / "dist"), str(ROOT))
     (sources,) = (folder / "dist").glob("*.tar.gz")

@@ -1,4 +1,4 @@
-"""What the files of a release hold: metadata, licence, the package's files and nothing else."""
+"""The contents of release files: metadata, licence, and the package's files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tracked(folder: str) -> set[str]:
 
 
 def compare(archive: Path, held: set[str], expected: set[str]) -> None:
-    """End the process if an archive lacks a file, or has one too many."""
+    """End the process if an archive lacks a file or has an unexpected one."""
     if held != expected:
         sys.exit(f"{archive.name} lacks {sorted(expected - held)}, and has {sorted(held - expected)}")
     print(f"{archive.name}: {len(held)} files, as expected")

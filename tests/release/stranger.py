@@ -20,7 +20,7 @@ def use(place: str) -> list[int]:
 
 
 def main(version: str, repository: str) -> None:
-    """Check what the stranger sees."""
+    """Check the installed package as a new user would."""
     assert ld.__version__ == version, ld.__version__
     package = Path(ld.__file__).parent
     assert Path(repository) not in package.parents, package

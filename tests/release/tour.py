@@ -1,6 +1,6 @@
-"""The code of the README and of the site's first page, in an installation that has compiled nothing.
+"""The code of the README and of the site's first page, in an installation without compiled kernels.
 
-Prints the number of kernels that were compiled: run by `check.py`, which expects none of a wheel with a pack.
+Prints the number of compiled kernels; `check.py` expects 0 for a wheel with a pack.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""One session of Spark for all tests of a process; tests keep apart by tables of their own.
+"""One Spark session for all tests of a process; tests use separate tables.
 
-A first query takes some 10 s, a later one on a small table 0.2 s. These tests run before all others, see
-`tests/conftest.py`, so that one worker of `pytest -n 2 --dist worksteal` starts a session and the others do not.
+The first query takes about 10 s, a later one on a small table 0.2 s. These tests run before all others, see
+`tests/conftest.py`, so only one worker of `pytest -n 2 --dist worksteal` starts a session.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with two cores, in which a task is tried three times."""
+    """A session with two cores and three attempts per task."""
     ensure_java()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     builder = SparkSession.builder.master("local[2,3]").appName("lance_duck")

@@ -1,4 +1,4 @@
-"""What a user does whose `python3` on PATH has no lance-duck; run with that PATH, and a folder. Prints JSON."""
+"""Run a script as a user whose `python3` on PATH lacks lance-duck; needs that PATH and a folder. Prints JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def session() -> SparkSession:
 
 
 def refusals(python: str, folder: str) -> list[str]:
-    """What every way in says when the user's own choice lacks the package."""
+    """Return the error of every entry point if the configured Python lacks the package."""
     os.environ["PYSPARK_PYTHON"] = python
     spark = session()
     said = []

@@ -1,13 +1,13 @@
-"""A source and sink that fails where it is told to: `format("faulty")`, with the options "fault" and "marker".
+"""A source and sink with planted failures: `format("faulty")`, with the options "fault" and "marker".
 
-It is pickled by value, for workers know nothing of this folder. A fault happens as long as there is no file `marker`;
-"always" happens again and again.
+It is pickled by value, because workers cannot import this folder. A fault happens until the file `marker` exists;
+"always" happens every time.
 
     late once, always   a task fails after its file was written
     kill                the process of a task is killed while it writes
     before, after       the commit fails before, or after, it is made
     unknown             the store fails while the version is published
-    lost                likewise, but the version is there
+    lost                the same, but the version was published
 """
 
 from __future__ import annotations
@@ -89,13 +89,16 @@ class Fault:
         return message
 
     def done(self) -> Path:
-        """Return the file that says that this task has written its rows."""
+        """Return the marker file of a task that has written its rows."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         return self.marker.with_name(f"{self.marker.name}-done-{number}")
 
     def wait_for_others(self) -> None:
-        """Wait until the other tasks have written: no driver can delete what a task writes after the job failed."""
+        """Wait until the other tasks have written.
+
+        The driver cannot delete files that a task writes after the job failed.
+        """
         end = time.monotonic() + 30
         while len(list(self.marker.parent.glob(f"{self.marker.name}-done-*"))) < PARTITIONS - 1:
             if time.monotonic() > end:

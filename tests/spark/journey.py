@@ -1,6 +1,6 @@
-"""One way through the API, for sessions in processes of their own: python journey.py {connect | cluster} folder [URL].
+"""A tour through the API for sessions in separate processes: python journey.py {connect | cluster} folder [URL].
 
-Prints what came out as one line of JSON.
+Prints the results as one line of JSON.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(what: str, folder: str, *rest: str) -> None:
 
 
 def connected() -> SparkSession:
-    """A session of Spark Connect, with a server of its own."""
+    """Start a Spark Connect session with a separate server."""
     builder: Any = SparkSession.builder
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
@@ -113,7 +113,7 @@ def hosts(spark: SparkSession) -> Iterator[str]:
 
 
 def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """From the table into another one, by a stream."""
+    """Copy the table into another one with a stream."""
     stream = spark.readStream.format("lance").load(str(folder / "t")).select("id")
     writer = stream.writeStream.format("lance").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / "copy"))
@@ -122,7 +122,7 @@ def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def overtaken(spark: SparkSession, path: str) -> dict[str, Any]:
-    """A task of which one attempt is slow is done by another one; its rows are there once."""
+    """Run a task with a slow attempt that another attempt overtakes; its rows are written once."""
     frame = spark.range(0, 40, 1, 4).mapInArrow(slow_once(path + ".marker"), "id long")
     begin = time.monotonic()
     ls.write(frame, path)

@@ -1,4 +1,4 @@
-"""Another writer, who comes when a change has been prepared and is not committed yet."""
+"""Another writer that commits between the preparation and the commit of a change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def between(monkeypatch: pytest.MonkeyPatch, module: ModuleType, run: str, other: Callable[[], object]) -> list[int]:
-    """Have `other` come once, after the first tasks that a function of a module runs; returns a mark for each run."""
+    """Run `other` once after the first tasks of a function; return one mark per run."""
     real = getattr(module, run)
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What tests of changes by Spark look at: the rows of a table, and its files."""
+"""Observations for tests of Spark changes: table rows and files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import lance_duck as ld
 def rows(uri: str) -> list[dict[str, Any]]:
     """The rows by id, which pylance reads likewise."""
     ours = ld.dataset(uri).to_table().sort_by("id").to_pylist()
-    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
+    lance = importlib.import_module("lance")  # Spark starts with a fork, which makes pylance warn
     assert lance.dataset(uri).to_table().sort_by("id").to_pylist() == ours
     return ours
 

@@ -1,4 +1,4 @@
-"""Delete and update by tasks do what the verbs do on one machine."""
+"""Distributed delete and update equal the single-machine verbs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def twins(tmp_path: Path, *, stable: bool = False) -> tuple[str, ld.LanceDataset
         pytest.param("true", marks=pytest.mark.slow),
     ],
 )
-def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_delete_equals_the_single_machine_delete(spark: SparkSession, tmp_path: Path, where: str) -> None:
     uri, one = twins(tmp_path)
     assert ls.delete(spark, uri, where, parallelism=3) == one.delete(where)
     assert rows(uri) == rows(one.uri)
@@ -49,7 +49,7 @@ def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, whe
 
 
 @pytest.mark.parametrize("stable", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_update_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
+def test_update_equals_the_single_machine_update(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, one = twins(tmp_path, stable=stable)
     updates, where = {"id": "id + 1000", "s": "s || '!'"}, "id % 2 = 0 AND id < 30"
     assert ls.update(spark, uri, updates, where, parallelism=3) == {"num_rows_updated": 15}
@@ -61,14 +61,14 @@ def test_update_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, sta
         assert mine.to_pylist() == one.to_table(columns=hidden).sort_by("id").to_pylist()
 
 
-def test_update_with_a_subquery_sees_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_update_subqueries_see_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
     uri, one = twins(tmp_path)
     updates = {"id": "id + (SELECT max(id) FROM target)"}
     assert ls.update(spark, uri, updates, "id >= 50", parallelism=3) == one.update(updates, "id >= 50")
     assert rows(uri) == rows(one.uri)
 
 
-def test_wrong_changes_are_refused_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_changes_are_rejected_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     with pytest.raises(InvalidInputError, match="nothere"):
@@ -94,10 +94,10 @@ def test_a_change_that_loses_a_race_finds_its_rows_again(
     assert [row["id"] for row in found if row["s"] == "new"] == list(range(10, 30))
     named = {os.path.basename(f.path) for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
     kept = {os.path.basename(name) for name in files(uri) if name.endswith(".lance")}
-    assert len(kept - named) == 1  # what the other change replaced is of an older version
+    assert len(kept - named) == 1  # the other change replaced a file of an older version
 
 
-def test_a_delete_of_other_rows_goes_together_with_a_change_between(
+def test_a_concurrent_delete_of_other_rows_does_not_conflict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")

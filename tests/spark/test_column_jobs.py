@@ -1,4 +1,4 @@
-"""Columns that come from a frame are those that one machine joins."""
+"""Columns joined from a frame equal those of a single machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def frame(spark: SparkSession, uri: str, on: str, condition: str = "true") -> Da
 
 
 def with_values(uri: str, ids: Callable[[int], bool]) -> list[dict[str, Any]]:
-    """What the rows are to be."""
+    """Return the expected rows."""
     old = ld.dataset(uri).to_table().select(["id", "s"]).sort_by("id").to_pylist()
     given = [(r["id"] * 2, [float(r["id"]), 0.5]) if ids(r["id"]) else (None, None) for r in old]
     return [{**r, "x": x, "v": v} for r, (x, v) in zip(old, given, strict=True)]
@@ -55,7 +55,9 @@ def with_values(uri: str, ids: Callable[[int], bool]) -> list[dict[str, Any]]:
         pytest.param("id", True, marks=pytest.mark.slow),
     ],
 )
-def test_rows_get_their_values_and_others_are_null(spark: SparkSession, tmp_path: Path, on: str, stable: bool) -> None:
+def test_matched_rows_get_values_and_others_get_nulls(
+    spark: SparkSession, tmp_path: Path, on: str, stable: bool
+) -> None:
     uri = make(tmp_path / "t.lance", stable=stable)
     found = ls.add_columns(spark, uri, frame(spark, uri, on, "id < 35 AND id <> 6"), on, vector_columns={"v": 2})
     assert found == {"num_rows": 30, "num_fragments": 2}
@@ -64,7 +66,7 @@ def test_rows_get_their_values_and_others_are_null(spark: SparkSession, tmp_path
     ld.dataset(uri).validate()
 
 
-def test_a_key_that_several_rows_have_gives_its_value_to_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_key_shared_by_several_rows_updates_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     given = spark.createDataFrame([("t1", 1.5), ("t2", 2.5), (None, 3.0), ("no", 4.0)], "s string, y double")
     ls.add_columns(spark, uri, given, "s", parallelism=2)
@@ -74,7 +76,7 @@ def test_a_key_that_several_rows_have_gives_its_value_to_all(spark: SparkSession
     assert rows(uri) == one.to_table().sort_by("id").to_pylist()
 
 
-def test_columns_that_may_not_be_null_want_all_values(spark: SparkSession, tmp_path: Path) -> None:
+def test_not_null_columns_require_a_value_for_every_row(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     for condition in ("id <> 6", "id < 40"):
@@ -87,7 +89,7 @@ def test_columns_that_may_not_be_null_want_all_values(spark: SparkSession, tmp_p
     assert [r["x"] for r in rows(uri)] == [r["id"] * 2 for r in rows(uri)]
 
 
-def test_what_makes_no_sense_is_refused_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_without_changes(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     given = frame(spark, uri, "_rowaddr", "id < 5").drop("v")
@@ -109,7 +111,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(spark: SparkSession, 
     assert files(uri) == before
 
 
-def test_a_change_of_rows_between_is_refused_where_addresses_would_miss_them(
+def test_a_concurrent_row_change_conflicts_if_addresses_would_be_wrong(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")

@@ -1,4 +1,4 @@
-"""Compaction and cleanup by tasks do what they do on one machine, batch by batch."""
+"""Distributed compaction and cleanup equal the single-machine verbs, batch by batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sizes(dataset: ld.LanceDataset) -> list[int]:
 
 
 @pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
-def test_rows_and_indexes_are_those_of_one_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
+def test_rows_and_indexes_equal_those_of_a_single_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable)
     for dataset in (ld.dataset(uri), twin):
         dataset.create_scalar_index("k", "BTREE")
@@ -67,7 +67,7 @@ def test_an_empty_table_and_bad_arguments(spark: SparkSession, tmp_path: Path) -
         ls.compact(spark, tmp_path / "nowhere")
 
 
-def test_a_failure_keeps_what_is_committed_and_leaves_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_job_keeps_committed_groups_and_leaves_no_orphans(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t")
     before = ld.dataset(uri)
     victim = before.get_fragments()[7].data_files()[0].path
@@ -94,7 +94,7 @@ def test_a_failure_keeps_what_is_committed_and_leaves_nothing_else(spark: SparkS
         ),
     ],
 )
-def test_groups_that_others_changed_are_planned_again(
+def test_groups_changed_by_other_writers_are_replanned(
     spark: SparkSession, tmp_path: Path, stable: bool, how: Callable[[ld.LanceDataset], Any], again: int
 ) -> None:
     uri, twin = twins(tmp_path, stable=stable)
@@ -114,7 +114,7 @@ def test_groups_that_others_changed_are_planned_again(
     assert orphans(uri) == []
 
 
-def test_cleanup_removes_what_one_machine_removes(
+def test_cleanup_removes_the_same_files_as_a_single_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cleanup_jobs, "DELETED_FILES", 3)

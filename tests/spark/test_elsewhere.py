@@ -1,4 +1,4 @@
-"""The same way through the API on other kinds of sessions, each in a process of its own."""
+"""The same API on other session types, each in a separate process."""
 
 from __future__ import annotations
 

@@ -54,26 +54,26 @@ def check_all_rows(path: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["none", "late", "kill", "lost"])
-def test_what_is_tried_again_lands_once(write: Write, path: str, fault: str) -> None:
+def test_retried_tasks_commit_once(write: Write, path: str, fault: str) -> None:
     write(fault)
     check_all_rows(path)
 
 
 @pytest.mark.parametrize("fault", ["always", "before", "unknown"])
-def test_what_fails_for_good_leaves_nothing(write: Write, path: str, fault: str) -> None:
+def test_a_permanent_failure_leaves_nothing(write: Write, path: str, fault: str) -> None:
     with pytest.raises(PySparkException, match=r"the disk of this task|lost its way before|does not answer"):
         write(fault)
     assert ids(path) == list(range(-10, 0))
     assert (ld.dataset(path).version, orphans(path)) == (1, set())
 
 
-def test_what_has_landed_stays_though_its_driver_fails(write: Write, path: str) -> None:
+def test_a_commit_stays_if_its_driver_fails_afterwards(write: Write, path: str) -> None:
     with pytest.raises(PySparkException, match="lost its way after"):
         write("after")
     check_all_rows(path)
 
 
-def test_eight_writers_at_once_land_all_rows(spark: SparkSession, path: str) -> None:
+def test_eight_concurrent_writers_commit_all_rows(spark: SparkSession, path: str) -> None:
     def append(number: int) -> None:
         ls.write(spark.range(number * 10, number * 10 + 10, 1, 1), path, mode="append")
 

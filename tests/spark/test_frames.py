@@ -1,4 +1,4 @@
-"""Frames written to tables and read from them: modes, vectors, files, versions, views of SQL, and what is refused."""
+"""Frames written to and read from tables: modes, vectors, files, versions, SQL views, and rejected calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def files(uri: str) -> list[str]:
     return sorted(path.name for path in Path(uri, "data").glob("*"))
 
 
-def test_save_modes(spark: SparkSession, uri: str) -> None:
+def test_save_modes_of_write_are_honoured(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 3), uri)
     with pytest.raises(AlreadyExistsError, match="the table already exists"):
         ls.write(numbers(spark, 3, 4), uri)
@@ -60,7 +60,7 @@ def test_save_modes(spark: SparkSession, uri: str) -> None:
         ls.write(numbers(spark), uri, "sometimes")
 
 
-def test_modes_of_spark_itself(spark: SparkSession, uri: str) -> None:
+def test_save_modes_of_spark_writers_are_honoured(spark: SparkSession, uri: str) -> None:
     numbers(spark, 0, 3).write.format("lance").mode("append").save(uri)
     numbers(spark, 3, 6).write.format("lance").mode("append").option("max_rows_per_file", 1).save(uri)
     assert spark.read.format("lance").option("columns", "id").load(uri).count() == 6
@@ -69,10 +69,8 @@ def test_modes_of_spark_itself(spark: SparkSession, uri: str) -> None:
     assert ids(spark.read.format("lance").load(uri).collect()) == [7, 8]
 
 
-def test_a_missing_table_is_created_in_sparks_default_mode_and_no_other_is_touched(
-    spark: SparkSession, uri: str
-) -> None:
-    ls.register(spark)  # as "lance_duck", too
+def test_the_default_save_mode_creates_a_missing_table(spark: SparkSession, uri: str) -> None:
+    ls.register(spark)  # also as "lance_duck"
     writer = numbers(spark, 0, 3).write.format("lance")
     writer.save(uri)
     with pytest.raises(AlreadyExistsError, match="the table already exists"), as_ours():
@@ -88,7 +86,7 @@ def test_a_missing_table_is_created_in_sparks_default_mode_and_no_other_is_touch
     assert lance.dataset(f"{uri}2").count_rows() == 2
 
 
-def test_save_of_other_formats_stays_sparks(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_formats_keep_the_save_behaviour_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "p.parquet")
     numbers(spark).write.format("parquet").save(path)
     with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
@@ -121,7 +119,7 @@ def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
         assert len(str(caught.value).strip().splitlines()) <= 7, str(caught.value)
 
 
-def test_calls_of_other_libraries_are_answered_with_the_right_one(spark: SparkSession, uri: str) -> None:
+def test_names_from_other_libraries_suggest_the_right_call(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark), uri)
     with pytest.raises(WrongTypeError, match="columns: expected a list of names, found 'id'"):
         ls.read(spark, uri, columns="id")
@@ -143,7 +141,7 @@ def test_the_length_of_vectors_is_found(spark: SparkSession, uri: str) -> None:
         ls.write(numbers(spark), f"{uri}2", vector_columns=["id"])
 
 
-def test_one_frame_asked_twice_and_united_with_itself(spark: SparkSession, uri: str) -> None:
+def test_one_frame_can_be_read_twice_and_joined_with_itself(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark), uri)
     df = ls.read(spark, uri)
     assert df.filter("id < 3").count() == 3
@@ -158,7 +156,7 @@ def test_one_frame_asked_twice_and_united_with_itself(spark: SparkSession, uri: 
     )
 
 
-def test_a_frame_stays_at_its_version_and_a_table_can_be_replaced_by_itself(spark: SparkSession, uri: str) -> None:
+def test_a_frame_stays_at_its_version_and_may_replace_its_own_table(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark), uri)
     df = ls.read(spark, uri)
     assert df.count() == 10
@@ -179,7 +177,7 @@ def test_empty_frames_and_empty_partitions(spark: SparkSession, uri: str) -> Non
     assert ls.read(spark, uri).count() == 0
 
 
-def test_columns_go_to_those_of_the_same_names(spark: SparkSession, uri: str) -> None:
+def test_columns_are_matched_by_name(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 1), uri)
     ls.write(spark.sql("select 'x' s, cast(5 as short) id"), uri, "append")
     ls.write(spark.sql("select 6L id"), uri, "append")
@@ -197,7 +195,7 @@ def test_columns_go_to_those_of_the_same_names(spark: SparkSession, uri: str) ->
     assert files(uri) == before
 
 
-def test_vectors(spark: SparkSession, uri: str) -> None:
+def test_arrays_become_vectors(spark: SparkSession, uri: str) -> None:
     df = spark.sql("select id, if(id = 0, null, array(cast(id as float), 0.5f)) v from range(4)").coalesce(1)
     with pytest.raises(
         InvalidInputError, match=r"column 'v': the vector length cannot be determined; pass vector_columns"
@@ -226,7 +224,7 @@ def test_vectors(spark: SparkSession, uri: str) -> None:
     assert [len(v) for v in lance.dataset(uri + "4").to_table().column("v").to_pylist()] == [1, 2, 3]
 
 
-def test_files_are_rolled_by_rows_and_by_bytes(spark: SparkSession, uri: str) -> None:
+def test_files_are_split_by_rows_and_by_bytes(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 25, 1), uri, max_rows_per_file=10)
     assert [f.count_rows() for f in lance.dataset(uri).get_fragments()] == [10, 10, 5]
     df = spark.range(0, 40_000, 1, 1).selectExpr("id", "repeat(uuid(), 3) s")
@@ -237,7 +235,7 @@ def test_files_are_rolled_by_rows_and_by_bytes(spark: SparkSession, uri: str) ->
     assert found.data_storage_version == "2.1"
 
 
-def test_versions_tags_moments_and_branches(spark: SparkSession, uri: str) -> None:
+def test_a_frame_reads_a_version_tag_timestamp_or_branch(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 1), uri)
     moment = datetime.now(UTC)
     ls.write(numbers(spark, 1, 3), uri, "append")
@@ -273,7 +271,7 @@ def test_columns_filter_limit_and_addresses(spark: SparkSession, uri: str) -> No
 
 
 @pytest.mark.slow
-def test_blobs(spark: SparkSession, uri: str) -> None:
+def test_blobs_are_written_and_read(spark: SparkSession, uri: str) -> None:
     df = spark.sql("select id, cast(repeat('x', 10 + id) as binary) b from range(3)").coalesce(1)
     ls.write(df, uri, blob_columns=["b"], data_storage_version="2.1")
     assert [len(blob.readall()) for blob in lance.dataset(uri).take_blobs("b", indices=[0, 2])] == [10, 12]
@@ -302,7 +300,7 @@ def test_writes_and_reads_from_threads(spark: SparkSession, uri: str) -> None:
     assert ids(ls.read(spark, uri).collect()) == [0, 1, 10, 11, 20, 21]
 
 
-def test_views_of_sql(spark: SparkSession, uri: str) -> None:
+def test_sql_views_read_tables(spark: SparkSession, uri: str) -> None:
     ls.write(spark.sql("select id, cast(id as string) s, array(1f, 2f) v from range(3)"), uri, vector_columns={"v": 2})
     spark.sql(f"CREATE OR REPLACE TEMP VIEW lance_t USING lance OPTIONS (path '{uri}')")
     assert spark.sql("SELECT max(id) m FROM lance_t WHERE s < '2'").first() == (1,)
@@ -317,7 +315,7 @@ def test_views_of_sql(spark: SparkSession, uri: str) -> None:
     assert ids(spark.table("old").collect()) == [0, 1, 2]
 
 
-def test_what_is_wrong_is_said_in_our_words(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+def test_invalid_arguments_raise_short_errors(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     def refused(kind: type[LanceDuckError], said: str) -> Any:
         return pytest.raises(kind, match=said)
 

@@ -1,4 +1,4 @@
-"""Indexes that tasks build are those of one machine: they cover as much, and answer the same."""
+"""Distributed index builds equal those of one machine in coverage and answers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def nearest(dataset: Any, **options: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("stable", [pytest.param(False, marks=SLOW), True])
-def test_scalar_indexes_cover_and_answer_as_those_of_one_machine(
-    spark: SparkSession, tmp_path: Path, stable: bool
-) -> None:
+def test_scalar_indexes_equal_those_of_a_single_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable)
     for column, kind, options in [
         ("k", "BTREE", {}),
@@ -58,7 +56,7 @@ def test_scalar_indexes_cover_and_answer_as_those_of_one_machine(
     assert orphans(uri) == []
 
 
-def test_a_full_text_index_of_several_tasks_is_that_of_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_distributed_full_text_index_equals_that_of_a_single_machine(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "s", "FTS", num_segments=2, with_position=True, stem=False)
     twin.create_scalar_index("s", "INVERTED", with_position=True, stem=False)
@@ -75,7 +73,7 @@ def test_a_full_text_index_of_several_tasks_is_that_of_one_machine(spark: SparkS
     assert ld.dataset(uri).index_statistics("s_idx")["num_unindexed_rows"] == 0
 
 
-def test_a_bloom_filter_over_each_fragment(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bloom_filter_index_is_built_over_each_fragment(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "s", "BLOOMFILTER", fragments_per_segment=3, number_of_items=500)
     assert made.segments == 3
@@ -85,7 +83,7 @@ def test_a_bloom_filter_over_each_fragment(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.parametrize(
     "kind", ["IVF_PQ", *(pytest.param(kind, marks=SLOW) for kind in ("IVF_FLAT", "IVF_SQ", "IVF_HNSW_SQ"))]
 )
-def test_vector_indexes_are_trained_once_with_what_one_machine_would_have(
+def test_vector_indexes_are_trained_once_like_on_a_single_machine(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     uri, twin = twins(tmp_path)
@@ -106,7 +104,7 @@ def test_vector_indexes_are_trained_once_with_what_one_machine_would_have(
 
 
 @pytest.mark.parametrize("kind", ["IVF_SQ", pytest.param("IVF_PQ", marks=SLOW)])
-def test_a_sample_that_tasks_read_is_that_of_one_machine(
+def test_a_distributed_training_sample_equals_that_of_a_single_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     uri, twin = twins(tmp_path)
@@ -119,7 +117,7 @@ def test_a_sample_that_tasks_read_is_that_of_one_machine(
     assert nearest(ld.dataset(uri), nprobes=2) == nearest(twin, nprobes=2)
 
 
-def test_a_sample_that_does_not_fit_stays_with_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_large_training_sample_stays_with_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "v", "IVF_FLAT", num_partitions=4, memory_limit=1000, max_iters=3)
     dataset = ld.dataset(uri)
@@ -130,7 +128,7 @@ def test_a_sample_that_does_not_fit_stays_with_the_tasks(spark: SparkSession, tm
     assert orphans(uri) == []
 
 
-def test_vectors_that_are_no_neighbours_are_in_no_segment(
+def test_unusable_vectors_are_in_no_segment(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors = rows(400)["v"].combine_chunks().to_pylist()
@@ -145,7 +143,7 @@ def test_vectors_that_are_no_neighbours_are_in_no_segment(
     assert orphans(uri) == []
 
 
-def test_an_index_of_no_rows_and_of_one_fragment(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_index_may_have_no_rows_or_one_fragment(spark: SparkSession, tmp_path: Path) -> None:
     empty = str(tmp_path / "empty")
     ld.write_dataset(rows(0), empty)
     for column, kind in (("k", "BTREE"), ("v", "IVF_FLAT")):
@@ -159,7 +157,7 @@ def test_an_index_of_no_rows_and_of_one_fragment(spark: SparkSession, tmp_path: 
     assert ls.create_index(spark, one, "s", "BTREE", train=False).rows == 0
 
 
-def test_what_makes_no_sense_is_refused_before_any_task(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_before_any_task_runs(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t", fragments=2)
     ld.dataset(uri).create_scalar_index("k", "BTREE")
     before = ld.dataset(uri).version
@@ -183,7 +181,7 @@ def test_what_makes_no_sense_is_refused_before_any_task(spark: SparkSession, tmp
     assert os.listdir(tmp_path) == ["t"]
 
 
-def test_a_job_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_job_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t")
     before = ld.dataset(uri).version
     victim = ld.dataset(uri).get_fragments()[5].data_files()[0].path
@@ -196,7 +194,7 @@ def test_a_job_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) ->
 
 
 def changed(uri: str, how: Callable[[ld.LanceDataset], Any]) -> Callable[[int, int], None]:
-    """Another writer that comes when the first segments are built."""
+    """Return a progress callback that changes the table after the first segments."""
     done: list[int] = []
 
     def tell(ended: int, total: int) -> None:
@@ -222,7 +220,7 @@ COMPACTION = "compaction", lambda dataset: dataset.optimize.compact_files(target
         for stable in (False, True)
     ],
 )
-def test_another_writer_meanwhile_changes_no_answer(
+def test_a_concurrent_writer_does_not_change_answers(
     spark: SparkSession, tmp_path: Path, how: Callable[[ld.LanceDataset], Any], stable: bool
 ) -> None:
     uri, twin = twins(tmp_path, stable=stable, fragments=4)
@@ -234,7 +232,7 @@ def test_another_writer_meanwhile_changes_no_answer(
 
 
 @pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
-def test_new_rows_are_covered_as_on_one_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
+def test_new_rows_are_covered_like_on_a_single_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable, fragments=4)
     for dataset in (ld.dataset(uri), twin):
         dataset.create_scalar_index("k", "BTREE")
@@ -252,7 +250,7 @@ def test_new_rows_are_covered_as_on_one_machine(spark: SparkSession, tmp_path: P
     assert orphans(uri) == []
 
 
-def test_many_new_rows_get_several_segments_and_retraining_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_new_rows_get_several_segments_and_retraining_covers_all(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path, fragments=4)
     for column, kind in (("k", "BTREE"), ("v", "IVF_FLAT")):
         ls.create_index(spark, uri, column, kind, num_segments=2)
@@ -272,7 +270,7 @@ def test_many_new_rows_get_several_segments_and_retraining_all(spark: SparkSessi
     assert orphans(uri) == []
 
 
-def test_an_index_that_has_too_few_vectors_is_left_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_index_with_too_few_vectors_is_left_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     for dataset in (twin := twins(tmp_path)[1], ld.dataset(tmp_path / "spark.lance")):
         dataset.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=2)
         dataset.delete("id >= 100")

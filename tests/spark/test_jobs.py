@@ -1,4 +1,4 @@
-"""Lists of jobs: results in order, errors as the worker raised them, large things beside the table."""
+"""Job lists: ordered results, unchanged worker errors, and scratch files for large data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def partition(_: Any) -> int:
     return context.partitionId()
 
 
-def test_results_come_in_the_order_of_the_jobs_each_by_a_task(spark: SparkSession) -> None:
+def test_job_results_keep_the_job_order(spark: SparkSession) -> None:
     assert run_jobs(spark, abs, [-3, 1, -2]) == [3, 1, 2]
     assert run_jobs(spark, partition, "abcd") == [0, 1, 2, 3]
     assert run_jobs(spark, partition, "abcd", parallelism=2) == [0, 0, 1, 1]
@@ -32,7 +32,7 @@ def test_results_come_in_the_order_of_the_jobs_each_by_a_task(spark: SparkSessio
     assert slots(spark) == 2
 
 
-def test_an_error_of_ours_is_raised_as_the_worker_raised_it(spark: SparkSession) -> None:
+def test_a_lance_duck_error_in_a_worker_reaches_the_caller_unchanged(spark: SparkSession) -> None:
     def work(job: int) -> int:
         if job:
             raise InvalidInputError(f"job {job}", where="here", expected=1, found=2, remedy="do not")
@@ -44,7 +44,7 @@ def test_an_error_of_ours_is_raised_as_the_worker_raised_it(spark: SparkSession)
     assert raised.value.__cause__ is None
 
 
-def test_any_other_error_names_the_line_of_the_worker(spark: SparkSession) -> None:
+def test_other_errors_report_the_line_in_the_job(spark: SparkSession) -> None:
     def work(job: int) -> float:
         return 1 / job
 
@@ -53,7 +53,7 @@ def test_any_other_error_names_the_line_of_the_worker(spark: SparkSession) -> No
     assert "java" not in str(raised.value)
 
 
-def test_what_may_pass_is_tried_again_and_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_transient_errors_are_retried_and_results_count_once(spark: SparkSession, tmp_path: Path) -> None:
     def work(job: int) -> int:
         with open(tmp_path / str(job), "a") as file:
             file.write(".")
@@ -67,7 +67,7 @@ def test_what_may_pass_is_tried_again_and_counts_once(spark: SparkSession, tmp_p
     assert [(tmp_path / str(job)).stat().st_size for job in (0, 1, 2)] == [1, 3, 1]
 
 
-def test_an_error_of_the_store_that_stays_is_raised(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_persistent_store_error_is_raised(spark: SparkSession, tmp_path: Path) -> None:
     def work(job: int) -> int:
         (tmp_path / f"{len(os.listdir(tmp_path))}").touch()
         raise StoreError("the disk is full")
@@ -88,13 +88,13 @@ def test_a_worker_that_is_killed_is_replaced(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_workers_that_die_each_time_are_an_error_without_lines_of_the_jvm(spark: SparkSession) -> None:
+def test_repeated_worker_deaths_raise_an_error_without_a_jvm_trace(spark: SparkSession) -> None:
     with pytest.raises(JobError, match="worker exited unexpectedly") as raised:
         run_jobs(spark, lambda job: os.kill(os.getpid(), signal.SIGKILL), [0])
     assert "\tat " not in str(raised.value)
 
 
-def test_large_jobs_and_results_lie_beside_the_table_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+def test_large_jobs_and_results_use_scratch_files_next_to_the_table(spark: SparkSession, tmp_path: Path) -> None:
     with Scratch.beside(TableRef.of(tmp_path)) as scratch:
         shared = scratch.share(b"s" * (2 << 20))
         jobs = [bytes([i]) * (1 << 20) for i in range(2)]
@@ -106,7 +106,7 @@ def test_large_jobs_and_results_lie_beside_the_table_meanwhile(spark: SparkSessi
     assert os.listdir(tmp_path) == []
 
 
-def test_bytes_beside_the_table_that_another_one_changed_are_refused(tmp_path: Path) -> None:
+def test_scratch_files_that_another_process_changed_are_rejected(tmp_path: Path) -> None:
     with Scratch.beside(TableRef.of(tmp_path)) as scratch:
         (left,) = scratch.put([b"bytes of a job"])
         (tmp_path / left.path).write_bytes(b"bytes of others")
@@ -114,7 +114,7 @@ def test_bytes_beside_the_table_that_another_one_changed_are_refused(tmp_path: P
             scratch.get(left)
 
 
-def test_jobs_that_have_not_begun_do_not_once_one_failed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_job_stops_jobs_that_have_not_started(spark: SparkSession, tmp_path: Path) -> None:
     def work(job: int) -> None:
         (tmp_path / str(job)).touch()
         raise InvalidInputError(f"job {job}")
@@ -124,7 +124,7 @@ def test_jobs_that_have_not_begun_do_not_once_one_failed(spark: SparkSession, tm
     assert [name for name in os.listdir(tmp_path) if name != "table"] == ["0"]
 
 
-def test_another_list_of_jobs_beside_the_same_table_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_job_list_does_not_affect_another_list_on_the_same_table(spark: SparkSession, tmp_path: Path) -> None:
     def work(job: int) -> int:
         if job < 0:
             raise InvalidInputError("negative")
@@ -136,7 +136,7 @@ def test_another_list_of_jobs_beside_the_same_table_goes_on(spark: SparkSession,
         assert run_jobs(spark, work, [1, 2], scratch=scratch) == [1, 2]
 
 
-def test_progress_is_told_up_to_the_end(spark: SparkSession) -> None:
+def test_progress_is_reported_up_to_the_end(spark: SparkSession) -> None:
     told: list[tuple[int, int]] = []
     tell: Callable[[int, int], None] = lambda done, total: told.append((done, total))  # noqa: E731
     run_jobs(spark, abs, [1, 2, 3], progress=tell)

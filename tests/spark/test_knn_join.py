@@ -1,4 +1,4 @@
-"""Neighbours of a frame of queries are those that one machine finds."""
+"""Neighbours of a frame of queries equal those of a single machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def vectors(count: int, seed: int) -> pa.Array:
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Five fragments of 200 rows, three of them in an index of two segments, some rows deleted."""
+    """A table of five fragments with 200 rows; two index segments cover three fragments, some rows are deleted."""
     path = str(tmp_path_factory.mktemp("knn") / "t.lance")
 
     def rows(start: int, count: int) -> pa.Table:
@@ -74,7 +74,7 @@ SLOW = [(few, options) for few in (module.QUERIES, 0) for options in ASKED if (f
 
 
 @pytest.mark.parametrize(("few", "options"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])
-def test_the_answer_is_that_of_one_machine(
+def test_a_knn_join_equals_the_single_machine_result(
     spark: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, few: int, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(module, "QUERIES", few)
@@ -83,7 +83,7 @@ def test_the_answer_is_that_of_one_machine(
     assert answer(found) == expected(uri, **options)
 
 
-def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -> None:
+def test_all_columns_have_spark_types(spark: SparkSession, uri: str) -> None:
     frame = ls.knn_join(spark, queries(spark).drop("q").crossJoin(queries(spark).select("q")), uri, "v", k=1)
     assert [f.simpleString() for f in frame.schema][2:] == [
         "id:bigint",
@@ -97,7 +97,7 @@ def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -
     assert all(row["v"] == table[row["id"]] for row in rows)
 
 
-def test_the_rows_of_a_query_come_nearest_first_through_groups(spark: SparkSession, uri: str) -> None:
+def test_rows_of_each_query_are_ordered_by_distance(spark: SparkSession, uri: str) -> None:
     found = ls.knn_join(spark, queries(spark), uri, "v", "q", 4, columns={"row": "id"}, parallelism=5).coalesce(1)
     rows = [(row["name"], row["_distance"]) for row in found.collect()]
     assert len(rows) == 24
@@ -114,17 +114,17 @@ def test_a_frame_stays_on_its_version(spark: SparkSession, tmp_path: Path) -> No
     assert ls.knn_join(spark, queries(spark), path, "v", version=1).count() == 6
 
 
-def test_queries_may_be_of_any_numbers(spark: SparkSession, uri: str) -> None:
+def test_queries_may_use_any_number_type(spark: SparkSession, uri: str) -> None:
     text = "SELECT array(0.5, 1, 0, 0, 0, 0, 0, 2) AS q UNION ALL SELECT array(1, 1, 0, 0, 0, 0, 0, 2)"
     assert ls.knn_join(spark, spark.sql(text), uri, "v", k=2).count() == 4
 
 
-def test_a_table_without_rows_gives_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_table_returns_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": pa.array([], pa.int64()), "v": vectors(0, 1)}), tmp_path / "t.lance")
     assert ls.knn_join(spark, queries(spark), tmp_path / "t.lance", "v").collect() == []
 
 
-def test_what_makes_no_sense_is_refused(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     asked = queries(spark)
     wrong: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: ls.knn_join(spark, asked, tmp_path / "no.lance"), NotFoundError, "no.lance"),
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, uri: str, tmp_path:
 
 
 @pytest.mark.parametrize(("few", "k"), [(module.QUERIES, 3), (0, 3)])
-def test_rows_at_an_infinite_distance_are_neighbours(
+def test_rows_at_infinite_distance_are_neighbours(
     spark: SparkSession, tmp_path: Path, few: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "QUERIES", few)

@@ -1,4 +1,4 @@
-"""Frames of random types and values: what a table gives back is what Spark's own Parquet gives back."""
+"""Frames of random types and values read back like from Spark's Parquet."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def random_type(chance: random.Random, depth: int = 0) -> st.DataType:
 
 
 def random_value(chance: random.Random, kind: st.DataType, nullable: bool, nulls: float) -> Any:
-    """A value of a type, None by chance where it may be."""
+    """Return a value of a type, sometimes None if the type is nullable."""
     if nullable and chance.random() < nulls:
         return None
     if isinstance(kind, st.ArrayType):
@@ -69,7 +69,7 @@ def random_value(chance: random.Random, kind: st.DataType, nullable: bool, nulls
 
 
 def shown(frame: DataFrame) -> list[str]:
-    """The rows as text, in which NaN equals itself and zeros keep their signs."""
+    """Return the rows as strings with NaN equal to NaN and signed zeros."""
     return sorted(map(repr, frame.collect()))
 
 
@@ -78,13 +78,13 @@ def plain(kind: st.DataType) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_and_types_are_those_of_parquet(spark: SparkSession, conf: Conf, tmp_path: Path, seed: int) -> None:
+def test_rows_and_types_equal_those_of_parquet(spark: SparkSession, conf: Conf, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     fields = [st.StructField(name, random_type(chance), chance.random() < 0.8) for name in ("Upper", "ü", "with space")]
     schema = st.StructType([st.StructField("id", st.LongType()), *fields])
     nulls = chance.choice([0.0, 0.2, 1.0])
     rows = [(i, *(random_value(chance, field.dataType, field.nullable, nulls) for field in fields)) for i in range(40)]
-    frame = spark.createDataFrame(rows, schema).repartition(3)  # some of which a filter below leaves empty
+    frame = spark.createDataFrame(rows, schema).repartition(3)  # a filter below empties some partitions
     table, parquet = str(tmp_path / "t.lance"), str(tmp_path / "t.parquet")
     lists = {field.name: 0 for field in fields if isinstance(field.dataType, st.ArrayType)}
     with conf(**{"spark.sql.session.timeZone": "America/Los_Angeles"}):

@@ -1,4 +1,4 @@
-"""Merges by tasks do what the verb does on one machine."""
+"""Distributed merges equal the single-machine verb."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ORDER = [("id", "ascending"), ("s", "ascending")]
 
 def rows(uri: str) -> list[dict[str, object]]:
     ours = ld.dataset(uri).to_table().sort_by(ORDER).to_pylist()
-    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
+    lance = importlib.import_module("lance")  # Spark starts with a fork, which makes pylance warn
     assert lance.dataset(uri).to_table().sort_by(ORDER).to_pylist() == ours
     return ours
 
@@ -77,7 +77,7 @@ QUICK = ("upsert", "update_if", "replace_part")
 
 
 @pytest.mark.parametrize("name", [p if p in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in PLANS])
-def test_a_merge_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_merge_equals_the_single_machine_merge(spark: SparkSession, tmp_path: Path, name: str) -> None:
     uri, one = twins(tmp_path)
     source = table([*range(30), 200, 201, 202, None, None], "s")
     expected = PLANS[name](one.merge_insert("id")).execute(source)
@@ -86,7 +86,7 @@ def test_a_merge_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, na
     ld.dataset(uri).validate()
 
 
-def test_rows_that_move_keep_their_stable_ids(spark: SparkSession, tmp_path: Path) -> None:
+def test_moved_rows_keep_their_stable_ids(spark: SparkSession, tmp_path: Path) -> None:
     uri, one = twins(tmp_path, stable=True)
     source = table([2, 4, 40, 42, 80, 81, 300], "s")
     upsert(one.merge_insert("id")).execute(source)
@@ -100,7 +100,7 @@ def test_rows_that_move_keep_their_stable_ids(spark: SparkSession, tmp_path: Pat
     assert rows(uri) == rows(one.uri)
 
 
-def test_columns_that_the_source_lacks_stay_or_are_null(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_missing_in_the_source_are_kept_or_null(spark: SparkSession, tmp_path: Path) -> None:
     uri, one = twins(tmp_path)
     source = table([2, 4, 5, 40, 7], "s").select(["s", "id"])
     assert upsert(ls.merge_insert(spark, frame(spark, source), uri, on="id")).execute() == upsert(
@@ -110,7 +110,7 @@ def test_columns_that_the_source_lacks_stay_or_are_null(spark: SparkSession, tmp
 
 
 @pytest.mark.slow
-def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_several_key_columns_are_supported(spark: SparkSession, tmp_path: Path) -> None:
     uri, one = twins(tmp_path)
     source = pa.concat_tables([table([2, 4, 6], "t"), table([2, 8, None], "u")])
     keys = ["s", "id"]
@@ -129,7 +129,7 @@ def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
         pytest.param(merge_jobs.SOURCE_KEYS, [4, 6, 8, 4], marks=pytest.mark.slow),
     ],
 )
-def test_a_key_that_comes_twice_is_refused_and_leaves_nothing(
+def test_a_duplicate_key_is_rejected_and_leaves_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: list[int], few: int
 ) -> None:
     monkeypatch.setattr(merge_jobs, "SOURCE_KEYS", few)
@@ -141,7 +141,7 @@ def test_a_key_that_comes_twice_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_of_keys_that_come_twice_the_first_may_be_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_of_several_equal_source_keys_can_be_chosen(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     source = pa.concat_tables([table([4, 5], "first"), table([5, 4], "second")])
     merge = upsert(ls.merge_insert(spark, frame(spark, source, 1), uri, on="id")).source_dedupe_behavior("first_seen")
@@ -150,7 +150,7 @@ def test_of_keys_that_come_twice_the_first_may_be_taken(spark: SparkSession, tmp
 
 
 @pytest.mark.slow
-def test_one_source_row_may_change_several_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_source_row_may_update_several_rows(spark: SparkSession, tmp_path: Path) -> None:
     for uri in (str(tmp_path / "spark.lance"), str(tmp_path / "one.lance")):
         ld.write_dataset(table([1, 2, 1, 3, 2, 1], "t"), uri, max_rows_per_file=2)
     source = table([1, 3, 4], "s")
@@ -160,7 +160,7 @@ def test_one_source_row_may_change_several_rows(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("few", [0, pytest.param(merge_jobs.SOURCE_KEYS, marks=pytest.mark.slow)])
-def test_large_and_small_sources_are_joined_alike(
+def test_large_and_small_sources_give_the_same_result(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(merge_jobs, "SOURCE_KEYS", few)
@@ -188,7 +188,7 @@ def test_an_empty_source_changes_nothing(spark: SparkSession, tmp_path: Path) ->
     assert rows(uri) == before
 
 
-def test_wrong_merges_are_refused_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_merges_are_rejected_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     source = frame(spark, table([1, 2], "s"))
@@ -247,7 +247,7 @@ def test_a_merge_that_loses_a_race_joins_again(
     assert seen == [1, 1]
 
 
-def test_a_new_key_that_two_insert_becomes_one_row(
+def test_a_new_key_inserted_by_two_merges_becomes_one_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
@@ -258,7 +258,7 @@ def test_a_new_key_that_two_insert_becomes_one_row(
 
 
 @pytest.mark.slow
-def test_rows_with_other_keys_may_come_between(
+def test_a_concurrent_insert_of_other_keys_does_not_conflict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
@@ -271,9 +271,7 @@ def test_rows_with_other_keys_may_come_between(
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_leaves_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_leaves_nothing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = make(tmp_path / "t.lance")
     write = merge_jobs._write
     mark = tmp_path / "killed"
@@ -294,7 +292,7 @@ def test_a_worker_that_is_killed_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_a_key_that_does_not_fit_is_our_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_key_that_does_not_fit_the_column_raises_an_error(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     source = frame(spark, table([1, 2], "s")).withColumn("id", F.col("id") + F.lit(0.5).cast("double"))
     with pytest.raises(InvalidInputError, match="does not fit the column"):

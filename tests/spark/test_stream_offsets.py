@@ -1,4 +1,4 @@
-"""How far a stream goes, without a session."""
+"""Stream offsets, without a session."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def fragments(way: Walk, start: Offset, until: Offset) -> dict[int, list[int]]:
     return {step.version: [piece.fragment for piece in step.pieces] for step in way.steps(start, until)}
 
 
-def test_a_stream_begins_with_the_rows_there_are(table: ld.LanceDataset) -> None:
+def test_a_stream_begins_with_the_existing_rows(table: ld.LanceDataset) -> None:
     way = walk(table)
     assert way.begin() == Offset(3, 0, snapshot=True)
     assert fragments(way, way.begin(), end(table)) == {3: [0, 1, 2, 3]}
 
 
-def test_a_stream_begins_where_it_is_told(table: ld.LanceDataset) -> None:
+def test_a_stream_begins_at_the_requested_version_or_timestamp(table: ld.LanceDataset) -> None:
     moment = table.versions()[1]["timestamp"].isoformat()
     assert walk(table, startingversion="2").begin() == Offset(2)
     assert walk(table, starting_version="latest").begin() == Offset(4)
@@ -69,7 +69,7 @@ def test_limits_end_a_batch_between_fragments(table: ld.LanceDataset) -> None:
     assert stops(Limits(size=100 * size)) == stops(Limits()) == [(4, 0)]
 
 
-def test_what_brings_no_rows_is_passed_over(table: ld.LanceDataset) -> None:
+def test_versions_without_new_rows_are_skipped(table: ld.LanceDataset) -> None:
     table.optimize.compact_files()
     table.create_scalar_index("a", "BTREE")
     append(table, 7)
@@ -92,7 +92,7 @@ def test_a_batch_ends_before_a_change_and_the_next_one_fails(table: ld.LanceData
             attempt()
 
 
-def test_changes_are_passed_over_when_asked(table: ld.LanceDataset) -> None:
+def test_changes_are_skipped_on_request(table: ld.LanceDataset) -> None:
     table.delete("a = 5")
     append(table, 7)
     for option in ("ignoreDeletes", "skip_change_commits"):
@@ -103,14 +103,14 @@ def test_changes_are_passed_over_when_asked(table: ld.LanceDataset) -> None:
         fragments(walk(table, ignoreDeletes="true"), Offset(5), end(table))
 
 
-def test_versions_that_are_gone_fail_or_are_passed_over(table: ld.LanceDataset) -> None:
+def test_missing_versions_fail_or_are_skipped(table: ld.LanceDataset) -> None:
     table.cleanup_old_versions(retain_versions=1)
     with pytest.raises(NotFoundError, match=r"next version of the stream, 2, was cleaned up.*failOnDataLoss=false"):
         fragments(walk(table), Offset(2), end(table))
     assert fragments(walk(table, failOnDataLoss="false"), Offset(2), end(table)) == {2: [], 3: [3]}
 
 
-def test_a_table_that_was_made_anew_is_noticed(table: ld.LanceDataset) -> None:
+def test_a_recreated_table_is_detected(table: ld.LanceDataset) -> None:
     assert list(walk(table).steps(Offset(4), Offset(4))) == []
     with pytest.raises(
         NotFoundError, match="the stream has read version 6, which does not exist: found newest version 3"
@@ -128,8 +128,8 @@ def test_a_table_that_was_made_anew_is_noticed(table: ld.LanceDataset) -> None:
         {"version": 1, "index": 0, "snapshot": 1},
     ],
 )
-def test_offsets_that_are_none_are_refused(offset: dict[str, object]) -> None:
-    with pytest.raises(CorruptError, match="offset of a stream"):
+def test_invalid_offsets_are_rejected(offset: dict[str, object]) -> None:
+    with pytest.raises(CorruptError, match="invalid stream offset"):
         Offset.of(offset)
 
 
@@ -148,12 +148,12 @@ def test_offsets_survive_a_checkpoint() -> None:
         ("ignoreDeletes", "yes", "option ignoreDeletes: expected true or false, found 'yes'"),
     ],
 )
-def test_options_that_make_no_sense_are_named(option: str, value: str, message: str) -> None:
+def test_invalid_options_are_named(option: str, value: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         StreamOptions.of({option: value})
 
 
-def test_sizes_have_units_and_one_beginning_is_enough() -> None:
+def test_sizes_accept_units_and_two_starting_options_are_rejected() -> None:
     sizes = {text: StreamOptions.of({"maxbytespertrigger": text}).limits.size for text in ("7", "2k", "3MB", "1 GiB")}
     assert sizes == {"7": 7, "2k": 2048, "3MB": 3 << 20, "1 GiB": 1 << 30}
     with pytest.raises(InvalidInputError, match="startingVersion and startingTimestamp exclude each other"):

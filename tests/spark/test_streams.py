@@ -44,7 +44,7 @@ def sink(tmp_path: Path) -> str:
 
 @pytest.fixture
 def run(spark: SparkSession, source: str, sink: str, tmp_path: Path) -> Run:
-    """Run a query over all there is, from where it was stopped; returns the rows of each of its batches."""
+    """Return a function that runs a query from its checkpoint to the end and returns row counts per batch."""
     ls.register(spark)
     spark.dataSource.register(FaultySource)
 
@@ -81,7 +81,7 @@ def named(path: str) -> set[str]:
     return {file.path for table in found for fragment in table.get_fragments() for file in fragment.data_files()}
 
 
-def test_a_stream_goes_on_where_it_was_stopped(run: Run, source: str, sink: str) -> None:
+def test_a_stream_resumes_after_its_checkpoint(run: Run, source: str, sink: str) -> None:
     assert run() == [4]
     append(source, 5)
     append(source, 6)
@@ -98,9 +98,7 @@ def test_a_stream_goes_on_where_it_was_stopped(run: Run, source: str, sink: str)
 
 
 @pytest.mark.slow
-def test_compaction_between_is_no_data_and_deletes_fail_unless_they_are_skipped(
-    run: Run, source: str, sink: str
-) -> None:
+def test_compaction_adds_no_rows_and_deletes_fail_unless_skipped(run: Run, source: str, sink: str) -> None:
     run()
     ld.dataset(source).optimize.compact_files()
     append(source, 5)
@@ -114,13 +112,13 @@ def test_compaction_between_is_no_data_and_deletes_fail_unless_they_are_skipped(
 
 
 @pytest.mark.skipif(not LIMITS_READS, reason="this version of Spark knows of no limits")
-def test_limits_make_batches_and_all_there_is_comes(run: Run, sink: str) -> None:
+def test_limits_split_a_stream_into_batches(run: Run, sink: str) -> None:
     assert run(lambda frame: frame, maxFilesPerTrigger=1, startingVersion=1) == [2, 1, 1]
     assert values(sink) == [1, 2, 3, 4]
 
 
 @pytest.mark.skipif(LIMITS_READS, reason="this version of Spark knows of limits")
-def test_limits_are_refused_where_spark_knows_of_none(run: Run) -> None:
+def test_trigger_limits_require_a_spark_that_supports_them(run: Run) -> None:
     with pytest.raises(
         StreamingQueryException, match=r"limits per trigger need a newer Spark: expected pyspark 4.2 or newer"
     ):
@@ -130,7 +128,9 @@ def test_limits_are_refused_where_spark_knows_of_none(run: Run) -> None:
 @pytest.mark.parametrize(
     "fault", [pytest.param("before", marks=pytest.mark.slow), "after", pytest.param("lost", marks=pytest.mark.slow)]
 )
-def test_a_batch_whose_commit_failed_comes_again_and_lands_once(run: Run, source: str, sink: str, fault: str) -> None:
+def test_a_batch_with_a_failed_commit_is_repeated_and_committed_once(
+    run: Run, source: str, sink: str, fault: str
+) -> None:
     run()
     append(source, 5, 6)
     if fault == "lost":
@@ -149,7 +149,7 @@ def test_a_batch_whose_commit_failed_comes_again_and_lands_once(run: Run, source
 
 
 @pytest.mark.slow
-def test_in_complete_mode_each_batch_takes_the_place_of_all_rows(run: Run, source: str, sink: str) -> None:
+def test_complete_mode_replaces_all_rows_with_each_batch(run: Run, source: str, sink: str) -> None:
     def parity(frame: DataFrame) -> DataFrame:
         return frame.groupBy((frame.a % 2).alias("odd")).count().selectExpr("odd * 100 + count AS a")
 
@@ -170,13 +170,13 @@ def test_columns_and_rows_of_a_stream_are_chosen(run: Run, source: str, sink: st
         run(name="third", contains_null="auto")
 
 
-def test_what_is_for_streams_alone_is_refused_elsewhere(spark: SparkSession, source: str, run: Run) -> None:
+def test_stream_options_are_rejected_in_batch_reads(spark: SparkSession, source: str, run: Run) -> None:
     with pytest.raises(Exception, match="option 'startingversion' is not supported; for streams only"):
         spark.read.format("lance_duck").option("startingVersion", 1).load(source).collect()
 
 
 @pytest.mark.slow
-def test_rows_are_read_as_they_came_though_columns_were_added(run: Run, source: str, sink: str) -> None:
+def test_a_stream_reads_rows_as_appended_even_after_columns_were_added(run: Run, source: str, sink: str) -> None:
     ld.dataset(source).add_columns({"b": "a + 1"})
     ld.write_dataset(pa.table({"a": [5], "b": [50]}), source, mode="append")
     assert run(startingVersion=1) == [5]
@@ -185,7 +185,7 @@ def test_rows_are_read_as_they_came_though_columns_were_added(run: Run, source: 
 
 
 @pytest.mark.slow
-def test_a_column_that_was_called_otherwise_is_not_taken_for_nulls(run: Run, source: str, sink: str) -> None:
+def test_a_renamed_column_is_not_read_as_nulls(run: Run, source: str, sink: str) -> None:
     ld.dataset(source).alter_columns({"path": "a", "name": "b"})
 
     def renamed(frame: DataFrame) -> DataFrame:

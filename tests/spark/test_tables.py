@@ -1,4 +1,4 @@
-"""Views follow what is written; what is known of a table comes as frames; SQL has table functions."""
+"""Views follow writes, metadata comes as frames, and SQL has table functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def uri(tmp_path: Path) -> str:
     return str(tmp_path / "t.lance")
 
 
-def test_a_view_follows_what_is_written(spark: SparkSession, uri: str) -> None:
+def test_a_view_is_refreshed_after_writes(spark: SparkSession, uri: str) -> None:
     ls.create_view(spark, "t", uri, columns=["id", "s"])
     ls.create_view(spark, "old", uri, version=1)
 
@@ -50,7 +50,7 @@ def test_a_view_follows_what_is_written(spark: SparkSession, uri: str) -> None:
     assert not spark.catalog.tableExists("t")
 
 
-def test_a_view_that_cannot_be_made_anew_stays_what_it_was(spark: SparkSession, uri: str) -> None:
+def test_a_view_that_cannot_be_refreshed_keeps_its_rows(spark: SparkSession, uri: str) -> None:
     ls.create_view(spark, "gone", uri, columns=["id", "s"])
     ld.dataset(uri).drop_columns(["s"])
     with pytest.warns(UserWarning, match="'gone' was not refreshed.*s"):
@@ -60,7 +60,7 @@ def test_a_view_that_cannot_be_made_anew_stays_what_it_was(spark: SparkSession, 
         ls.delete(spark, uri, "id = 1")
 
 
-def test_a_view_that_another_one_took_the_name_of_is_left_alone(spark: SparkSession, uri: str) -> None:
+def test_a_view_whose_name_was_reused_is_not_refreshed(spark: SparkSession, uri: str) -> None:
     ls.create_view(spark, "mine", uri)
     ls.delete(spark, uri, "id = 0")
     ls.read(spark, uri, filter="id < 5").createOrReplaceTempView("mine")
@@ -85,7 +85,7 @@ def test_rows_are_counted(spark: SparkSession, uri: str) -> None:
         ls.count(spark, uri, "nothere = 1")
 
 
-def test_facts_of_a_table_come_as_frames(spark: SparkSession, uri: str) -> None:
+def test_table_metadata_is_returned_as_frames(spark: SparkSession, uri: str) -> None:
     table = ld.dataset(uri)
     table.create_scalar_index("id", "BTREE")
     table.tags.create("best", 1)
@@ -133,7 +133,7 @@ def test_sql_reads_a_table_at_a_version(spark: SparkSession, uri: str) -> None:
     assert "the first" in history[1][2].values()
 
 
-def test_sql_searches_for_neighbours(spark: SparkSession, uri: str) -> None:
+def test_sql_runs_nearest_neighbour_searches(spark: SparkSession, uri: str) -> None:
     ls.register(spark)
 
     def rows(text: str) -> list[Any]:
@@ -150,7 +150,7 @@ def test_sql_searches_for_neighbours(spark: SparkSession, uri: str) -> None:
     ]
 
 
-def test_wrong_calls_say_what_is_wrong(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+def test_invalid_calls_raise_clear_errors(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     ls.register(spark)
     for text, said in (
         (f"lance_table('{tmp_path}/no.lance')", "no.lance"),

@@ -19,7 +19,7 @@ WORDS = ["duck", "lake", "goose", "swim", "tree"]
 
 @pytest.fixture(scope="module", params=["addresses", "stable row ids"])
 def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """60 rows in fragments of 10: two segments cover four fragments, nothing the others; some rows are deleted."""
+    """Write 60 rows in six fragments, two segments over four of them, and delete some rows."""
 
     def rows(first: int) -> pa.Table:
         texts = [" ".join(WORDS[: 1 + (i * 7) % 5] * (1 + i % 3)) if i % 9 else None for i in range(first, first + 20)]
@@ -48,7 +48,7 @@ def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         ("nothing", {}),
     ],
 )
-def test_rows_and_scores_are_those_of_one_machine(
+def test_rows_and_scores_equal_those_of_a_single_machine(
     spark: SparkSession, uri: str, query: Any, options: dict[str, Any]
 ) -> None:
     asked = {name: value for name, value in options.items() if name != "parallelism"}
@@ -58,7 +58,7 @@ def test_rows_and_scores_are_those_of_one_machine(
     assert [row.asDict() for row in found.collect()] == expected.to_pylist()
 
 
-def test_a_table_function_searches_for_constants_and_for_each_row(spark: SparkSession, uri: str) -> None:
+def test_a_table_function_accepts_constants_and_lateral_columns(spark: SparkSession, uri: str) -> None:
     ls.register(spark)
     expected = ld.dataset(uri).search("goose", k=3, columns=["id"]).to_pylist()
     call = f"lance_search('{uri}', 'goose', k => 3, column => 'body', columns => 'id')"
@@ -68,7 +68,7 @@ def test_a_table_function_searches_for_constants_and_for_each_row(spark: SparkSe
     assert [tuple(row) for row in spark.sql(lateral).collect()] == [("tree", best["id"])]
 
 
-def test_what_makes_no_sense_is_refused_at_once(spark: SparkSession, uri: str) -> None:
+def test_invalid_arguments_are_rejected_before_the_search(spark: SparkSession, uri: str) -> None:
     with pytest.raises(ld.LanceDuckError, match="must contain strings"):
         ls.search(spark, uri, "duck", column="id")
     with pytest.raises(ld.LanceDuckError, match="k: expected a whole number"):
@@ -78,14 +78,14 @@ def test_what_makes_no_sense_is_refused_at_once(spark: SparkSession, uri: str) -
         spark.sql(f"SELECT * FROM lance_search('{uri}')").collect()
 
 
-def test_a_table_without_rows_has_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_table_returns_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "t.lance")
     ld.write_dataset(pa.schema([("body", pa.string())]).empty_table(), place)
     assert ls.search(spark, place, "duck").collect() == []
 
 
 @pytest.mark.parametrize("options", [{}, {"k": 100, "columns": ["id"], "with_row_id": True}, {"filter": "id > 12"}])
-def test_list_elements_are_found_with_their_places(
+def test_list_elements_are_found_with_their_positions(
     spark: SparkSession, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     place = str(tmp_path / "t.lance")

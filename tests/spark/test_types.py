@@ -56,7 +56,7 @@ if HAS_TIME:
     FROM_SPARK["time"] = (st.TimeType(), time(23, 59, 59, 999999), pa.time64("ns"))
 
 
-def test_values_of_spark_arrive_in_pylance_and_come_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_values_round_trip_and_are_readable_by_pylance(spark: SparkSession, tmp_path: Path) -> None:
     schema = st.StructType([st.StructField(name, kind) for name, (kind, _, _) in FROM_SPARK.items()])
     row = tuple(value for _, value, _ in FROM_SPARK.values())
     df = spark.createDataFrame([row, (None,) * len(row)], schema).coalesce(1)
@@ -75,7 +75,7 @@ def test_values_of_spark_arrive_in_pylance_and_come_back(spark: SparkSession, tm
     assert sorted(back.collect(), key=str) == sorted(df.collect(), key=str)
 
 
-def test_what_may_be_null_is_kept_at_any_depth(spark: SparkSession, tmp_path: Path) -> None:
+def test_nullability_is_kept_at_every_level(spark: SparkSession, tmp_path: Path) -> None:
     sure = st.StructField("y", st.ArrayType(st.LongType(), containsNull=False), nullable=False)
     schema = st.StructType(
         [
@@ -94,7 +94,7 @@ def test_what_may_be_null_is_kept_at_any_depth(spark: SparkSession, tmp_path: Pa
     assert lance.dataset(tmp_path / "t").schema.field("id").nullable is False
 
 
-def test_vectors_without_nulls_are_read_as_such_and_may_get_nulls_later(spark: SparkSession, tmp_path: Path) -> None:
+def test_vectors_without_nulls_are_declared_so_and_may_get_nulls_later(spark: SparkSession, tmp_path: Path) -> None:
     item = st.ArrayType(st.FloatType())
     schema = st.StructType([st.StructField("id", st.LongType()), st.StructField("v", item)])
     uri, copy = str(tmp_path / "t"), str(tmp_path / "copy")
@@ -128,7 +128,7 @@ def test_vectors_without_nulls_are_read_as_such_and_may_get_nulls_later(spark: S
     spark.catalog.dropTempView("vectors_that_have_none")
 
 
-# Arrow type of the table, a value, the type that Spark is shown, and what it shows.
+# Arrow type of the table, a value, the Spark type, and the value in Spark.
 _HALF = np.float16(1.5)
 TO_SPARK: dict[str, tuple[pa.DataType, Any, str, Any]] = {
     "u8": (pa.uint8(), 255, "smallint", 255),
@@ -180,7 +180,7 @@ def test_tables_of_pylance_arrive_in_spark(spark: SparkSession, tmp_path: Path) 
     assert df.schema["vector16"].metadata == {"arrow.fixed-size-list.size": 2, "arrow.fixed-size-list.item": "float16"}
 
 
-def test_a_frame_goes_to_a_table_of_other_types_and_replaces_it_in_these(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frame_is_cast_to_the_types_of_the_existing_table(spark: SparkSession, tmp_path: Path) -> None:
     kept = ["u8", "u64", "half", "large_text", "fixed", "seconds", "vector16", "deep"]
     fields = [pa.field(name, TO_SPARK[name][0]) for name in kept]
     table = pa.table([pa.array([TO_SPARK[name][1], None], TO_SPARK[name][0]) for name in kept], pa.schema(fields))
@@ -194,7 +194,7 @@ def test_a_frame_goes_to_a_table_of_other_types_and_replaces_it_in_these(spark: 
     assert lance.dataset(tmp_path / "t").to_table() == table.slice(0, 1)
 
 
-def test_types_that_one_of_both_does_not_have_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_types_missing_in_spark_or_lance_are_named(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.sql("select 1 id, interval '1' year years")
     with pytest.raises(UnsupportedError, match=r"column 'years'.*interval year"):
         ls.write(df, tmp_path / "t")
@@ -206,7 +206,7 @@ def test_types_that_one_of_both_does_not_have_are_named(spark: SparkSession, tmp
     assert ls.read(spark, tmp_path / "u", columns=["a"]).collect() == [(1,)]
 
 
-def test_values_that_spark_cannot_hold_are_refused_by_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_that_spark_cannot_hold_are_rejected_by_column(spark: SparkSession, tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"t": pa.array([2**60], pa.timestamp("s"))}), tmp_path / "t")
 
     with pytest.raises(InvalidInputError, match="column 't'"), as_ours():
@@ -217,7 +217,7 @@ def test_values_that_spark_cannot_hold_are_refused_by_column(spark: SparkSession
     ("declared", "error"),
     [("id int", InvalidInputError), ("nothing long", InvalidInputError), ("id string", WrongTypeError)],
 )
-def test_a_schema_that_is_asked_for_is_checked(
+def test_a_declared_schema_is_checked(
     spark: SparkSession, tmp_path: Path, declared: str, error: type[Exception]
 ) -> None:
     ld.write_dataset(pa.table({"id": [2**40], "s": ["a"]}), tmp_path / "t")
@@ -226,7 +226,7 @@ def test_a_schema_that_is_asked_for_is_checked(
         spark.read.format("lance").schema(declared).load(str(tmp_path / "t")).collect()
 
 
-def test_a_schema_that_is_asked_for_chooses_columns_and_widens_numbers(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_declared_schema_selects_columns_and_widens_numbers(spark: SparkSession, tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": pa.array([1, 2], pa.int32()), "s": ["a", None], "t": ["x", "y"]}), tmp_path / "t")
 
     df = spark.read.format("lance").schema("s string, id long").load(str(tmp_path / "t"))
@@ -234,7 +234,7 @@ def test_a_schema_that_is_asked_for_chooses_columns_and_widens_numbers(spark: Sp
     assert df.collect() == [("a", 1), (None, 2)]
 
 
-def test_what_spark_is_promised_is_what_pyspark_itself_says() -> None:
+def test_declared_arrow_types_equal_those_of_pyspark() -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = st.StructType([st.StructField(name, kind) for name, (kind, _, _) in FROM_SPARK.items()])

@@ -1,4 +1,4 @@
-"""Spark where nobody told it which Python to run, in a process of its own."""
+"""Spark without a configured Python, in a separate process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 
-def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_path: Path) -> None:
+def test_workers_run_the_driver_python_unless_the_user_chose_another(tmp_path: Path) -> None:
     other = tmp_path / "bin" / "python3"
     other.parent.mkdir()
     other.symlink_to(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_
     assert "FutureWarning" not in run.stderr
 
 
-def test_the_first_script_of_the_page_runs_without_an_activated_environment(tmp_path: Path) -> None:
+def test_the_first_documented_script_runs_without_an_activated_environment(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs/guides/spark.md"
     script = tmp_path / "script.py"
     script.write_text(page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")

@@ -33,7 +33,7 @@ def rows(count: int = ROWS, first: int = 0) -> pa.Table:
 
 
 def make(path: Path, *, stable: bool = False, fragments: int = 8, data: pa.Table | None = None) -> str:
-    """A table of fragments of as many rows each, of which some are deleted."""
+    """Write a table of equally large fragments, some of which have deleted rows."""
     data = rows() if data is None else data
     size = max(1, data.num_rows // fragments)
     ld.write_dataset(
@@ -48,7 +48,7 @@ def twins(tmp_path: Path, **options: Any) -> tuple[str, ld.LanceDataset]:
 
 
 def pylance(uri: str) -> Any:
-    """The table as pylance opens it. Spark is started by a fork, of which pylance warns: it is imported late."""
+    """Return the table opened by pylance, imported late because it warns of Spark's fork."""
     return importlib.import_module("lance").dataset(uri)
 
 
@@ -74,7 +74,7 @@ def same_rows(uri: str, expected: ld.LanceDataset, *filters: str) -> None:
 
 
 def centroids(dataset: ld.LanceDataset) -> list[Any]:
-    """Of each segment of the index over v."""
+    """Return the centroids of each segment of the index over v."""
     snapshot = dataset.handle.snapshot
     segments = [segment for index in catalog(snapshot).over("v") for segment in index.segments]
     return [open_index(snapshot, segment).files.centroids.tolist() for segment in segments]

@@ -1,4 +1,4 @@
-"""Random statements that change a table, for a Lance table and one of DuckDB's own at once."""
+"""Random statements that change a Lance table and a native table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RETURNING = ["*", "id", "id, s AS text, a + 1", "count_star() OVER ()", "t.id",
 
 @dataclass
 class StatementMaker:
-    """Makes statements; `{t}` stands for the table."""
+    """Makes statements with the placeholder `{t}` for the table name."""
 
     random: random.Random
     spellings: list[str] = field(default_factory=lambda: ["t"])
@@ -194,7 +194,7 @@ class StatementMaker:
             )
         returning = self.random.choice(["", "", " RETURNING merge_action, *", " RETURNING id, merge_action"])
         if (duckdb.__version__ < "2" and "BY SOURCE" in whens[-1]) or len(whens) > 2:
-            returning = ""  # DuckDB returns what was never stored
+            returning = ""  # DuckDB returns values that were never stored
         text = f"MERGE INTO {{t}} USING {source} q(id, s, a, d, l) {on} {' '.join(whens)}{returning}"
         return self._with() + text.replace("{t}.", "t.")
 
@@ -214,7 +214,10 @@ class StatementMaker:
 
 
 def outcome(run: Callable[[], Any], refusals: tuple[type[BaseException], ...]) -> Any:
-    """Return the rows that a statement gives, in an order of their own; None if it is refused."""
+    """Return the sorted rows of a statement.
+
+    Returns None if the statement is rejected.
+    """
     try:
         return sorted(map(repr, run()))
     except refusals:

@@ -50,7 +50,7 @@ def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
 
 @pytest.fixture
 def plain() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of DuckDB itself that knows `lance_scan`."""
+    """A plain DuckDB connection with `lance_scan`."""
     with duckdb.connect() as connection:
         ld.register(connection)
         yield connection

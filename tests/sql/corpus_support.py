@@ -138,7 +138,7 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 
 
 def differences(templates: Path, folder: Path, sql: str) -> list[str]:
-    """Run a statement on Lance tables and on those of DuckDB, and say what is not the same."""
+    """Run a statement on Lance tables and on native tables, and return the differences."""
     names = list(fresh_tables(templates, folder, sql))
     with ld.connect(folder) as ours, empty_database() as native:
         for connection in (ours.native, native):
@@ -152,12 +152,15 @@ def differences(templates: Path, folder: Path, sql: str) -> list[str]:
 
 
 def _answer(connection: Any, sql: str) -> Any:
-    """Return titles, types and rows, in an order of their own; None if the statement is refused."""
+    """Return titles, types and sorted rows.
+
+    Returns None if the statement is rejected.
+    """
     count = max(sql.count("?"), len(set(re.findall(r"\$\d", sql))))
     try:
         given = connection.execute(sql, [5] * count) if count else connection.execute(sql)
         rows = sorted(map(repr, given.fetchall()))
-        # A title that comes twice is numbered: see `con.sql` of DuckDB.
+        # Duplicate titles are numbered: see `con.sql` of DuckDB.
         titles = [re.sub(r"^(id)_1$", r"\1", column[0]) for column in given.description]
         return titles, [str(column[1]) for column in given.description], rows
     except REFUSED:
@@ -165,5 +168,5 @@ def _answer(connection: Any, sql: str) -> Any:
 
 
 def _rows(connection: Any, name: str) -> list[str]:
-    """Return the rows of a table as texts, which need no time zone of Python's."""
+    """Return the rows of a table as strings, which do not depend on Python's time zone."""
     return sorted(map(repr, connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {name}").fetchall()))

@@ -1,4 +1,4 @@
-"""A connection in use for long: statements of all kinds, counted by what they leave open."""
+"""A long-lived connection: statements of all kinds, and the files they leave open."""
 
 from __future__ import annotations
 

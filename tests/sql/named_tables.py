@@ -1,4 +1,4 @@
-"""The tables that DuckDB's binder and parser see in a statement, next to those that `Scopes` reads from its tokens."""
+"""The tables that DuckDB's binder and parser find in a statement, compared with `Scopes`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.duck.statement.tokens import tokens_of
 Named = tuple[tuple[str, ...], str]
 """Parts of a table's name, and its alias; folded."""
 _WITHOUT_PLAN: Final = frozenset({"describe", "summarize", "truncate"})
-"""Words with which a plan does not scan the tables that a statement names."""
+"""Statements whose plan does not scan the named tables."""
 _SCANS: Final = ("SEQ_SCAN", "INDEX_SCAN")
 
 
@@ -49,14 +49,14 @@ def _differences_of_names(scopes: Scopes, bound: set[Named], created: str | None
 
 
 def _renamed(scopes: Scopes) -> set[str]:
-    """Return the names of tables whose columns get other names, `t AS x(a)`; `Scopes` leaves these names out."""
+    """Return the names of tables with renamed columns, `t AS x(a)`, which `Scopes` leaves out."""
     ends = [table.end for table in scopes.tables if table.is_called and scopes.text(table.end) == "("]
     names = (scopes.name(end - 3 if scopes.word(end - 2) == "as" else end - 2) for end in ends)
     return {folded(name) for name in names if name is not None}
 
 
 def _created(scopes: Scopes) -> str | None:
-    """Return the name of a table that a statement creates or copies whole. DuckDB reports it, `Scopes` does not."""
+    """Return the name of a created or wholly copied table, which DuckDB reports and `Scopes` does not."""
     if scopes.word(0) == "copy":
         return folded(_last_name(scopes, 1))
     if scopes.word(0) != "create":
@@ -75,7 +75,7 @@ def _last_name(scopes: Scopes, place: int) -> str:
 
 
 def _named(text: str) -> Named:
-    """Read a name as DuckDB reports it: `schema.name AS alias`. The alias is empty if columns get other names, too."""
+    """Parse a name as DuckDB reports it: `schema.name AS alias`. The alias is empty if columns are renamed as well."""
     tokens = tokens_of(text)
     end = next((place for place, token in enumerate(tokens) if token.word in ("as", "tablesample")), len(tokens))
     parts = _folded([token.name or "" for token in tokens[:end:2]])
@@ -90,7 +90,7 @@ def _folded(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _differences_of_change(connection: duckdb.DuckDBPyConnection, scopes: Scopes, sql: str) -> list[str] | None:
-    """Compare the tables of a change with those that its plan scans."""
+    """Compare the tables of a change with the scans in its plan."""
     if not KNOWS_NEAREST or any(token.word in _WITHOUT_PLAN for token in scopes.tokens):
         return None  # DuckDB 1.5 crashes when it shows some plans
     try:
@@ -105,7 +105,7 @@ def _differences_of_change(connection: duckdb.DuckDBPyConnection, scopes: Scopes
 
 
 def _inserted(scopes: Scopes) -> set[str]:
-    """Return the name of the table that gets rows: plans with ON CONFLICT scan it, `Scopes` never names it."""
+    """Return the insert target: plans with ON CONFLICT scan it, and `Scopes` leaves it out."""
     place = next((place for place in range(len(scopes.tokens)) if scopes.word(place) == "into"), None)
     if place is None or scopes.word(place - 1) == "merge":
         return set()
@@ -130,7 +130,7 @@ def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
 
 
 def _differences_of_selects(scopes: Scopes, tree: Any) -> list[str]:
-    """Compare the tables of the SELECT around each column with those of its scope."""
+    """Compare the tables of the SELECT around each column with the tables in its scope."""
     if not scopes.tokens:
         return []
     source = scopes.tokens[0].source
@@ -169,7 +169,7 @@ def _selects(node: Any) -> Iterator[tuple[list[tuple[list[str], int]], list[str]
 
 
 def _columns(node: Any) -> Iterator[tuple[list[str], int]]:
-    """Yield the columns of a SELECT, without those of the SELECTs in it."""
+    """Yield the columns of a SELECT, without those in its subqueries."""
     if isinstance(node, list):
         for each in node:
             yield from _columns(each)

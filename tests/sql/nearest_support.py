@@ -1,4 +1,4 @@
-"""The same vectors as Lance tables with an index and as tables of DuckDB's own, for joins of nearest rows."""
+"""The same vectors as Lance tables with an index and as native tables, for nearest-row joins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[ld.Connection, duckdb.DuckDBPyConnection]
 
 
 def vector_table(rows: int, seed: int, *, ties: bool = False) -> pa.Table:
-    """Return rows with random vectors, of which many are equally far from one where there are to be ties."""
+    """Return rows with random vectors; with `ties`, many are equally far from each other."""
     rng = np.random.default_rng(seed)
     vectors = (rng.integers(-3, 4, (rows, DIM)) if ties else rng.normal(size=(rows, DIM))).astype(np.float32)
     vectors[(vectors == 0).all(axis=1)] = 1
@@ -32,9 +32,9 @@ def vector_table(rows: int, seed: int, *, ties: bool = False) -> pa.Table:
 
 @contextmanager
 def nearest_pair(folder: Path, *, ties: bool = False) -> Iterator[Pair]:
-    """Connect to `t` of 500 rows with an index over most of them, `lq` of 12 queries and `small` of 4 rows.
+    """Connect to `t` with 500 mostly indexed rows, `lq` with 12 queries and `small` with 4 rows.
 
-    On both connections `q` is a table of DuckDB's own with the queries.
+    On both connections, `q` is a native table with the queries.
     """
     rows, queries, few = (vector_table(*sizes, ties=ties) for sizes in ((500, 1), (12, 2), (4, 3)))
     dataset = ld.write_dataset(rows[:400], folder / "t.lance", max_rows_per_file=150)

@@ -1,4 +1,4 @@
-"""Random statements that change a table; `{t}` in them stands for its name, `{new}` for the name of a new table."""
+"""Random statements that change a table; `{t}` is the placeholder for its name, `{new}` for a new table."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Sample:
 
 @dataclass
 class ChangeMaker:
-    """Makes statements for a table of some columns.
+    """Makes statements for a table with given columns.
 
     Attributes:
-        random: Where chance comes from.
+        random: Random generator.
         tables: Columns of each table; `{t}` is the one to change. Its first column is `id`.
-        keyed: No two rows of it have the same `id`.
+        keyed: Its `id` is unique.
         prepared: Statements have placeholders.
-        in_transaction: They run between BEGIN and COMMIT.
+        in_transaction: Statements run inside a transaction.
     """
 
     random: Random
@@ -165,7 +165,7 @@ class ChangeMaker:
             query = query.replace("FROM (", ", 1 AS zz FROM (", 1)
         return f"INSERT INTO {{t}} BY NAME {query}{self._returning()}"
 
-    # Rows that are there.
+    # Existing rows.
 
     def _delete(self) -> str:
         ctes, alias = self._with(), self.random.choice(["", "z"])
@@ -296,12 +296,12 @@ class ChangeMaker:
 
 @dataclass
 class SchemaMaker:
-    """Makes statements that change columns, or make tables.
+    """Makes statements that change columns or create tables.
 
     Attributes:
-        random: Where chance comes from.
+        random: Random generator.
         tables: Columns of each table; `{t}` is the one to change.
-        new: Names of tables that may be made, and made again.
+        new: Names of tables to create and recreate.
     """
 
     random: Random

@@ -1,4 +1,4 @@
-"""Random SELECTs whose conditions compare columns with literals of every spelling, those that do not fit among them."""
+"""Random SELECTs that compare columns with literals of every spelling and of mismatched types."""
 
 from __future__ import annotations
 
@@ -219,13 +219,13 @@ _LISTS: Final = (
 
 @dataclass
 class Conditions:
-    """One table in Lance, with indexes and without, and in DuckDB.
+    """One table in Lance, with and without indexes, and in DuckDB.
 
     Attributes:
-        folder: Of the Lance tables.
-        random: Where chance comes from.
-        counts: Statements that gave rows, that both refused, and that one refused by the order of evaluation.
-        differences: What was not the same.
+        folder: Folder of the Lance tables.
+        random: Random generator.
+        counts: Statements that returned rows, that both rejected, and that only one rejected by evaluation order.
+        differences: Differences between the sides.
     """
 
     folder: Path

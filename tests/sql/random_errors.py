@@ -40,7 +40,7 @@ REFUSED_QUERIES = (
     "SELECT id, s FROM t WHERE match(id, 'duck')",
     "SELECT id, s FROM read_csv('{folder}/nothing.csv')",
 )
-"""Queries that DuckDB or this package refuses, at once or after many rows. `{folder}` is the connected folder."""
+"""Queries that are rejected immediately or after many rows. `{folder}` is the connected folder."""
 REFUSED_ROWS = (
     "SELECT 1 AS _rowid",
     "SELECT 1 AS _rowaddr, 2 AS x",
@@ -141,7 +141,7 @@ TAKE_ROWS = (
     "COPY ({query}) TO '{folder}/in.lance'",
     "COPY ({query}) TO '{folder}/t.lance' (MODE 'append')",
 )
-"""Statements that write whatever columns a query has."""
+"""Statements that write all columns of a query."""
 TAKE_COLUMNS = (
     "INSERT INTO t (id, s) {query}",
     "INSERT INTO t (id, s) {query} RETURNING id",
@@ -172,15 +172,15 @@ OWN = (LanceDuckError, duckdb.Error, KeyboardInterrupt)
 
 
 class FailingStatements:
-    """Runs statements that fail on one connection, and checks after each that the connection goes on.
+    """Runs failing statements on one connection, and checks after each that the connection is usable.
 
     Args:
         folder: An empty folder.
-        seed: Everything follows from it.
+        seed: Seed of all random choices.
 
     Attributes:
-        counts: Failed statements by what failed.
-        log: Each statement, and its error.
+        counts: Failed statements by kind.
+        log: Each statement with its error.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -197,7 +197,7 @@ class FailingStatements:
         self._connection = ld.connect(folder)
 
     def fail(self) -> None:
-        """Run one statement, and check what it leaves."""
+        """Run one statement and check its leftovers."""
         kind, sql = self._statement()
         in_transaction = self.random.random() < 0.25 and not sql.startswith("PREPARE")
         if in_transaction:
@@ -229,7 +229,7 @@ class FailingStatements:
         names = {path.name for path in self.folder.iterdir()} - {"t.lance", "many.lance", "broken.csv"}
         for name in names:
             shutil.rmtree(self.folder / name)
-        # A disk that fails cannot be relied on to remove what was written to it.
+        # A failing disk may not be able to remove the files written to it.
         assert not names or is_changed or kind == "disk", self.log[-1]
 
     def _check_one(self) -> None:

@@ -53,7 +53,7 @@ _LITERALS: Final = {
     "array": ["[1, 2]::FLOAT[2]", "NULL", "array_value(0.5::FLOAT, -1::FLOAT)", "[3, 4]"],
 }
 
-# `int:text` in braces stands for an expression of that kind.
+# `int:text` in braces is a placeholder for an expression of that type.
 _CALLS: Final = {
     "int": [
         "{int} + {int}",
@@ -156,9 +156,9 @@ class Expressions:
     """Makes expressions.
 
     Attributes:
-        random: Where chance comes from.
-        parameters: Values of the placeholders so far; None: there are no placeholders.
-        subquery: The name of a table for subqueries, with columns `id`, `a` and `s`; empty: none.
+        random: Random generator.
+        parameters: Values of the placeholders so far; None disables placeholders.
+        subquery: The name of a table for subqueries, with columns `id`, `a` and `s`; empty disables subqueries.
     """
 
     random: Random
@@ -200,7 +200,7 @@ class Expressions:
         return text if text.startswith("(") or text.isalnum() else f"({text})"
 
     def condition(self, scope: Sequence[Column]) -> str:
-        """Return a condition, often one that an index or a filter of the scan answers."""
+        """Return a condition, often one that an index or a scan filter can evaluate."""
         ints = [column.sql for column in scope if column.kind == "int"]
         if ints and self.random.random() < 0.35:
             column, number = self.random.choice(ints), self.random.randrange(45)
@@ -236,7 +236,7 @@ class Expressions:
 
 
 def scope_of(columns: Sequence[tuple[str, str]], alias: str = "") -> list[Column]:
-    """Return the columns of a table, of names and types of DuckDB's, as expressions name them."""
+    """Return the columns of a table for expressions, with DuckDB names and types."""
     before = f"{alias}." if alias else ""
     return [
         Column(

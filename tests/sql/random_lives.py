@@ -68,7 +68,7 @@ def _query(twins: Twins) -> None:
             twins.log.append(f"view: {sql}")
             try:
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW seen AS {twins.spelled(sql, ours=ours)}")
-            except Exception:  # what no view can be made of is run as it is
+            except Exception:  # queries that cannot become a view run unchanged
                 break
         else:
             sample = Sample(kind, "FROM seen")
@@ -144,5 +144,5 @@ def _execute_again(twins: Twins) -> None:
     for _ in range(2):
         twins.run(Sample("execute", "EXECUTE again"))
         _change(twins)
-        if not KNOWS_NEAREST:  # DuckDB 1.5.0 leaves coalesce out for a column that had no NULL when it was prepared
+        if not KNOWS_NEAREST:  # DuckDB 1.5.0 drops coalesce for a column without NULLs at prepare time
             twins.native.execute(again)

@@ -12,12 +12,12 @@ Tables = Mapping[str, Sequence[tuple[str, str]]]
 
 @dataclass
 class Queries:
-    """Makes queries; `{t}` in them stands for the table.
+    """Makes queries with the placeholder `{t}` for the table.
 
     Attributes:
         make: Makes their expressions.
-        tables: Columns of each table, by what it is called in the text, `{t}` among them.
-        number: Of the last alias.
+        tables: Columns of each table by its name in the text, `{t}` among them.
+        number: Number of the last alias.
     """
 
     make: Expressions
@@ -208,7 +208,7 @@ class Queries:
         return f" AND {self.make.condition(scope)}" if self.make.random.random() < 0.5 else ""
 
     def source(self) -> tuple[str, list[Column]]:
-        """Return a table with an alias of its own, and its columns."""
+        """Return a table with a unique alias, and its columns."""
         name = self.make.random.choice(list(self.tables))
         alias = self.alias()
         return f"{name} AS {alias}", scope_of(self.tables[name], alias)

@@ -1,4 +1,4 @@
-"""Random statements in which tables stand wherever DuckDB's grammar lets them stand. They are bound, never run."""
+"""Random statements with tables in every grammatical position. They are bound, never run."""
 
 from __future__ import annotations
 
@@ -475,7 +475,7 @@ class Shapes:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """Return a connection with the tables of `SCHEMA`, whose plans keep every scan."""
+    """Return a connection with the tables of `SCHEMA` whose plans keep every scan."""
     made = duckdb.connect()
     made.execute(SCHEMA)
     made.execute("PRAGMA disable_optimizer")

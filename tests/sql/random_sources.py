@@ -1,4 +1,4 @@
-"""Random queries and views through which a column of texts comes to a SELECT, and SELECTs with `match` over them."""
+"""Random queries and views that pass a string column to a SELECT, and SELECTs with `match` over them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NAMES: Final = ("body", "b", "B c", "text", "words", "score")
 
 @dataclass(frozen=True)
 class Source:
-    """What a SELECT reads.
+    """The source of a SELECT.
 
     Attributes:
-        sql: What stands in FROM, without an alias.
+        sql: The FROM item, without an alias.
         id, k, text: Names of its columns.
     """
 

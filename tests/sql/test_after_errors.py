@@ -1,4 +1,4 @@
-"""After an error of any statement, the connection runs the next one, and a refusal keeps its own message."""
+"""The connection runs the next statement after every error, and an error keeps its message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_after_any_error_the_next_statement_runs(tmp_path: Path, seed: int) -> N
 
 @pytest.mark.parametrize("template", ["CREATE TABLE lance.w {with}AS {query}", "COPY ({query}) TO '{place}' {options}"])
 @pytest.mark.parametrize(("query", "option", "kind", "words"), REFUSED)
-def test_a_table_that_is_refused_keeps_its_message_and_its_connection(
+def test_a_rejected_table_keeps_its_message_and_the_connection_usable(
     con: ld.Connection, folder: Path, template: str, query: str, option: str, kind: type[LanceDuckError], words: str
 ) -> None:
     name, _, value = option.partition(" ")
@@ -58,7 +58,7 @@ def test_a_table_that_is_refused_keeps_its_message_and_its_connection(
 
 
 @pytest.mark.parametrize(("query", "names"), REPEATED)
-def test_repeated_names_are_numbered_as_in_tables_of_duckdb(
+def test_duplicate_column_names_are_numbered_as_in_duckdb(
     con: ld.Connection, folder: Path, query: str, names: list[str]
 ) -> None:
     con.execute(f"CREATE TABLE lance.made AS {query}")
@@ -90,7 +90,7 @@ def test_repeated_names_are_numbered_as_in_tables_of_duckdb(
         "SELECT CASE WHEN i = 90000 THEN 'x' ELSE '1' END::INT AS city FROM range(100000) r(i)",
     ],
 )
-def test_a_relation_that_python_cannot_write_leaves_its_connection_free(
+def test_a_relation_that_fails_to_write_leaves_its_connection_usable(
     con: ld.Connection, folder: Path, write: Callable[[Any, Path], object], query: str
 ) -> None:
     with pytest.raises((LanceDuckError, duckdb.Error)):

@@ -1,4 +1,4 @@
-"""Columns that one Arrow array cannot hold, on all ways to read and change a table; the limit is lowered for it."""
+"""Columns that exceed one Arrow array, in all reads and changes of a table with a lowered limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture(params=["2.0", "2.1", "2.2"])
 def uri(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A table of three fragments, each of which exceeds the limit."""
+    """Return a table of three fragments that each exceed the limit."""
     path = str(tmp_path / "t.lance")
     for start, stop in ((0, 60), (60, 65), (65, ROWS)):
         ld.write_dataset(table(start, stop), path, mode="append", data_storage_version=request.param)
@@ -43,7 +43,7 @@ def rows_of(data: pa.Table) -> list[dict[str, Any]]:
     return sorted(data.to_pylist(), key=lambda row: row["i"])
 
 
-def test_scans_and_takes_give_several_chunks(uri: str) -> None:
+def test_scans_and_takes_return_several_chunks(uri: str) -> None:
     dataset, rows = ld.dataset(uri), table(0, ROWS).to_pylist()
     assert dataset.to_table().to_pylist() == rows
     batches = list(dataset.to_batches(batch_size=10_000))
@@ -85,7 +85,7 @@ def test_changes_and_compaction_keep_all_values(uri: str, monkeypatch: pytest.Mo
     assert len(ld.dataset(uri).get_fragments()) == 1
 
 
-def test_searches_give_several_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_return_several_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = pa.array([[float(number), 0.0] for number in range(ROWS)], pa.list_(pa.float32(), 2))
     words = pa.array([f"duck {number}" for number in range(ROWS)])
     dataset = ld.write_dataset(

@@ -53,16 +53,18 @@ def con(
         ("lance_scan('t', branch := 'dev', \"asof\" := now() + INTERVAL 1 DAY)", [1, 2, 3, 9]),
     ],
 )
-def test_a_branch_has_versions_of_its_own(con: ld.Connection, rows: Rows, table: str, ids: Any) -> None:
+def test_versions_of_a_branch_are_selected_by_name_and_number(
+    con: ld.Connection, rows: Rows, table: str, ids: Any
+) -> None:
     assert rows(con, f"{IDS} {table}") == [(ids,)]
 
 
-def test_a_version_is_asked_for_by_time(con: ld.Connection, rows: Rows, moment: list[datetime]) -> None:
+def test_at_timestamp_selects_the_version(con: ld.Connection, rows: Rows, moment: list[datetime]) -> None:
     assert rows(con, f"{IDS} t AT (TIMESTAMP => '{moment[0].isoformat()}')") == [([1, 2, 3],)]
     assert rows(con, f"{IDS} t AT (TIMESTAMP => ?)", [moment[0]]) == [([1, 2, 3],)]
 
 
-def test_parameters_stand_for_versions(con: ld.Connection, rows: Rows) -> None:
+def test_parameters_can_select_versions(con: ld.Connection, rows: Rows) -> None:
     assert rows(con, f"{IDS} t AT (VERSION => ?) WHERE id > ?", [1, 1]) == [([2],)]
     assert rows(con, f"{IDS} t AT (VERSION => $v)", {"v": "dev"}) == [([1, 2, 3, 9],)]
     for clause in ("AT (VERSION => ?)", "AT (TIMESTAMP => ?)"):
@@ -97,6 +99,6 @@ def test_branches_are_read_on_a_plain_connection(
     assert rows(con, sql) == [(2,)]
 
 
-def test_a_query_with_parameters_is_no_version(con: ld.Connection) -> None:
+def test_a_version_cannot_be_a_query_with_parameters(con: ld.Connection) -> None:
     with pytest.raises(InvalidInputError, match="query without parameters"):
         con.execute("FROM t AT (VERSION => (SELECT ?))", [1])

@@ -45,7 +45,7 @@ def ids(con: ld.Connection, table: str) -> list[int]:
     return [row[0] for row in con.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
 
 
-def test_tables_that_come_and_go_are_noticed(con: ld.Connection, folders: Path) -> None:
+def test_new_and_dropped_tables_are_noticed(con: ld.Connection, folders: Path) -> None:
     ld.write_dataset({"id": [5]}, folders / "one" / "late.lance")
     assert ids(con, "one.late") == [5]
     shutil.rmtree(folders / "one" / "late.lance")
@@ -53,7 +53,7 @@ def test_tables_that_come_and_go_are_noticed(con: ld.Connection, folders: Path) 
         con.execute("FROM one.late")
 
 
-def test_a_folder_that_is_gone_leaves_other_tables_alone(con: ld.Connection, folders: Path) -> None:
+def test_a_deleted_folder_does_not_affect_other_databases(con: ld.Connection, folders: Path) -> None:
     shutil.rmtree(folders / "two")
     assert [ids(con, "t"), ids(con, "one.t")] == [[0], [1, 2]]
     for _ in range(2):
@@ -64,14 +64,14 @@ def test_a_folder_that_is_gone_leaves_other_tables_alone(con: ld.Connection, fol
         con.execute("FROM two.u")
 
 
-def test_a_folder_that_somebody_else_makes_is_noticed(con: ld.Connection, folders: Path) -> None:
+def test_a_folder_created_by_another_process_is_found(con: ld.Connection, folders: Path) -> None:
     con.execute("ATTACH 'new' AS new (TYPE lance); ATTACH 'memory://new_in_memory' AS other (TYPE lance)")
     ld.write_dataset({"id": [3]}, folders / "new" / "t.lance")
     ld.write_dataset({"id": [4]}, "memory://new_in_memory/t.lance")
     assert [ids(con, "new.t"), ids(con, "other.t")] == [[3], [4]]
 
 
-def test_all_cursors_see_what_is_attached(con: ld.Connection, folders: Path) -> None:
+def test_all_cursors_see_attached_databases(con: ld.Connection, folders: Path) -> None:
     before, after = con.cursor(), con.cursor()
     con.execute("ATTACH 'one' AS third (TYPE lance)")
     after.execute("INSERT INTO third.t VALUES (6, 'c')")
@@ -89,7 +89,7 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
         con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, {options})")
         assert ids(con, "q.t") == expected
     assert ids(con, "q.t AT (VERSION => 1)") == [3, 4]
-    with pytest.raises(LanceDuckError):  # `u` has one version alone
+    with pytest.raises(LanceDuckError):  # `u` has a single version
         con.execute("FROM q.u")
     con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP '{moment.isoformat()}')")
     assert ids(con, "q.t") == [3, 4]
@@ -108,7 +108,7 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
         con.execute("DELETE FROM q.t")
 
 
-def test_paths_of_folders_may_be_parameters(con: ld.Connection) -> None:
+def test_folder_paths_may_be_parameters(con: ld.Connection) -> None:
     con.execute("ATTACH ? AS q (TYPE lance)", ["two"])
     assert ids(con, "q.t") == [3]
     assert con.table("one.t").fetchall() == [(1, "one"), (2, "one")]
@@ -123,7 +123,7 @@ def test_a_connection_without_tables_attaches_folders(connect: Connect, folders:
     assert "2 tables" not in repr(con)
 
 
-def test_functions_take_bare_names_of_the_database_in_use_as_parameters(con: ld.Connection, folders: Path) -> None:
+def test_parameters_with_bare_names_use_the_current_database(con: ld.Connection, folders: Path) -> None:
     con.execute("CREATE MACRO memory.rows_of(name) AS TABLE FROM lance_scan(name)")
     uri = "SELECT uri FROM lance_info(?)"
     for use, folder, expected in (
@@ -142,7 +142,7 @@ def test_functions_take_bare_names_of_the_database_in_use_as_parameters(con: ld.
         assert con.execute("SELECT id FROM lance_scan(?)", ["home/t.lance"]).fetchall() == [(0,)]
 
 
-def test_a_view_made_before_another_database_is_used_keeps_its_table(con: ld.Connection) -> None:
+def test_a_view_keeps_its_table_after_use_of_another_database(con: ld.Connection) -> None:
     con.execute("CREATE VIEW memory.v AS SELECT id FROM lance_scan('t')")
     con.sql("SELECT uri FROM lance_info('t')").create_view("w")
     con.execute("CREATE MACRO memory.m() AS TABLE SELECT id FROM lance_scan('main.t')")
@@ -155,7 +155,7 @@ def test_a_view_made_before_another_database_is_used_keeps_its_table(con: ld.Con
     assert relation.fetchall() == [(3,)]
 
 
-def test_searches_and_procedures_take_bare_names_of_the_database_in_use(con: ld.Connection, folders: Path) -> None:
+def test_searches_and_procedures_resolve_bare_names_in_the_current_database(con: ld.Connection, folders: Path) -> None:
     ld.write_dataset({"id": [5, 6], "v": [[0.0, 1.0], [3.0, 4.0]]}, folders / "one" / "near.lance")
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0, 1, 3, 4], pa.float32()), 2)
     ld.write_dataset(pa.table({"id": [5, 6], "v": vectors}), folders / "one" / "near.lance", mode="overwrite")
@@ -172,7 +172,7 @@ def test_searches_and_procedures_take_bare_names_of_the_database_in_use(con: ld.
 
 
 @pytest.mark.parametrize("function", ["lance_scan({})", "lance_info({})"])
-def test_functions_take_a_name_with_a_dot_of_the_database_in_use(
+def test_functions_accept_table_names_with_a_dot_in_the_current_database(
     con: ld.Connection, folders: Path, function: str
 ) -> None:
     ld.write_dataset({"id": [5, 6]}, folders / "one" / "two.t.lance")

@@ -37,7 +37,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("begin", ["", "BEGIN"])
 @pytest.mark.parametrize(("sql", "words"), REFUSED)
-def test_errors_of_duckdb_show_the_text_of_the_user(con: ld.Connection, sql: str, words: str, begin: str) -> None:
+def test_duckdb_errors_quote_the_statement_of_the_user(con: ld.Connection, sql: str, words: str, begin: str) -> None:
     if begin and sql.startswith(("CREATE", "COPY")):
         pytest.skip("refused in a transaction")
     if begin:
@@ -77,12 +77,14 @@ CHANGES = [
 
 @pytest.mark.parametrize("failure", ["SELECT error('x')", "UPDATE trips SET id = error('x')", "SELECT nope FROM trips"])
 @pytest.mark.parametrize("method", ["sql", "execute"])
-def test_a_failed_transaction_says_so_to_every_change(con: ld.Connection, failure: str, method: str) -> None:
+def test_every_change_in_a_failed_transaction_reports_the_failure(
+    con: ld.Connection, failure: str, method: str
+) -> None:
     con.execute("BEGIN")
     with pytest.raises(duckdb.Error):
         con.execute(failure).fetchall()
     if not SINCE_2 and "nope" in failure:
-        return  # DuckDB 1 goes on after errors of the binder
+        return  # DuckDB 1 continues after binder errors
     for sql in CHANGES:
         with pytest.raises(duckdb.TransactionException, match=r"aborted \(please ROLLBACK\)"):
             getattr(con, method)(sql)

@@ -1,4 +1,4 @@
-"""Read-only connections change nothing by any road; failing stores leave nothing half done; secrets stay secret."""
+"""Read-only connections never change tables, failing stores leave no partial changes, and secrets stay secret."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def touching(con: ld.Connection) -> list[int]:
 
 @pytest.mark.parametrize("is_attached", [False, True])
 @pytest.mark.parametrize("road", ROADS)
-def test_read_only_tables_are_changed_by_no_statement_on_no_road(places: Path, road: str, is_attached: bool) -> None:
+def test_no_statement_changes_a_read_only_table(places: Path, road: str, is_attached: bool) -> None:
     with ld.connect(None if is_attached else places, read_only=not is_attached) as con:
         database = "aside" if is_attached else "lance"
         if is_attached:
@@ -103,7 +103,7 @@ def test_read_only_tables_are_changed_by_no_statement_on_no_road(places: Path, r
             except (
                 UnsupportedError,
                 duckdb.ParserException,
-            ):  # which `extract_statements` raises of statements of ours
+            ):  # raised by `extract_statements` for Lance statements
                 pass
             if con.in_transaction:
                 con.rollback()
@@ -114,7 +114,7 @@ def test_read_only_tables_are_changed_by_no_statement_on_no_road(places: Path, r
 
 
 @pytest.mark.parametrize("is_attached", [False, True])
-def test_read_only_tables_are_changed_by_no_method(places: Path, is_attached: bool) -> None:
+def test_no_method_changes_a_read_only_table(places: Path, is_attached: bool) -> None:
     with ld.connect(None if is_attached else places, read_only=not is_attached) as con:
         if is_attached:
             con.execute(f"ATTACH '{places}' AS lance_ro (TYPE lance, READ_ONLY)")
@@ -148,7 +148,7 @@ STORED = [
 
 
 def failures_at(step: int) -> list[Plan]:
-    """Return a disk that is full from a step on, and one that fails at that step alone."""
+    """Return plans for a disk that is full from a step on, and for one with a single failure."""
     return [fail_from(step, errno.ENOSPC), fail_at(step, errno.EIO)]
 
 
@@ -161,7 +161,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sql", STORED)
-def test_a_store_that_fails_at_any_step_leaves_the_old_rows_or_the_new(tmp_path: Path, sql: str, stride: int) -> None:
+def test_a_failing_store_leaves_the_old_rows_or_the_new_rows(tmp_path: Path, sql: str, stride: int) -> None:
     def fresh(name: str) -> Path:
         folder = tmp_path / name
         ld.write_dataset(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}), folder / "t.lance")
@@ -208,7 +208,7 @@ SECRET = "hush-7f3a-hush"
         f"INSERT INTO t SELECT '{SECRET}'::INTEGER, 's'",
     ],
 )
-def test_no_error_shows_the_secret_of_a_store(places: Path, sql: str) -> None:
+def test_errors_do_not_contain_store_secrets(places: Path, sql: str) -> None:
     with ld.connect(places) as con:
         con.execute(
             f"CREATE SECRET s (TYPE lance, KEY_ID 'me', SECRET '{SECRET}', ENDPOINT 'http://127.0.0.1:9', REGION 'x', "

@@ -39,7 +39,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_arrays_that_are_not_set_stay(tmp_path: Path, connect: Callable[..., ld.Connection], sql: str) -> None:
+def test_unset_array_elements_keep_their_value(tmp_path: Path, connect: Callable[..., ld.Connection], sql: str) -> None:
     random = Random(7)
     schema = _SCHEMA if sql.startswith("INSERT") else pa.schema([pa.field(field.name, field.type) for field in _SCHEMA])
     dataset, con = ld.write_dataset(schema.empty_table(), tmp_path / "t.lance"), connect(tmp_path)

@@ -15,7 +15,7 @@ ROWS = (
 )
 OTHER = "SELECT i::INTEGER AS id, (i * 100)::INTEGER AS big, 'n' || i AS s FROM range(20) r(i)"
 STATEMENTS = [
-    # values of rows that nothing matches need not fit the column
+    # values of unmatched rows may exceed the column type
     "MERGE INTO {t} USING o ON {t}.id = o.id AND o.big < 100 WHEN MATCHED THEN UPDATE SET a = o.big + 1",
     "MERGE INTO {t} USING (FROM o WHERE id > 8) o ON {t}.id = o.id WHEN MATCHED THEN UPDATE SET a = o.big - 890",
     "MERGE INTO {t} USING (SELECT id + 8 AS id, big FROM o) o USING (id) WHEN MATCHED THEN UPDATE SET a = o.big % 100",
@@ -52,13 +52,13 @@ def both(tmp_path: Path) -> tuple[ld.Connection, duckdb.DuckDBPyConnection]:
     return ours, native
 
 
-def test_changes_give_what_they_give_in_a_table_of_duckdb(both: tuple[Any, Any]) -> None:
+def test_changes_have_the_same_result_as_on_a_native_table(both: tuple[Any, Any]) -> None:
     for statement in STATEMENTS:
         outcomes = [_outcome(con, statement.format(t="t")) for con in both]
         assert outcomes[0] == outcomes[1], statement
 
 
-def test_parameters_are_computed_with_the_source(both: tuple[Any, Any]) -> None:
+def test_parameters_are_evaluated_with_the_source(both: tuple[Any, Any]) -> None:
     merge = "MERGE INTO t USING o USING (id) WHEN MATCHED THEN UPDATE SET s = o.s || $text, d = $number * o.big"
     for con in both:
         con.execute(merge, {"text": "?", "number": 3})

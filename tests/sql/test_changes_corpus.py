@@ -1,4 +1,4 @@
-"""Statements of every clause do to a Lance table what they do to one of DuckDB's own, or are refused by name."""
+"""Statements of every clause have the same effect on a Lance table as on a native one, or are rejected by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pieces() -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "start"), pieces())
-def test_statements_do_what_they_do_to_a_table_of_duckdb(
+def test_statements_have_the_same_result_as_on_a_native_table(
     templates: Path, tmp_path: Path, name: str, start: int
 ) -> None:
     found = []
@@ -42,7 +42,7 @@ def test_statements_do_what_they_do_to_a_table_of_duckdb(
 
 
 @pytest.mark.skipif(not ONE_ROW_EACH, reason="DuckDB counts and returns each match")
-def test_several_matches_do_what_they_do_in_duckdb_2_0_0(templates: Path, tmp_path: Path) -> None:
+def test_updates_with_several_matches_behave_as_in_duckdb_2(templates: Path, tmp_path: Path) -> None:
     found = []
     for number, sql in enumerate(statements("since_2")):
         folder = tmp_path / str(number)
@@ -72,7 +72,7 @@ def test_a_row_with_several_matches_is_updated_and_counted_once(
 @pytest.mark.parametrize(
     "sql", [sql for sql in statements("since_2") if sql.startswith("MERGE") and "to_json" not in sql]
 )
-def test_merge_refuses_a_row_with_several_matches_and_changes_nothing(
+def test_merge_rejects_a_row_with_several_matches_and_changes_nothing(
     templates: Path, tmp_path: Path, sql: str
 ) -> None:
     list(fresh_tables(templates, tmp_path, sql))
@@ -84,9 +84,7 @@ def test_merge_refuses_a_row_with_several_matches_and_changes_nothing(
 
 
 @pytest.mark.parametrize("sql", statements("refused"))
-def test_statements_that_are_not_supported_are_refused_and_change_nothing(
-    templates: Path, tmp_path: Path, sql: str
-) -> None:
+def test_unsupported_statements_are_rejected_and_change_nothing(templates: Path, tmp_path: Path, sql: str) -> None:
     names = list(fresh_tables(templates, tmp_path, sql))
     with ld.connect(tmp_path) as con:
         before = {name: con.execute(f"FROM {name}").fetchall() for name in names if name != "y"}
@@ -95,7 +93,7 @@ def test_statements_that_are_not_supported_are_refused_and_change_nothing(
         assert {name: con.execute(f"FROM {name}").fetchall() for name in before} == before
 
 
-def test_whole_rows_and_functions_in_returning_are_those_of_the_transaction(templates: Path, tmp_path: Path) -> None:
+def test_returning_reads_rows_and_functions_of_the_transaction(templates: Path, tmp_path: Path) -> None:
     list(fresh_tables(templates, tmp_path, "v"))
     with ld.connect(tmp_path) as con:
         con.execute("BEGIN")
@@ -120,7 +118,7 @@ NANOSECONDS = pa.schema([("id", pa.int32()), ("v", pa.int32()), ("iv", pa.durati
         "INSERT INTO e (id, v) VALUES (1, 7), (2, 7) ON CONFLICT (id) DO UPDATE SET v = excluded.v",
     ],
 )
-def test_durations_that_a_statement_leaves_alone_keep_their_nanoseconds(tmp_path: Path, sql: str) -> None:
+def test_unchanged_durations_keep_their_nanoseconds(tmp_path: Path, sql: str) -> None:
     first = pa.table({"id": [1, 2], "v": [1, 2], "iv": pa.array([1_500, None], pa.duration("ns"))})
     ld.write_dataset(first.cast(NANOSECONDS), tmp_path / "e.lance")
     with ld.connect(tmp_path) as con:

@@ -1,4 +1,4 @@
-"""Random statements on a Lance table and on one of DuckDB's own: the same rows, counts, RETURNING and refusals."""
+"""Random statements on a Lance table and a native table: the same rows, counts, RETURNING and errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Twins:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_upserts_do_what_they_do_to_a_table_with_a_key(tmp_path: Path, seed: int) -> None:
+def test_random_upserts_have_the_same_result_as_on_a_native_table_with_a_key(tmp_path: Path, seed: int) -> None:
     twins, maker = Twins(tmp_path, stable=seed % 2 == 0), StatementMaker(random.Random(200 + seed))
     twins.native.execute("DROP TABLE t; CREATE TABLE t (" + TYPES.replace("NOT NULL", "PRIMARY KEY", 1) + ")")
     twins.native.execute(f"INSERT INTO t {FIRST}")
@@ -73,7 +73,7 @@ def spelled(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_statements_do_what_they_do_to_a_table_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_random_statements_have_the_same_result_as_on_a_native_table(tmp_path: Path, seed: int) -> None:
     twins, maker = Twins(tmp_path, stable=seed % 3 == 0), StatementMaker(random.Random(seed))
     counts = {"statements": 0, "refused": 0, "versions": 0}
     version = ld.dataset(twins.uri).version
@@ -95,7 +95,7 @@ def test_random_statements_do_what_they_do_to_a_table_of_duckdb(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_transactions_make_one_version_or_none(tmp_path: Path, seed: int) -> None:
+def test_a_random_transaction_commits_one_version_or_none(tmp_path: Path, seed: int) -> None:
     maker = StatementMaker(random.Random(100 + seed), ["t"], in_transactions=True)
     twins, statements = Twins(tmp_path, stable=seed % 2 == 0), 0
     for _ in range(6):

@@ -39,7 +39,7 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("SELECT 1; COPY trips TO ?", ["new.lance"]),
     ],
 )
-def test_copy_writes_a_lance_table_however_its_path_is_spelled(
+def test_copy_writes_a_lance_table_for_every_path_syntax(
     con: ld.Connection, inside: Path, sql: str, parameters: Any
 ) -> None:
     assert con.execute(sql, parameters).fetchall() == [(7,)]
@@ -65,7 +65,7 @@ def test_copy_writes_a_lance_table_however_its_path_is_spelled(
         ("ATTACH DATABASE IF NOT EXISTS 'new.lance' AS new (READ_WRITE)", None, UnsupportedError),
     ],
 )
-def test_other_formats_are_refused_at_the_place_of_a_lance_table(
+def test_other_formats_are_rejected_at_a_lance_table_path(
     con: ld.Connection, inside: Path, sql: str, parameters: Any, error: type[Exception]
 ) -> None:
     before = sorted(inside.rglob("*"))
@@ -75,7 +75,7 @@ def test_other_formats_are_refused_at_the_place_of_a_lance_table(
     assert sorted(inside.rglob("*")) == before
 
 
-def test_other_paths_are_duckdbs(con: ld.Connection, inside: Path) -> None:
+def test_copies_to_other_paths_are_run_by_duckdb(con: ld.Connection, inside: Path) -> None:
     con.execute("CREATE TABLE own AS SELECT 1 AS a")
     con.execute("COPY own TO ?", ["a.csv"])
     con.execute("COPY own TO $1 (FORMAT parquet)", ["b.parquet"])
@@ -90,7 +90,7 @@ def test_other_paths_are_duckdbs(con: ld.Connection, inside: Path) -> None:
     assert duckdb.sql(f"SELECT count(*) FROM '{inside}/c.csv'").fetchall() == [(7,)]
 
 
-def test_copy_to_several_paths(con: ld.Connection, inside: Path) -> None:
+def test_copy_writes_to_several_paths(con: ld.Connection, inside: Path) -> None:
     con.executemany("COPY trips TO ?", [["new.lance"], ["newer.lance"]])
     assert lance.dataset(inside / "newer.lance").count_rows() == 7
     with pytest.raises(UnsupportedError):

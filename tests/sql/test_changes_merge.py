@@ -59,7 +59,7 @@ MERGES = [
 
 
 @pytest.mark.parametrize(("sql", "new", "gone", "count"), MERGES)
-def test_merges_change_what_their_clauses_say(
+def test_merge_clauses_update_insert_and_delete(
     con: ld.Connection,
     folder: Path,
     sql: str,
@@ -76,7 +76,7 @@ def test_merges_change_what_their_clauses_say(
     assert frame.num_rows == 2
 
 
-def test_returning_tells_what_was_done(con: ld.Connection) -> None:
+def test_returning_reports_the_merge_action_of_each_row(con: ld.Connection) -> None:
     sql = (
         "MERGE INTO lance.trips AS z USING (VALUES (1, 'u'), (2, 'd'), (30, 'i')) s(k, v) ON z.id = s.k "
         "WHEN MATCHED AND v = 'd' THEN DELETE WHEN MATCHED THEN UPDATE SET city = v "
@@ -90,7 +90,7 @@ def test_returning_tells_what_was_done(con: ld.Connection) -> None:
 
 
 @pytest.mark.parametrize("others", ["", ", uuid() AS u", ", 5::HUGEINT AS h", ", (1, 'q') AS p, uuid() AS u"])
-def test_a_null_of_the_source_has_no_type_of_its_own(con: ld.Connection, others: str) -> None:
+def test_an_untyped_null_in_the_source_takes_the_column_type(con: ld.Connection, others: str) -> None:
     source = f"(SELECT 1 AS id, NULL AS v{others}) AS s ON s.id = trips.id"
     con.execute(f"MERGE INTO trips USING {source} WHEN MATCHED THEN UPDATE SET city = coalesce(s.v, typeof(s.v))")
     assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [('"NULL"',)]
@@ -99,7 +99,7 @@ def test_a_null_of_the_source_has_no_type_of_its_own(con: ld.Connection, others:
     assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("x",)]
 
 
-def test_values_of_a_source_with_tuples_keep_their_types(con: ld.Connection) -> None:
+def test_source_values_with_tuples_keep_their_types(con: ld.Connection) -> None:
     source = (
         "(SELECT x AS id, sum(x) AS total, any_value((x, 'q')) AS pair, uuid() AS u FROM range(6, 8) r(x) GROUP BY x) s"
     )
@@ -110,7 +110,7 @@ def test_values_of_a_source_with_tuples_keep_their_types(con: ld.Connection) -> 
     assert con.execute("SELECT city FROM trips WHERE id = 7").fetchall() == [("(7, q)",)]
 
 
-def test_several_rows_of_the_source_for_one_row_are_refused(con: ld.Connection) -> None:
+def test_several_source_rows_for_one_row_are_rejected(con: ld.Connection) -> None:
     with pytest.raises((InvalidInputError, duckdb.Error), match=r"(?i)more than once|several rows"):
         con.execute("MERGE INTO trips USING (VALUES (1), (1)) s(id) USING (id) WHEN MATCHED THEN DELETE")
     with pytest.raises(duckdb.Error, match=r"(?i)merge error"):
@@ -140,14 +140,14 @@ def test_several_rows_of_the_source_for_one_row_are_refused(con: ld.Connection) 
         ),
     ],
 )
-def test_conflicts_are_those_of_the_columns_that_are_named(
+def test_on_conflict_compares_the_named_columns(
     con: ld.Connection, sql: str, count: int, new: list[tuple[Any, ...]]
 ) -> None:
     assert con.execute(sql).fetchall() == [(count,)]
     assert sorted(set(rows(con)) - set(ROWS)) == new
 
 
-def test_a_primary_key_is_what_conflicts_are_about(tmp_path: Path) -> None:
+def test_on_conflict_uses_the_primary_key_by_default(tmp_path: Path) -> None:
     key = pa.field("id", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"})
     ld.write_dataset(
         pa.table({"id": [1, 2], "s": ["a", "b"]}, schema=pa.schema([key, ("s", pa.string())])), tmp_path / "t.lance"
@@ -159,7 +159,7 @@ def test_a_primary_key_is_what_conflicts_are_about(tmp_path: Path) -> None:
         assert con.execute("FROM t ORDER BY id").fetchall() == [(1, "a"), (2, "r"), (3, "r"), (4, "c")]
 
 
-def test_without_keys_there_are_no_conflicts(con: ld.Connection) -> None:
+def test_on_conflict_requires_a_key(con: ld.Connection) -> None:
     for sql in (
         "INSERT OR REPLACE INTO trips VALUES (1, 'a')",
         "INSERT INTO trips VALUES (1, 'a') ON CONFLICT DO NOTHING",
@@ -168,7 +168,7 @@ def test_without_keys_there_are_no_conflicts(con: ld.Connection) -> None:
             con.execute(sql)
 
 
-def test_one_key_is_inserted_once_by_many_writers(folder: Path) -> None:
+def test_concurrent_upserts_insert_each_key_once(folder: Path) -> None:
     errors: list[BaseException] = []
 
     def insert(number: int) -> None:
@@ -224,9 +224,7 @@ SETTERS = [
 
 
 @pytest.mark.parametrize("clauses", SETTERS)
-def test_merges_that_set_columns_to_those_of_the_source_are_those_of_a_native_table(
-    con: ld.Connection, clauses: str
-) -> None:
+def test_merges_that_copy_source_columns_equal_those_of_a_native_table(con: ld.Connection, clauses: str) -> None:
     outcomes = []
     with duckdb.connect() as native:
         native.execute("CREATE TABLE trips (id BIGINT, city VARCHAR)")
@@ -257,7 +255,7 @@ def test_merges_that_set_columns_to_those_of_the_source_are_those_of_a_native_ta
          "typeof(n) || n::VARCHAR"),
     ],
 )  # fmt: skip
-def test_nulls_within_values_of_a_source_keep_their_type(con: ld.Connection, source: str, value: str) -> None:
+def test_nested_nulls_in_the_source_keep_their_type(con: ld.Connection, source: str, value: str) -> None:
     sql = f"MERGE INTO trips USING ({source}) s(id, n) ON trips.id = s.id WHEN MATCHED THEN UPDATE SET city = {value}"
     sql = sql.replace("(id, n)", "" if source.startswith("SELECT") else "(id, n)")
     with duckdb.connect() as native:

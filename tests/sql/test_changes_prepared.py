@@ -19,7 +19,7 @@ def version(folder: Path) -> int:
     return int(lance.dataset(folder / "trips.lance").version)
 
 
-def test_cursors_have_prepared_statements_of_their_own(con: ld.Connection) -> None:
+def test_each_cursor_has_separate_prepared_statements(con: ld.Connection) -> None:
     con.execute("PREPARE x AS TRUNCATE trips")
     with pytest.raises(duckdb.Error, match="does not exist"):
         con.cursor().execute("EXECUTE x")
@@ -50,7 +50,7 @@ def test_parsed_statements_read_paths_and_versions(con: ld.Connection, folder: P
     assert con.rowcount == -1
 
 
-def test_parameters_belong_to_the_last_statement_of_a_text(con: ld.Connection) -> None:
+def test_parameters_apply_to_the_last_statement(con: ld.Connection) -> None:
     con.execute("DELETE FROM trips WHERE id > 0; INSERT INTO trips VALUES ($id, $city)", {"id": 9, "city": "n"})
     assert con.execute("FROM trips ORDER BY id").fetchall() == [(0, "a"), (9, "n")]
 
@@ -73,7 +73,9 @@ def test_parameters_belong_to_the_last_statement_of_a_text(con: ld.Connection) -
         ),
     ],
 )
-def test_executemany_is_one_version(con: ld.Connection, folder: Path, sql: str, sets: list[Any], count: int) -> None:
+def test_executemany_commits_one_version(
+    con: ld.Connection, folder: Path, sql: str, sets: list[Any], count: int
+) -> None:
     con.executemany(sql, sets)
     assert version(folder) == 4
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(count,)]
@@ -90,7 +92,7 @@ def test_executemany_is_one_version(con: ld.Connection, folder: Path, sql: str, 
         ("DELETE FROM trips WHERE id = ?", []),
     ],
 )
-def test_an_error_in_the_middle_of_executemany_leaves_nothing(
+def test_an_error_during_executemany_leaves_nothing(
     con: ld.Connection, folder: Path, sql: str, sets: list[Any]
 ) -> None:
     before = sorted(map(str, folder.rglob("*")))
@@ -120,7 +122,7 @@ def test_a_frame_is_appended_as_one_version(con: ld.Connection, folder: Path) ->
     assert con.execute("FROM own").fetchall() == [(1,)]
 
 
-def test_what_belongs_to_duckdb_does_not_change_lance_tables(con: ld.Connection, folder: Path) -> None:
+def test_native_duckdb_methods_do_not_change_lance_tables(con: ld.Connection, folder: Path) -> None:
     frame = pd.DataFrame({"id": [10], "city": ["p"]})
     calls: list[Callable[[], Any]] = [
         lambda: con.sql("SELECT 20 AS id, 'r' AS city").insert_into("trips"),
@@ -140,7 +142,7 @@ def test_what_belongs_to_duckdb_does_not_change_lance_tables(con: ld.Connection,
     assert version(folder) == 3
 
 
-def test_appenders_of_lance_tables_are_refused(con: ld.Connection) -> None:
+def test_appenders_reject_lance_tables(con: ld.Connection) -> None:
     for name in ("trips", "lance.trips", '"TRIPS"'):
         with pytest.raises(UnsupportedError, match=r"append.*executemany"):
             con.appender(name)
@@ -152,7 +154,7 @@ def test_appenders_of_lance_tables_are_refused(con: ld.Connection) -> None:
     ("statement", "values"),
     [("SELECT $1 + 1", "(41)"), ("SELECT ?, ?", "(1, 'x')"), ("SELECT $a", "(a := 3)"), ("SELECT [?]", "(1 + 1)")],
 )
-def test_execute_in_a_transaction_names_columns_as_duckdb_does(
+def test_execute_in_a_transaction_names_columns_like_duckdb(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, statement: str, values: str
 ) -> None:
     results = []
@@ -164,7 +166,7 @@ def test_execute_in_a_transaction_names_columns_as_duckdb_does(
 
 @pytest.mark.parametrize("target", ["'{path}'", "trips", "again", "lance.again"])
 @pytest.mark.parametrize("source", ["'{path}'", '"TRIPS"', "again", "lance.again"])
-def test_sets_of_parameters_see_the_rows_of_those_before_by_every_name_of_a_table(
+def test_executemany_rows_see_earlier_rows_through_every_table_name(
     folder: Path, connect: Callable[..., ld.Connection], target: str, source: str
 ) -> None:
     path = str(folder / "trips.lance")

@@ -35,7 +35,7 @@ def test_changes_are_versions_that_pylance_reads(con: ld.Connection, folder: Pat
     assert lance.dataset(folder / "trips.lance").count_rows() == 0
 
 
-def test_parameters_reach_the_clause_that_uses_them(con: ld.Connection) -> None:
+def test_parameters_reach_their_clause(con: ld.Connection) -> None:
     con.execute("INSERT INTO trips VALUES (?, ?), (?, 'x?')", [20, "it's ?", 21])
     con.execute("UPDATE trips SET city = $2 WHERE id = $1 AND city <> $2", [20, "two"])
     con.execute("DELETE FROM trips WHERE id = $low OR id = $high", {"low": 0, "high": 21})
@@ -57,7 +57,7 @@ def test_parameters_reach_the_clause_that_uses_them(con: ld.Connection) -> None:
         ("DELETE FROM trips WHERE id = ?", [[0], [7], [99]], []),
     ],
 )
-def test_many_sets_of_parameters_make_one_version(
+def test_executemany_creates_one_version(
     con: ld.Connection, folder: Path, sql: str, sets: list[Any], changed: list[tuple[Any, ...]]
 ) -> None:
     version = ld.dataset(folder / "trips.lance").version
@@ -68,7 +68,7 @@ def test_many_sets_of_parameters_make_one_version(
         con.executemany(sql, [])
 
 
-def test_a_set_of_parameters_that_fails_leaves_nothing_of_those_before_it(con: ld.Connection, folder: Path) -> None:
+def test_a_failed_executemany_leaves_nothing(con: ld.Connection, folder: Path) -> None:
     files = sorted(path.name for path in (folder / "trips.lance").rglob("*.*"))
     for sql in ("INSERT INTO trips (id) VALUES (?)", "UPDATE trips SET id = ?", "DELETE FROM trips WHERE id = ?::INT"):
         with pytest.raises((duckdb.Error, InvalidInputError)):
@@ -77,7 +77,7 @@ def test_a_set_of_parameters_that_fails_leaves_nothing_of_those_before_it(con: l
     assert sorted(path.name for path in (folder / "trips.lance").rglob("*.*")) == files
 
 
-def test_counts_and_rows_come_as_from_duckdb(con: ld.Connection) -> None:
+def test_counts_and_rows_are_returned_like_in_duckdb(con: ld.Connection) -> None:
     assert con.execute("DELETE FROM trips WHERE id < 2").fetchone() == (2,)
     assert con.fetchone() is None
     con.execute("UPDATE trips SET city = 'u'")
@@ -92,7 +92,7 @@ def test_counts_and_rows_come_as_from_duckdb(con: ld.Connection) -> None:
     assert con.execute("SELECT 1").rowcount == -1
 
 
-def test_tables_of_duckdb_and_of_the_caller_are_read_and_not_changed(con: ld.Connection) -> None:
+def test_native_tables_and_caller_variables_are_read_but_not_changed(con: ld.Connection) -> None:
     con.execute("CREATE TABLE own AS SELECT 50 AS id, 'own' AS city")
     frame = pa.table({"id": [51], "city": ["frame"]})
     con.execute("INSERT INTO trips SELECT * FROM own UNION ALL SELECT * FROM frame")
@@ -103,7 +103,7 @@ def test_tables_of_duckdb_and_of_the_caller_are_read_and_not_changed(con: ld.Con
     assert frame.num_rows == 1
 
 
-def test_all_mentions_of_a_table_are_of_one_version(con: ld.Connection, folder: Path) -> None:
+def test_all_references_to_a_table_read_one_version(con: ld.Connection, folder: Path) -> None:
     def grow(x: int) -> int:
         ld.write_dataset(pa.table({"id": [1000], "city": ["late"]}), folder / "trips.lance", mode="append")
         return x
@@ -148,7 +148,7 @@ TYPES: list[tuple[pa.DataType, str, Any]] = [
 @pytest.mark.parametrize(
     ("type_", "literal", "value"), TYPES, ids=lambda part: str(part) if isinstance(part, pa.DataType) else ""
 )
-def test_values_of_each_type_are_stored(
+def test_values_of_every_type_are_stored(
     tmp_path: Path, connect: Connect, type_: pa.DataType, literal: str, value: Any
 ) -> None:
     empty = pa.schema([("id", pa.int32()), pa.field("v", type_)]).empty_table()
@@ -166,7 +166,7 @@ def test_values_of_each_type_are_stored(
     assert stored.null_count == 1
 
 
-def test_blobs_stay_when_other_columns_change(tmp_path: Path, connect: Connect) -> None:
+def test_blobs_keep_their_bytes_if_other_columns_change(tmp_path: Path, connect: Connect) -> None:
     schema = pa.schema(
         [pa.field("id", pa.int32()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]
     )
@@ -179,7 +179,7 @@ def test_blobs_stay_when_other_columns_change(tmp_path: Path, connect: Connect) 
     assert {blob.readall() for blob in table.take_blobs("b", indices=[0, 1, 2])} == {b"x" * 5000, b"y", b"z"}
 
 
-def test_datasets_that_were_handed_over_move_with_the_change(folder: Path, connect: Connect) -> None:
+def test_connected_datasets_move_to_the_new_version(folder: Path, connect: Connect) -> None:
     trips = ld.dataset(folder / "trips.lance")
     con = connect({"trips": trips})
     con.execute("DELETE FROM trips WHERE id = 0")
@@ -188,7 +188,7 @@ def test_datasets_that_were_handed_over_move_with_the_change(folder: Path, conne
     assert part.version == 4
 
 
-def test_other_writers_between_the_read_and_the_commit_are_followed(con: ld.Connection, folder: Path) -> None:
+def test_a_change_is_rebased_on_concurrent_commits(con: ld.Connection, folder: Path) -> None:
     calls: list[int] = []
 
     def meddle(x: int) -> int:
@@ -202,7 +202,7 @@ def test_other_writers_between_the_read_and_the_commit_are_followed(con: ld.Conn
     assert (2, "theirs!") in rows(con)
 
 
-def test_an_interrupt_leaves_nothing_half_done(con: ld.Connection, folder: Path) -> None:
+def test_an_interrupt_leaves_nothing_behind(con: ld.Connection, folder: Path) -> None:
     def stop(_: int) -> int:
         raise KeyboardInterrupt
 
@@ -219,14 +219,14 @@ def test_an_interrupt_leaves_nothing_half_done(con: ld.Connection, folder: Path)
     assert sorted(path.name for path in (folder / "trips.lance").rglob("*.*")) == files
 
 
-def test_rows_that_nobody_fetched_do_not_stop_a_change(con: ld.Connection) -> None:
+def test_unfetched_rows_do_not_block_a_change(con: ld.Connection) -> None:
     con.execute("FROM trips ORDER BY id").fetchone()
     assert con.execute("INSERT INTO trips VALUES (90, 'z')").fetchall() == [(1,)]
     con.execute("FROM range(3)").fetchone()
     assert con.execute("UPDATE trips SET city = 'y' WHERE id = 90").fetchall() == [(1,)]
 
 
-def test_each_set_of_parameters_sees_the_rows_of_those_before(con: ld.Connection) -> None:
+def test_each_executemany_row_sees_earlier_rows(con: ld.Connection) -> None:
     con.executemany("INSERT INTO trips SELECT max(id) + 1, ? FROM trips", [["p"], ["q"]])
     assert con.execute("SELECT id, city FROM trips WHERE city IN ('p', 'q') ORDER BY id").fetchall() == [
         (8, "p"),

@@ -1,4 +1,4 @@
-"""What statements between BEGIN and COMMIT read: one version of each table, and what the transaction changed."""
+"""Reads between BEGIN and COMMIT: one version of each table, plus the changes of the transaction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ OTHERS_INSERT = {"id": [50, 51], "city": ["o", "o"]}
         "macro_of_trips()",
     ],
 )
-def test_every_name_reads_what_the_transaction_changed(con: ld.Connection, folder: Path, name: str, run: Run) -> None:
+def test_every_table_name_reads_changes_of_the_transaction(
+    con: ld.Connection, folder: Path, name: str, run: Run
+) -> None:
     con.execute("CREATE VIEW view_of_trips AS FROM trips; CREATE MACRO macro_of_trips() AS TABLE FROM trips")
     con.execute("BEGIN; DELETE FROM trips WHERE id < 3")
     sql = f"SELECT count(*) FROM {name.format(folder=folder)}"
@@ -66,7 +68,7 @@ def test_every_name_reads_what_the_transaction_changed(con: ld.Connection, folde
         "macro_of_trips()",
     ],
 )
-def test_reads_repeat_while_others_write(con: ld.Connection, folder: Path, name: str, run: Run) -> None:
+def test_reads_in_a_transaction_are_repeatable(con: ld.Connection, folder: Path, name: str, run: Run) -> None:
     con.execute("CREATE VIEW view_of_trips AS FROM trips; CREATE MACRO macro_of_trips() AS TABLE FROM trips")
     sql = f"SELECT count(*), max(id) FROM {name.format(folder=folder)}"
     con.begin()
@@ -74,7 +76,7 @@ def test_reads_repeat_while_others_write(con: ld.Connection, folder: Path, name:
     assert run(con, sql) == [(7, 7)]
     lance.dataset(folder / "trips.lance").insert(pa.table(OTHERS_INSERT))
     if "_trips" in name and run is RUNS[0]:
-        con.execute("SELECT 1 FROM trips")  # names in views mean what they do in statements
+        con.execute("SELECT 1 FROM trips")  # names in views are resolved like in statements
     assert run(con, "SELECT count(*) FROM trips") == [(7,)]
     assert run(con, sql) == [(7, 7)]
     con.commit()
@@ -91,7 +93,7 @@ def test_a_relation_of_a_transaction_reads_its_version(con: ld.Connection, folde
     assert len(con.sql("FROM trips").fetchall()) == 9
 
 
-def test_tags_stay_where_they_were_first_read(con: ld.Connection, folder: Path) -> None:
+def test_a_transaction_keeps_the_first_version_read_through_a_tag(con: ld.Connection, folder: Path) -> None:
     sql = "SELECT count(*) FROM lance_scan('trips', tag := 'second')"
     con.begin()
     assert con.execute(sql).fetchall() == [(8,)]
@@ -101,7 +103,7 @@ def test_tags_stay_where_they_were_first_read(con: ld.Connection, folder: Path) 
     assert con.execute(sql).fetchall() == [(5,)]
 
 
-def test_searches_find_what_the_transaction_wrote(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_searches_find_rows_written_in_the_transaction(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     vectors = pa.array([[float(i), 0.0] for i in range(300)], pa.list_(pa.float32(), 2))
     table = ld.write_dataset(pa.table({"id": range(300), "vec": vectors}), tmp_path / "t.lance")
     table.create_index("vec", "IVF_FLAT", num_partitions=4)
@@ -134,7 +136,7 @@ def test_changes_start_from_the_version_that_was_read(con: ld.Connection, folder
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(9,)]
 
 
-def test_tables_that_are_only_read_keep_their_version(con: ld.Connection, folder: Path) -> None:
+def test_tables_read_in_a_transaction_keep_their_version(con: ld.Connection, folder: Path) -> None:
     con.begin()
     assert con.execute("SELECT count(*) FROM dim").fetchall() == [(3,)]
     lance.dataset(folder / "dim.lance").insert(pa.table({"city": ["z"], "name": ["Zz"]}))
@@ -146,7 +148,7 @@ def test_tables_that_are_only_read_keep_their_version(con: ld.Connection, folder
     assert con.execute("SELECT count(*) FROM trips, dim").fetchall() == [(11 * 4,)]
 
 
-def test_other_cursors_never_see_the_version_of_a_transaction(con: ld.Connection) -> None:
+def test_other_cursors_do_not_see_uncommitted_versions(con: ld.Connection) -> None:
     other = con.cursor()
     con.execute("CREATE VIEW v AS FROM lance.trips; BEGIN; TRUNCATE trips")
     for name in ("trips", "lance.trips", "lance_scan('trips')", "v"):
@@ -162,7 +164,7 @@ def test_other_cursors_never_see_the_version_of_a_transaction(con: ld.Connection
     assert con.execute("SELECT count(*) FROM v").fetchall() == [(7,)]
 
 
-def test_a_path_in_a_text_is_no_table(con: ld.Connection, folder: Path) -> None:
+def test_a_path_inside_a_string_literal_is_not_a_table(con: ld.Connection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     con.execute("BEGIN; DELETE FROM trips WHERE id > 0")
     for sql in (

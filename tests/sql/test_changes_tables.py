@@ -1,4 +1,4 @@
-"""Tables that Python and pylance see, too; `statements/tables.sql` and `statements/lance/tables.sql` have the rest."""
+"""Tables that Python and pylance also see; the rest is in `statements/tables.sql` and `statements/lance/tables.sql`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.errors import AlreadyExistsError, InvalidInputError, Unsupported
 Connect = Callable[..., ld.Connection]
 
 
-def test_tables_are_made_of_queries(con: ld.Connection, folder: Path) -> None:
+def test_create_table_as_accepts_queries(con: ld.Connection, folder: Path) -> None:
     frame = pa.table({"x": [1]})
     assert con.execute("CREATE TABLE lance.fresh AS SELECT i, i * x AS j FROM range(3) r(i), frame").fetchall() == [
         (3,)
@@ -32,7 +32,7 @@ def test_tables_are_made_of_queries(con: ld.Connection, folder: Path) -> None:
     assert lance.dataset(folder / "fresh.lance").version == 2
 
 
-def test_tables_are_made_at_paths(tmp_path: Path, connect: Connect) -> None:
+def test_create_table_as_accepts_paths(tmp_path: Path, connect: Connect) -> None:
     con, path = connect(), tmp_path / "new.lance"
     con.execute(f"CREATE TABLE '{path}' AS SELECT 1 AS a")
     assert con.execute(f"FROM '{path}'").fetchall() == [(1,)]
@@ -67,7 +67,7 @@ def test_comments_are_metadata_that_duckdb_shows(
 @pytest.mark.parametrize(
     ("text", "count"), [("WITH NO DATA", 0), ("with data", 7), ("", 7), ("WITH NO DATA -- none", 0)]
 )
-def test_a_query_gives_a_new_table_its_columns_and_perhaps_its_rows(con: ld.Connection, text: str, count: int) -> None:
+def test_create_table_as_copies_columns_and_optionally_rows(con: ld.Connection, text: str, count: int) -> None:
     names = '(n, "the city")'
     con.execute("CREATE TEMP TABLE source AS FROM trips")
     own = con.execute(f"CREATE TABLE own {names} AS FROM source {text}").fetchall()
@@ -83,7 +83,7 @@ def test_a_query_gives_a_new_table_its_columns_and_perhaps_its_rows(con: ld.Conn
 
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", "a\\b", ".."])
-def test_names_of_tables_stay_in_the_folder(con: ld.Connection, folder: Path, name: str) -> None:
+def test_table_names_cannot_leave_the_folder(con: ld.Connection, folder: Path, name: str) -> None:
     before = sorted(folder.parent.rglob("*.lance"))
     with pytest.raises(InvalidInputError, match="invalid table name"):
         con.execute(f'CREATE TABLE lance."{name}" AS SELECT 1 AS a')
@@ -93,7 +93,7 @@ def test_names_of_tables_stay_in_the_folder(con: ld.Connection, folder: Path, na
 @pytest.mark.parametrize(
     "type_", ["UUID", "UUID[]", "STRUCT(u UUID, n INTEGER)", "DECIMAL(10,2)", "MAP(INTEGER, VARCHAR)"]
 )
-def test_types_of_columns_are_those_that_a_query_gives(tmp_path: Path, type_: str) -> None:
+def test_create_table_as_uses_the_column_types_of_the_query(tmp_path: Path, type_: str) -> None:
     with ld.connect(tmp_path) as con:
         con.execute(f"CREATE TABLE lance.t (c {type_})")
         con.execute(f"CREATE TABLE lance.q AS SELECT NULL::{type_} AS c")
@@ -118,7 +118,7 @@ def test_a_table_is_renamed_with_all_that_it_has(con: ld.Connection, folder: Pat
         con.execute("FROM trips")
 
 
-def test_a_table_is_not_renamed_where_its_place_is_known_elsewhere(
+def test_a_table_is_not_renamed_if_other_names_refer_to_its_path(
     con: ld.Connection, folder: Path, connect: Connect
 ) -> None:
     with pytest.raises(UnsupportedError, match="transaction"):

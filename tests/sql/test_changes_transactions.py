@@ -23,7 +23,7 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in (folder / "trips.lance").rglob("*.*"))
 
 
-def test_a_transaction_makes_one_version_that_others_see_at_its_end(con: ld.Connection, folder: Path) -> None:
+def test_a_transaction_commits_one_version(con: ld.Connection, folder: Path) -> None:
     other = con.cursor()
     con.begin()
     con.execute("INSERT INTO trips SELECT i, 'n' FROM range(100, 103) r(i)")
@@ -56,7 +56,7 @@ def test_a_rollback_leaves_nothing(con: ld.Connection, folder: Path) -> None:
     assert files(folder) == before
 
 
-def test_a_failed_statement_takes_the_transaction_along(con: ld.Connection, folder: Path) -> None:
+def test_a_failed_statement_aborts_the_transaction(con: ld.Connection, folder: Path) -> None:
     before = files(folder)
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
     with pytest.raises((duckdb.Error, LanceDuckError)):
@@ -69,7 +69,7 @@ def test_a_failed_statement_takes_the_transaction_along(con: ld.Connection, fold
     assert ids(con) == [0, 2, 3, 4, 5, 7]
 
 
-def test_rows_that_others_changed_are_kept_at_commit(con: ld.Connection, folder: Path) -> None:
+def test_a_commit_keeps_concurrent_changes_of_other_rows(con: ld.Connection, folder: Path) -> None:
     con.execute("BEGIN; UPDATE trips SET city = 'mine' WHERE id = 1; DELETE FROM trips WHERE id = 2")
     theirs = lance.dataset(folder / "trips.lance")
     theirs.delete("id = 3")
@@ -79,7 +79,7 @@ def test_rows_that_others_changed_are_kept_at_commit(con: ld.Connection, folder:
     assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("mine",)]
 
 
-def test_a_lost_race_for_a_row_commits_nothing(con: ld.Connection, folder: Path) -> None:
+def test_a_conflict_on_a_row_commits_nothing(con: ld.Connection, folder: Path) -> None:
     before = set(files(folder))
     con.execute("BEGIN; DELETE FROM trips WHERE id IN (1, 2)")
     mine = set(files(folder)) - before
@@ -106,7 +106,7 @@ def test_many_sets_of_parameters_belong_to_the_transaction(con: ld.Connection, f
     assert lance.dataset(folder / "trips.lance").version == 4
 
 
-def test_a_connection_that_closes_commits_nothing(folder: Path) -> None:
+def test_closing_a_connection_commits_nothing(folder: Path) -> None:
     before = files(folder)
     with ld.connect(folder) as con:
         con.execute("BEGIN; DELETE FROM trips WHERE id = 1; INSERT INTO trips VALUES (9, 'x')")
@@ -114,7 +114,7 @@ def test_a_connection_that_closes_commits_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_rows_that_move_twice_in_a_transaction_keep_their_ids(tmp_path: Path, stable: bool) -> None:
+def test_rows_moved_twice_in_a_transaction_keep_their_ids(tmp_path: Path, stable: bool) -> None:
     ld.write_dataset(pa.table({"id": range(6)}), tmp_path / "t.lance", enable_stable_row_ids=stable)
     with ld.connect(tmp_path) as con:
         con.execute("BEGIN; UPDATE t SET id = id + 10 WHERE id < 4; INSERT INTO t VALUES (90), (91)")
@@ -130,7 +130,7 @@ def test_rows_that_move_twice_in_a_transaction_keep_their_ids(tmp_path: Path, st
 
 
 @pytest.mark.parametrize("head", ["/* app */ ", "-- app\n", ";", " ; /* a */ -- b\n\t"])
-def test_comments_before_a_transaction_do_not_hide_it(con: ld.Connection, folder: Path, head: str) -> None:
+def test_a_comment_before_begin_is_ignored(con: ld.Connection, folder: Path, head: str) -> None:
     trips = ld.dataset(folder / "trips.lance")
     con.execute(head + "BEGIN")
     con.execute("INSERT INTO trips VALUES (90, 'z')")
@@ -147,7 +147,7 @@ def test_comments_before_a_transaction_do_not_hide_it(con: ld.Connection, folder
     "change", ["INSERT INTO t VALUES (8)", "DELETE FROM t WHERE id = 1", "UPDATE t SET id = id + 10"]
 )
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_table_made_again_by_sql_refuses_a_transaction_on_the_one_before(
+def test_a_transaction_fails_if_sql_recreated_its_table(
     tmp_path: Path, connect: Any, version: int, change: str
 ) -> None:
     folder = tmp_path
@@ -170,9 +170,7 @@ def test_a_table_made_again_by_sql_refuses_a_transaction_on_the_one_before(
     assert ids(other, "t") == [*[100] * version, 101]
 
 
-def test_a_table_that_pylance_made_again_refuses_a_transaction_on_the_one_before(
-    con: ld.Connection, folder: Path
-) -> None:
+def test_a_transaction_fails_if_pylance_recreated_its_table(con: ld.Connection, folder: Path) -> None:
     place = folder / "trips.lance"
     con.execute("BEGIN; INSERT INTO trips VALUES (8, 'n')")
     shutil.rmtree(place)
@@ -183,7 +181,7 @@ def test_a_table_that_pylance_made_again_refuses_a_transaction_on_the_one_before
     assert lance.dataset(place).version == 1
 
 
-def test_history_of_a_changed_table_ends_where_the_transaction_began(con: ld.Connection) -> None:
+def test_table_history_ends_at_the_start_of_the_transaction(con: ld.Connection) -> None:
     before = con.execute("FROM lance_table_changes('trips', 1)").fetchall()
     con.begin()
     con.execute("INSERT INTO trips VALUES (100, 'n')")
@@ -203,7 +201,7 @@ def test_history_of_a_changed_table_ends_where_the_transaction_began(con: ld.Con
 
 
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM lance.trips", "SELECT count(*) FROM seen", "FROM counted()"])
-def test_parsed_statements_read_what_the_transaction_reads(con: ld.Connection, text: str) -> None:
+def test_extracted_statements_read_changes_of_the_transaction(con: ld.Connection, text: str) -> None:
     con.execute("CREATE VIEW seen AS FROM trips; CREATE MACRO counted() AS TABLE SELECT count(*) FROM trips")
     statement = con.extract_statements(f"{text}; -- and\nSELECT 'more'")[0]
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
@@ -213,7 +211,7 @@ def test_parsed_statements_read_what_the_transaction_reads(con: ld.Connection, t
     assert con.execute(statement).fetchall() == [(7,)]
 
 
-def test_parsed_pivots_read_what_the_transaction_reads_or_are_refused(con: ld.Connection) -> None:
+def test_extracted_pivots_read_changes_of_the_transaction_or_are_rejected(con: ld.Connection) -> None:
     text = "PIVOT (SELECT city, id FROM trips WHERE city = 'b') ON city USING count(id)"
     statements = con.extract_statements(text)
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
@@ -225,7 +223,7 @@ def test_parsed_pivots_read_what_the_transaction_reads_or_are_refused(con: ld.Co
         assert con.execute(statements[0]).fetchall() == [(3,)]
 
 
-def test_views_by_name_are_those_of_the_transaction(con: ld.Connection, folder: Path) -> None:
+def test_view_objects_read_changes_of_the_transaction(con: ld.Connection, folder: Path) -> None:
     con.execute("CREATE VIEW seen AS SELECT id FROM trips")
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
     for relation in (con.view("trips"), con.view("lance.trips"), con.view("seen"), con.table("trips")):

@@ -60,7 +60,7 @@ def test_fields_are_dropped_from_values_of_maps_and_fixed_size_lists(con: ld.Con
     "path", ["s.n.y.z", '"s.i"', '"s"."i.x"', "s.i.x", "id.s", "v.element", "v.x", "t.id", "t.s.i", "m.entries.value.i"]
 )
 @pytest.mark.parametrize("form", ["DROP COLUMN {}", "RENAME COLUMN {} TO other", "ALTER COLUMN {} TYPE BIGINT"])
-def test_paths_that_lead_nowhere_change_nothing(con: ld.Connection, tmp_path: Path, path: str, form: str) -> None:
+def test_invalid_column_paths_change_nothing(con: ld.Connection, tmp_path: Path, path: str, form: str) -> None:
     before = table(tmp_path)
     with pytest.raises(LanceDuckError if GRAMMAR or "TYPE" not in form else (LanceDuckError, duckdb.ParserException)):
         con.execute(f"ALTER TABLE t {form.format(path)}")
@@ -69,13 +69,13 @@ def test_paths_that_lead_nowhere_change_nothing(con: ld.Connection, tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", ["s.nothing", "nothing", "nothing.i", "m.value.nothing", "f.element.nothing", '"s.i"'])
-def test_if_exists_drops_nothing_for_missing_fields(con: ld.Connection, tmp_path: Path, path: str) -> None:
+def test_if_exists_ignores_missing_fields(con: ld.Connection, tmp_path: Path, path: str) -> None:
     con.execute(f"ALTER TABLE t DROP COLUMN IF EXISTS {path}")
     assert (table(tmp_path).version, table(tmp_path).to_table()) == (1, ROWS)
 
 
 @pytest.mark.skipif(not GRAMMAR, reason="a syntax error of DuckDB's")
-def test_fields_get_other_types_and_nullability(con: ld.Connection, tmp_path: Path) -> None:
+def test_field_types_and_nullability_can_be_altered(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("ALTER TABLE t ALTER COLUMN s.n.x TYPE BIGINT")
     con.execute("ALTER TABLE t ALTER s.I SET DATA TYPE SMALLINT")
     assert table(tmp_path).schema.field("s").type.field("n").type.field("x").type == pa.int64()
@@ -97,15 +97,13 @@ def test_fields_get_other_types_and_nullability(con: ld.Connection, tmp_path: Pa
         *(["ALTER COLUMN s.i SET DEFAULT 3", "ALTER COLUMN s.i TYPE BIGINT USING s.i + 1"] if GRAMMAR else []),
     ],
 )
-def test_forms_that_cannot_be_done_below_columns_are_refused(con: ld.Connection, tmp_path: Path, action: str) -> None:
+def test_unsupported_nested_alterations_are_rejected(con: ld.Connection, tmp_path: Path, action: str) -> None:
     with pytest.raises(UnsupportedError, match="table t"):
         con.execute(f"ALTER TABLE t {action}")
     assert table(tmp_path).to_table() == ROWS
 
 
-def test_new_fields_are_null_or_have_their_default_where_the_struct_is_not_null(
-    con: ld.Connection, tmp_path: Path
-) -> None:
+def test_new_fields_get_null_or_their_default_in_non_null_structs(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("ALTER TABLE t ADD COLUMN s.k DOUBLE")
     con.execute("ALTER TABLE t ADD COLUMN s.n.d VARCHAR DEFAULT 'x' || 'y'")
     assert column(tmp_path, "s") == [
@@ -115,7 +113,7 @@ def test_new_fields_are_null_or_have_their_default_where_the_struct_is_not_null(
     ]
 
 
-def test_comments_reach_fields_whose_names_have_dots(con: ld.Connection, tmp_path: Path) -> None:
+def test_comments_can_be_set_on_fields_with_dots_in_their_names(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("""COMMENT ON COLUMN t.s.n."y.z" IS 'deep'""")
     con.execute("COMMENT ON COLUMN t.m.value.i IS 'in a map'")
     schema = table(tmp_path).handle.snapshot.schema
@@ -126,7 +124,7 @@ def test_comments_reach_fields_whose_names_have_dots(con: ld.Connection, tmp_pat
             con.execute(f"COMMENT ON COLUMN {path} IS 'x'")
 
 
-def test_indexes_are_made_of_fields(con: ld.Connection, tmp_path: Path) -> None:
+def test_indexes_can_be_created_on_fields(con: ld.Connection, tmp_path: Path) -> None:
     con.execute('CREATE INDEX of_text ON t (s.N."y.z")')
     con.execute("CREATE INDEX of_number ON t (S.i)")
     fields = {index.name: index.fields for index in table(tmp_path).handle.snapshot.indices}
@@ -139,7 +137,7 @@ def test_indexes_are_made_of_fields(con: ld.Connection, tmp_path: Path) -> None:
     assert [index.name for index in table(tmp_path).describe_indices()] == ["of_text"]
 
 
-def test_words_after_a_dropped_column_are_refused(con: ld.Connection, tmp_path: Path) -> None:
+def test_extra_words_after_drop_column_are_rejected(con: ld.Connection, tmp_path: Path) -> None:
     for words in ("CASCADE RESTRICT", "s", ", DROP COLUMN v"):
         with pytest.raises((LanceDuckError, duckdb.Error)):
             con.execute(f"ALTER TABLE t DROP COLUMN id {words}")

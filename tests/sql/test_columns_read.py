@@ -1,4 +1,4 @@
-"""Changes read the columns that they speak of, and do what they do to a native table."""
+"""Changes read only the referenced columns and have the same effect as on a native table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def names(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def done(connection: Any, sql: str) -> tuple[Any, Any]:
-    """Return what a statement gives, None for a refusal, and the rows after it."""
+    """Return the result of a statement and the rows after it.
+
+    The result is None if the statement is rejected.
+    """
     try:
         answer = sorted(map(repr, connection.execute(sql).fetchall()))
     except (duckdb.Error, LanceDuckError):
@@ -91,21 +94,19 @@ def done(connection: Any, sql: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("sql", FEW)
-def test_a_column_that_no_clause_names_is_not_read(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
+def test_an_unreferenced_column_is_not_read(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
     assert done(con, sql) == done(native, sql)
     assert names
     assert "vec" not in names
 
 
 @pytest.mark.parametrize("sql", ALL)
-def test_a_column_that_a_whole_row_or_a_star_means_is_read(
-    con: ld.Connection, native: Any, names: set[str], sql: str
-) -> None:
+def test_whole_rows_and_stars_read_all_columns(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
     assert done(con, sql) == done(native, sql)
 
 
 @pytest.mark.parametrize("items", ["t.id, merge_action", "*", "t", "COLUMNS('e')"])
-def test_returning_gives_the_whole_row_where_it_asks_for_it(
+def test_returning_reads_the_whole_row_only_if_requested(
     con: ld.Connection, native: Any, names: set[str], items: str
 ) -> None:
     sql = f"{ONE} WHEN MATCHED THEN UPDATE SET s = 'r' RETURNING {items}"

@@ -17,7 +17,7 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, Un
 Connect = Callable[..., ld.Connection]
 
 
-def test_tables_of_a_folder_have_names(con: ld.Connection) -> None:
+def test_tables_of_a_folder_are_available_by_name(con: ld.Connection) -> None:
     assert con.execute("SHOW TABLES").fetchall() == [("dim",), ("odd name",), ("trips",)]
     assert con.execute("FROM trips ORDER BY id LIMIT 2").fetchall() == [(0, "a"), (1, "b")]
     assert con.execute('SELECT sum(value) FROM "odd name"').fetchall() == [(1.5,)]
@@ -35,7 +35,7 @@ def test_joins_groups_and_subqueries_work(con: ld.Connection) -> None:
     assert con.sql("SELECT EXISTS (FROM trips WHERE city = 'z')").fetchall() == [(True,)]
 
 
-def test_new_tables_appear_and_dropped_ones_go(con: ld.Connection, folder: Path) -> None:
+def test_new_tables_appear_and_dropped_tables_disappear(con: ld.Connection, folder: Path) -> None:
     lance.write_dataset(pa.table({"a": [1]}), folder / "fresh.lance")
     assert con.execute("FROM fresh").fetchall() == [(1,)]
     assert ("fresh",) in con.execute("SHOW TABLES").fetchall()
@@ -45,7 +45,7 @@ def test_new_tables_appear_and_dropped_ones_go(con: ld.Connection, folder: Path)
         con.execute("FROM fresh")
 
 
-def test_a_table_without_columns_hides_no_others(con: ld.Connection, folder: Path) -> None:
+def test_a_table_without_columns_does_not_affect_others(con: ld.Connection, folder: Path) -> None:
     ld.write_dataset(pa.table({}), folder / "bare.lance")
     lance.write_dataset(pa.table({"a": [1]}), folder / "fresh.lance")
     assert con.execute("FROM fresh").fetchall() == [(1,)]
@@ -65,7 +65,7 @@ def test_each_statement_reads_the_newest_version(con: ld.Connection, folder: Pat
     assert con.execute("FROM trips").fetchall() == [("x",)]
 
 
-def test_time_travel(con: ld.Connection, folder: Path) -> None:
+def test_at_selects_a_version_or_tag(con: ld.Connection, folder: Path) -> None:
     def count(source: str, *parameters: Any) -> int:
         return int(con.execute(f"SELECT count(*) FROM {source}", *parameters).fetchall()[0][0])
 
@@ -80,14 +80,14 @@ def test_time_travel(con: ld.Connection, folder: Path) -> None:
     assert con.execute(sql).fetchall() == [(2,)]
 
 
-def test_a_version_that_is_not_there_is_an_error_of_ours(con: ld.Connection) -> None:
+def test_a_missing_version_raises_not_found(con: ld.Connection) -> None:
     with pytest.raises(NotFoundError, match="99"):
         con.execute("FROM trips AT (VERSION => 99)")
     with pytest.raises(NotFoundError, match="nosuch"):
         con.sql("FROM lance_scan('trips', tag := 'nosuch')")
 
 
-def test_paths_in_from(con: ld.Connection, folder: Path) -> None:
+def test_paths_can_be_used_in_from(con: ld.Connection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     assert con.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(7,)]
     assert con.execute(f"SELECT trips.city FROM '{path}' WHERE id = 2").fetchall() == [("c",)]
@@ -99,7 +99,7 @@ def test_paths_in_from(con: ld.Connection, folder: Path) -> None:
         con.execute("FROM 'nosuch.lance'")
 
 
-def test_variables_of_the_caller_are_tables_too(con: ld.Connection, folder: Path) -> None:
+def test_caller_variables_can_be_queried_as_tables(con: ld.Connection, folder: Path) -> None:
     frame = pa.table({"id": [2, 3]})  # noqa: F841
     opened = ld.dataset(folder / "dim.lance")  # noqa: F841
     assert con.execute("SELECT city FROM trips JOIN frame USING (id) ORDER BY id").fetchall() == [("c",), ("a",)]
@@ -108,7 +108,7 @@ def test_variables_of_the_caller_are_tables_too(con: ld.Connection, folder: Path
     assert query.fetchall() == [(2,)]
 
 
-def test_names_for_paths_and_datasets(folder: Path, connect: Connect) -> None:
+def test_a_mapping_names_paths_and_datasets(folder: Path, connect: Connect) -> None:
     old = ld.dataset(folder / "trips.lance", version=1)
     con = connect({"now": folder / "trips.lance", "then": old})
     assert con.execute('SELECT count(*) FROM now UNION ALL SELECT count(*) FROM "then"').fetchall() == [(7,), (5,)]
@@ -142,7 +142,7 @@ def test_cursors_and_threads_see_the_tables(con: ld.Connection, folder: Path) ->
     assert not failures
 
 
-def test_duckdbs_own_tables_stand_beside_them(con: ld.Connection) -> None:
+def test_native_tables_and_lance_tables_can_be_joined(con: ld.Connection) -> None:
     con.execute("CREATE TABLE own AS FROM trips WHERE id < 2")
     con.executemany("INSERT INTO own VALUES (?, ?)", [[7, "u"], [8, "v"]])
     assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
@@ -154,7 +154,7 @@ def test_duckdbs_own_tables_stand_beside_them(con: ld.Connection) -> None:
     assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
 
 
-def test_a_database_file_stays_free_of_lance(folder: Path, connect: Connect, tmp_path: Path) -> None:
+def test_a_database_file_contains_no_lance_objects(folder: Path, connect: Connect, tmp_path: Path) -> None:
     path = tmp_path / "own.duckdb"
     with connect(folder, database=path) as con:
         con.execute("CREATE TABLE own AS FROM trips")
@@ -169,12 +169,12 @@ def test_a_database_file_stays_free_of_lance(folder: Path, connect: Connect, tmp
         assert con.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
 
 
-def test_explain_shows_what_the_scan_filters(con: ld.Connection) -> None:
+def test_explain_shows_pushed_down_filters(con: ld.Connection) -> None:
     plan = con.execute("EXPLAIN SELECT city FROM trips WHERE id = -1").fetchall()[0][1]
     assert "id" in plan.split("Filters")[1]
 
 
-def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Path) -> None:
+def test_reading_a_folder_that_is_not_a_table_explains_the_problem(con: ld.Connection, folder: Path) -> None:
     (folder / "empty.lance").mkdir()
     assert ("empty",) not in con.execute("SHOW TABLES").fetchall()
     with pytest.raises(NotFoundError, match="Lance table not found"):
@@ -183,7 +183,7 @@ def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Pa
     assert con.execute("FROM empty").fetchall() == [(1,)]
 
 
-def test_a_damaged_file_is_an_error_of_ours_wherever_it_is_noticed(con: ld.Connection, folder: Path) -> None:
+def test_a_damaged_file_raises_a_corrupt_error_at_bind_or_scan(con: ld.Connection, folder: Path) -> None:
     for path in (folder / "dim.lance" / "data").iterdir():
         path.write_bytes(path.read_bytes()[:-20])
     for read in (
@@ -205,12 +205,12 @@ def test_a_damaged_file_is_an_error_of_ours_wherever_it_is_noticed(con: ld.Conne
         ("x.lance", InvalidInputError),
     ],
 )
-def test_what_is_no_folder_is_refused(tables: Any, error: type[Exception]) -> None:
+def test_paths_that_are_not_folders_are_rejected(tables: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         ld.connect(tables)
 
 
-def test_a_folder_is_made_by_its_first_table(tmp_path: Path) -> None:
+def test_the_first_table_creates_the_folder(tmp_path: Path) -> None:
     con = ld.connect(tmp_path / "new")
     for sql in ("FROM t", "FROM lance.t", "INSERT INTO t VALUES (1)"):
         with pytest.raises(NotFoundError, match="new: no such folder"):
@@ -234,18 +234,18 @@ def test_a_folder_is_made_by_its_first_table(tmp_path: Path) -> None:
         "CREATE INDEX i ON t (id)",
     ],
 )
-def test_statements_about_a_table_say_that_its_folder_does_not_exist(tmp_path: Path, sql: str) -> None:
+def test_statements_report_a_missing_folder(tmp_path: Path, sql: str) -> None:
     with pytest.raises(NotFoundError, match="new: no such folder"):
         ld.connect(tmp_path / "new").execute(sql)
 
 
-def test_a_folder_that_does_not_exist_is_not_read_only(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_read_only(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"new: no such folder: .*; check the path$"):
         ld.connect(tmp_path / "new", read_only=True)
 
 
 @pytest.mark.parametrize(("inside", "place"), [(True, "."), (False, "a table"), (True, "../t.lance/")])
-def test_a_table_is_no_folder_of_tables(
+def test_a_table_path_cannot_be_connected_as_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool, place: str
 ) -> None:
     path = tmp_path / ("t.lance" if inside else "a table")
@@ -264,7 +264,7 @@ def test_without_tables_it_is_plain_duckdb_with_lance_scan(folder: Path, connect
     assert con.execute("SELECT count(*) FROM lance_scan(?)", [f"{folder}/trips.lance"]).fetchall() == [(7,)]
 
 
-def test_relations_with_parameters_leave_the_threads_as_they_were(folder: Path) -> None:
+def test_relations_with_parameters_do_not_change_the_thread_count(folder: Path) -> None:
     con = ld.connect(folder, config={"threads": 3})
     for limit in range(3):
         assert len(con.sql("SELECT id FROM trips WHERE id >= ? LIMIT ?", params=[0, limit]).fetchall()) == limit
@@ -274,7 +274,7 @@ def test_relations_with_parameters_leave_the_threads_as_they_were(folder: Path) 
 
 
 @pytest.mark.parametrize("sql", ["SET lance_nearest = 'off'", "RESET lance_nearest"])
-def test_a_setting_of_ours_gives_what_one_of_duckdb_gives(con: ld.Connection, sql: str) -> None:
+def test_lance_settings_return_the_same_result_as_duckdb_settings(con: ld.Connection, sql: str) -> None:
     con.execute("SELECT id FROM trips")
     description = con.execute("SET threads = 2").description
     con.execute("SELECT id FROM trips")
@@ -288,14 +288,14 @@ def test_a_setting_of_ours_gives_what_one_of_duckdb_gives(con: ld.Connection, sq
     "sql",
     ["SHOW ALL TABLES", "PRAGMA table_info('lance.trips')", "SELECT * FROM duckdb_columns() WHERE NOT internal"],
 )
-def test_columns_are_listed_whichever_thread_of_duckdb_asks(con: ld.Connection, sql: str) -> None:
+def test_columns_are_listed_from_any_duckdb_thread(con: ld.Connection, sql: str) -> None:
     con.execute("CREATE VIEW near AS FROM lance_versions('trips')")
     for _ in range(8):
         assert con.execute(sql).fetchall()
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
 
 
-def test_a_commit_without_a_transaction_does_nothing_as_in_duckdb(con: ld.Connection) -> None:
+def test_commit_without_a_transaction_does_nothing(con: ld.Connection) -> None:
     assert con.commit() is con
     con.native.begin()
     con.native.execute("CREATE TABLE x AS SELECT 1 AS i")
@@ -305,7 +305,7 @@ def test_a_commit_without_a_transaction_does_nothing_as_in_duckdb(con: ld.Connec
     assert con.execute("FROM x").fetchall() == [(1,)]
 
 
-def test_cursors_have_the_shape_of_pythons_db_api(con: ld.Connection) -> None:
+def test_cursors_follow_the_python_db_api(con: ld.Connection) -> None:
     cursor = con.cursor()
     cursor.execute("SELECT 7 AS a, 'x' AS b UNION ALL SELECT 8, 'y' ORDER BY a")
     assert [(name, str(kind)) for name, kind, *_ in cursor.description] == [("a", "INTEGER"), ("b", "VARCHAR")]
@@ -322,7 +322,7 @@ def test_cursors_have_the_shape_of_pythons_db_api(con: ld.Connection) -> None:
 
 
 @pytest.mark.skipif(duckdb.__version__ >= "2", reason="DuckDB 2 gives Python's lock away while it computes a relation")
-def test_a_relation_with_parameters_in_a_function_is_refused_before_its_threads_wait_for_each_other(
+def test_a_parameterised_relation_inside_a_udf_is_rejected_before_a_deadlock(
     tmp_path: Path,
 ) -> None:
     ld.write_dataset({"id": list(range(200_000))}, tmp_path / "t.lance", max_rows_per_file=50_000)
@@ -351,7 +351,7 @@ def test_a_notebook_shows_the_tables_of_a_connection(con: ld.Connection, tmp_pat
 
 
 @pytest.mark.parametrize("sql", ["SELECT '\ud83d'", "FROM t WHERE s = '\ud83d'", "INSERT INTO t VALUES ('\ud83d')"])
-def test_half_of_a_surrogate_pair_is_the_error_that_it_is_in_duckdb(tmp_path: Path, sql: str) -> None:
+def test_lone_surrogates_raise_the_same_error_as_in_duckdb(tmp_path: Path, sql: str) -> None:
     ld.write_dataset(pa.table({"s": ["a"]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
         with pytest.raises(Exception, match="surrogate") as native:
@@ -372,7 +372,7 @@ def test_an_error_in_a_property_of_a_connection_is_shown(con: ld.Connection) -> 
         con.rowcount  # noqa: B018
 
 
-def test_a_connection_that_was_never_opened_has_no_attributes() -> None:
+def test_an_unopened_connection_raises_attribute_errors() -> None:
     con = object.__new__(ld.Connection)
     with pytest.raises(AttributeError):
         con.fetchall()

@@ -1,4 +1,4 @@
-"""COPY of files into Lance tables, as DuckDB copies them into tables of its own, and of rows to Lance tables."""
+"""COPY of files into Lance tables, compared with native tables, and COPY of rows to Lance tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = {
 
 @pytest.fixture
 def con(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> ld.Connection:
-    """An empty Lance table `t` beside a table `own` of DuckDB's, in a folder with files."""
+    """An empty Lance table `t` and a native table `own`, in a folder with files."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -87,7 +87,7 @@ COPIES = [
 
 
 @pytest.mark.parametrize("sql", COPIES)
-def test_files_are_copied_as_into_tables_of_duckdb(con: ld.Connection, tmp_path: Path, sql: str) -> None:
+def test_copy_from_behaves_like_for_native_tables(con: ld.Connection, tmp_path: Path, sql: str) -> None:
     expected = outcome(con, sql, "own")
     assert outcome(con, sql, "t") == expected
     changed = expected[1] != []
@@ -95,14 +95,14 @@ def test_files_are_copied_as_into_tables_of_duckdb(con: ld.Connection, tmp_path:
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
-def test_files_are_copied_to_a_path_by_a_relation_and_with_parameters(con: ld.Connection) -> None:
+def test_files_are_copied_to_a_path_through_relations_and_parameters(con: ld.Connection) -> None:
     assert con.execute("COPY 't.lance' FROM $file (HEADER)", {"file": "plain.csv"}).fetchall() == [(2,)]
     assert con.rowcount == 2
     assert con.sql("COPY lance.main.t FROM 'plain.csv'").fetchall() == [(2,)]
     assert con.execute("SELECT sum(x) FROM t").fetchall() == [(6,)]
 
 
-def test_vectors_and_columns_that_may_not_be_null_are_those_of_the_table(con: ld.Connection, tmp_path: Path) -> None:
+def test_copied_vectors_and_not_null_columns_follow_the_table_schema(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("CREATE TABLE lance.v (id BIGINT NOT NULL, vec FLOAT[2])")
     (tmp_path / "v.csv").write_text('id,vec\n1,"[1.5, 2]"\n', encoding="utf-8")
     (tmp_path / "only.csv").write_text('vec\n"[1.5, 2]"\n', encoding="utf-8")
@@ -138,13 +138,13 @@ def test_an_explained_copy_writes_nothing(con: ld.Connection) -> None:
     assert con.execute("FROM t").fetchall() == []
 
 
-def test_whole_databases_are_not_copied(con: ld.Connection) -> None:
+def test_copy_from_database_is_rejected(con: ld.Connection) -> None:
     for sql in ("COPY FROM DATABASE lance TO memory", "COPY FROM DATABASE memory TO lance (SCHEMA)"):
         with pytest.raises(UnsupportedError, match="each table"):
             con.execute(sql)
 
 
-def test_options_of_a_copy_to_a_table_are_those_of_write_dataset(con: ld.Connection, tmp_path: Path) -> None:
+def test_copy_options_equal_those_of_write_dataset(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("COPY t FROM 'plain.csv'")
     options = "FORMAT LANCE, MODE Create, MAX_ROWS_PER_FILE 1, DATA_STORAGE_VERSION 2.1, ENABLE_STABLE_ROW_IDS"
     assert con.execute(f"COPY t TO 'new.lance' ({options})").fetchall() == [(2,)]
@@ -158,7 +158,7 @@ def test_options_of_a_copy_to_a_table_are_those_of_write_dataset(con: ld.Connect
     assert con.execute("FROM 'new.lance'").fetchall() == [(1,)]
 
 
-def test_no_rows_make_an_empty_table_unless_that_is_not_wanted(con: ld.Connection, tmp_path: Path) -> None:
+def test_an_empty_result_creates_an_empty_table_by_default(con: ld.Connection, tmp_path: Path) -> None:
     assert con.execute("COPY t TO 'none.lance' (WRITE_EMPTY_FILE false)").fetchall() == [(0,)]
     assert not (tmp_path / "none.lance").exists()
     assert con.execute("COPY t TO 'none.lance' (FORMAT lance, WRITE_EMPTY_FILE true)").fetchall() == [(0,)]
@@ -176,15 +176,13 @@ def test_no_rows_make_an_empty_table_unless_that_is_not_wanted(con: ld.Connectio
         ("FORMAT parquet", InvalidInputError),
     ],
 )
-def test_options_that_make_no_sense_are_refused(
-    con: ld.Connection, tmp_path: Path, options: str, error: type[Exception]
-) -> None:
+def test_invalid_options_are_rejected(con: ld.Connection, tmp_path: Path, options: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         con.execute(f"COPY t TO 'none.lance' ({options})")
     assert not (tmp_path / "none.lance").exists()
 
 
-def test_what_is_no_table_is_not_written_over(con: ld.Connection, tmp_path: Path) -> None:
+def test_copy_does_not_overwrite_other_files_and_folders(con: ld.Connection, tmp_path: Path) -> None:
     (tmp_path / "file.lance").write_text("mine", encoding="utf-8")
     for sql in (
         "COPY t TO 'file.lance'",
@@ -207,7 +205,7 @@ def test_what_is_no_table_is_not_written_over(con: ld.Connection, tmp_path: Path
         "COPY (SELECT 1 AS a) TO '{path}'",
     ],
 )
-def test_a_folder_of_another_format_is_never_made_a_table(tmp_path: Path, sql: str) -> None:
+def test_copy_does_not_turn_a_table_of_another_format_into_a_lance_table(tmp_path: Path, sql: str) -> None:
     path = tmp_path / "other.lance"
     (path / "_delta_log").mkdir(parents=True)
     (path / "part-0.parquet").write_bytes(b"PAR1")
@@ -219,7 +217,7 @@ def test_a_folder_of_another_format_is_never_made_a_table(tmp_path: Path, sql: s
     assert sorted(entry.name for entry in path.iterdir()) == ["_delta_log", "part-0.parquet"]
 
 
-def test_what_a_writer_that_died_has_left_is_no_obstacle(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_do_not_block_create_table(tmp_path: Path) -> None:
     (tmp_path / "t.lance" / "data").mkdir(parents=True)
     (tmp_path / "t.lance" / "data" / "left.lance").write_bytes(b"half")
     with ld.connect(tmp_path) as con:

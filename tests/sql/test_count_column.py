@@ -1,4 +1,4 @@
-"""`count(x)` of a whole table gives what plain DuckDB gives, and reads no value where pages have no nulls."""
+"""`count(x)` of a whole table equals plain DuckDB, and reads no values if pages are without nulls."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 OLD = ("i", "s", "long", "b")
-"""Of these, files of 2.0 hold nulls as well."""
+"""Columns that have nulls in files of 2.0 as well."""
 
 
 def table_of(marks: Sequence[Sequence[bool]]) -> pa.Table:
-    """Return a table whose column has a value where its marks are true, and NULL elsewhere."""
+    """Return a table whose columns have a value if their mark is true, and NULL otherwise."""
     arrays = {
         name: pa.array([value if mark else None for mark in column], type_)
         for (name, (type_, value)), column in zip(TYPES.items(), marks, strict=True)
@@ -52,7 +52,7 @@ def marks(rows: int) -> st.SearchStrategy[list[list[bool]]]:
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
-def test_columns_are_counted_as_duckdb_counts_them(
+def test_column_counts_equal_those_of_duckdb(
     version: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("count")
@@ -83,7 +83,7 @@ def test_columns_are_counted_as_duckdb_counts_them(
 
 @pytest.fixture
 def streams(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list to which each scan by DuckDB adds an entry."""
+    """Return a list that receives an entry for each scan by DuckDB."""
     found: list[str] = []
     reader = DuckTable._reader
 
@@ -107,7 +107,7 @@ def test_a_column_without_nulls_is_counted_without_a_scan(tmp_path: Path, stream
         assert len(streams) == 1
 
 
-def test_of_several_columns_only_those_that_may_have_nulls_are_scanned(tmp_path: Path, streams: list[str]) -> None:
+def test_count_scans_only_columns_that_may_have_nulls(tmp_path: Path, streams: list[str]) -> None:
     full, half = [True] * 4, [True, False] * 2
     ld.write_dataset(table_of([full] * (len(TYPES) - 1) + [half]), tmp_path / "t.lance")
 
@@ -134,7 +134,7 @@ def test_counts_follow_new_versions_and_transactions(tmp_path: Path) -> None:
         assert con.execute("SELECT count(x) FROM t").fetchall() == [(3,)]
 
 
-def test_names_that_are_no_column_are_left_to_duckdb(tmp_path: Path) -> None:
+def test_counts_of_unknown_columns_are_run_by_duckdb(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
 
     with ld.connect(tmp_path) as con:

@@ -43,14 +43,14 @@ def fetched(con: Any, sql: str, fetches: tuple[str, ...]) -> list[Any]:
     return results
 
 
-def test_a_count_is_fetched_as_that_of_duckdb(own: ld.Connection) -> None:
+def test_the_count_of_a_change_is_fetched_as_in_duckdb(own: ld.Connection) -> None:
     ours, native = "DELETE FROM trips WHERE id < 0", "DELETE FROM own WHERE i < 0"
     for fetches in product(FETCHES, FETCHES, ("all", "names")):
         assert fetched(own, ours, fetches) == fetched(own, native, fetches), fetches
     assert fetched(own, OURS, ("one", "names")) == [(2,), ["Count"]]
 
 
-def test_a_count_is_that_of_the_last_statement(own: ld.Connection) -> None:
+def test_only_the_last_count_can_be_fetched(own: ld.Connection) -> None:
     assert own.execute(OURS).execute("DELETE FROM trips WHERE id > 9").fetchall() == [(2,)]
     assert own.execute(OURS).execute(NATIVE.replace(", (11)", "")).fetchall() == [(1,)]
     assert own.execute(OURS).execute("SELECT 5").fetchall() == [(5,)]
@@ -63,12 +63,12 @@ def test_a_count_is_that_of_the_last_statement(own: ld.Connection) -> None:
     assert own.execute(OURS).rollback().fetchall() == []
 
 
-def test_a_count_is_fetched_from_duckdbs_own_connection(own: ld.Connection) -> None:
+def test_a_count_is_fetched_through_the_native_connection(own: ld.Connection) -> None:
     own.execute(OURS)
     assert own.native.fetchall() == [(2,)]
 
 
-def test_a_closed_connection_has_no_count(own: ld.Connection) -> None:
+def test_counts_cannot_be_fetched_from_a_closed_connection(own: ld.Connection) -> None:
     own.execute(OURS)
     own.close()
     with pytest.raises(duckdb.Error):

@@ -70,7 +70,9 @@ def con(tmp_path: Path) -> Iterator[ld.Connection]:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_values_are_those_of_python(tmp_path: Path, con: ld.Connection, fitting: pa.DataType, version: str) -> None:
+def test_decimal_values_equal_those_of_python(
+    tmp_path: Path, con: ld.Connection, fitting: pa.DataType, version: str
+) -> None:
     table = nested(fitting)
     columns = table.column_names if version == "2.2" else table.column_names[:-1]
     if version == "2.0":
@@ -85,7 +87,7 @@ def test_values_are_those_of_python(tmp_path: Path, con: ld.Connection, fitting:
 
 
 @pytest.mark.parametrize("index", [None, "BTREE", "BITMAP", "ZONEMAP"])
-def test_conditions_hold_as_for_python(
+def test_conditions_equal_those_of_python(
     tmp_path: Path, con: ld.Connection, fitting: pa.DataType, index: str | None
 ) -> None:
     dataset = ld.write_dataset(nested(fitting), tmp_path / "t.lance", max_rows_per_file=3)
@@ -116,7 +118,7 @@ def test_conditions_hold_as_for_python(
     assert con.execute("SELECT i FROM lance.t WHERE d IS NULL").fetchall() == [(2,)]
 
 
-def test_aggregates_orders_and_joins_are_those_of_python(
+def test_aggregates_orders_and_joins_equal_those_of_python(
     tmp_path: Path, con: ld.Connection, fitting: pa.DataType
 ) -> None:
     ld.write_dataset(nested(fitting), tmp_path / "t.lance")
@@ -130,7 +132,7 @@ def test_aggregates_orders_and_joins_are_those_of_python(
     assert con.execute("SELECT count(DISTINCT d) FROM lance.t").fetchall() == [(6,)]
 
 
-def test_changes_keep_the_values_and_the_type(tmp_path: Path, con: ld.Connection, fitting: pa.DataType) -> None:
+def test_changes_keep_values_and_type(tmp_path: Path, con: ld.Connection, fitting: pa.DataType) -> None:
     ld.write_dataset(nested(fitting).select(["i", "d"]), tmp_path / "t.lance")
     one = f"{unit(fitting):f}::{FITTING[fitting]}"
     assert con.execute(f"INSERT INTO lance.t VALUES (8, 7 * {one}) RETURNING d").fetchall() == [(7 * unit(fitting),)]
@@ -148,7 +150,7 @@ def test_changes_keep_the_values_and_the_type(tmp_path: Path, con: ld.Connection
     }
 
 
-def test_values_between_those_of_a_negative_scale_are_not_written(tmp_path: Path, con: ld.Connection) -> None:
+def test_values_that_do_not_fit_a_negative_scale_are_rejected(tmp_path: Path, con: ld.Connection) -> None:
     ld.write_dataset(pa.table({"d": pa.array([Decimal(900)], pa.decimal128(5, -2))}), tmp_path / "t.lance")
     for statement in ("INSERT INTO lance.t VALUES (950)", "UPDATE lance.t SET d = 950"):
         with pytest.raises(InvalidInputError, match="column 'd', row 0: the value does not fit the column"):
@@ -174,7 +176,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("type_", WIDE, ids=str)
-def test_statements_that_read_wider_decimals_are_refused_by_column(
+def test_statements_that_read_wide_decimals_are_rejected_by_column(
     tmp_path: Path, con: ld.Connection, type_: pa.DataType
 ) -> None:
     before = ld.write_dataset(nested(type_), tmp_path / "t.lance")
@@ -189,7 +191,7 @@ def test_statements_that_read_wider_decimals_are_refused_by_column(
 
 
 @pytest.mark.parametrize("type_", WIDE, ids=str)
-def test_other_columns_of_tables_with_wider_decimals_are_used_as_ever(
+def test_other_columns_of_tables_with_wide_decimals_stay_usable(
     tmp_path: Path, con: ld.Connection, type_: pa.DataType
 ) -> None:
     ld.write_dataset(nested(type_), tmp_path / "t.lance")
@@ -213,7 +215,7 @@ def test_other_columns_of_tables_with_wider_decimals_are_used_as_ever(
     }
 
 
-def test_wider_decimals_are_cast_by_alter_table(tmp_path: Path, con: ld.Connection) -> None:
+def test_alter_table_casts_wide_decimals(tmp_path: Path, con: ld.Connection) -> None:
     type_ = pa.decimal256(60, 10)
     ld.write_dataset(nested(type_).select(["i", "d"]), tmp_path / "t.lance")
     con.execute("INSERT INTO lance.t VALUES (8, 12.5)")

@@ -1,4 +1,4 @@
-"""EXPLAIN (FORMAT JSON) is one document, in which Lance tables stand with what DuckDB plans."""
+"""EXPLAIN (FORMAT JSON) returns one document with DuckDB's plan and the Lance tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scans(con: ld.Connection, sql: str, options: str = "FORMAT JSON") -> list[di
     return found
 
 
-def test_a_plan_names_the_table_and_what_was_pushed_down(con: ld.Connection, folder: Path) -> None:
+def test_plans_name_the_table_and_its_pushed_down_filters(con: ld.Connection, folder: Path) -> None:
     ld.write_dataset({"id": list(range(1000)), "s": ["x"] * 1000}, folder / "many.lance")
     con.execute("CREATE INDEX i ON many (id)")
     (scan,) = scans(con, "SELECT s FROM many WHERE id = 3")
@@ -37,7 +37,7 @@ def test_all_tables_of_a_statement_are_in_it(con: ld.Connection) -> None:
     assert {Path(scan["Lance Path"]).stem for scan in found} == {"trips", "dim"}
 
 
-def test_what_was_read_is_counted(con: ld.Connection, folder: Path) -> None:
+def test_explain_analyze_reports_rows_read(con: ld.Connection, folder: Path) -> None:
     (scan,) = scans(con, "SELECT id FROM trips", "ANALYZE, FORMAT JSON")
     assert scan["Lance Path"] == str(folder / "trips.lance")
     assert scan["Lance Rows Out"] == "7"
@@ -45,7 +45,7 @@ def test_what_was_read_is_counted(con: ld.Connection, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("use_index", ["true", "false"])
-def test_a_search_says_whether_it_may_use_an_index(tmp_path: Path, use_index: str) -> None:
+def test_the_plan_of_a_search_shows_whether_it_may_use_an_index(tmp_path: Path, use_index: str) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0], pa.float32()), 2)
     ld.write_dataset(pa.table({"v": vectors}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
@@ -54,7 +54,7 @@ def test_a_search_says_whether_it_may_use_an_index(tmp_path: Path, use_index: st
     assert scan["Lance Plan (Bind)"].startswith("LanceNearest: uri=")
 
 
-def test_plans_of_other_formats_and_tables_stay_as_they_are(con: ld.Connection) -> None:
+def test_other_plan_formats_are_unchanged(con: ld.Connection) -> None:
     rows = con.execute("EXPLAIN SELECT * FROM trips").fetchall()
     assert [key for key, _ in rows] == ["physical_plan", "lance_plan"]
     ((_, document),) = con.execute("EXPLAIN (FORMAT JSON) SELECT 1").fetchall()

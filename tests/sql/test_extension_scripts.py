@@ -24,7 +24,7 @@ def con(tmp_path: Path) -> ld.Connection:
     table = ld.write_dataset(pa.table({"id": range(1000), "vec": vectors}), tmp_path / "t.lance")
     table.create_index("vec", "IVF_FLAT", num_partitions=8)
     con = ld.connect(tmp_path)
-    # What is not recognized fails, for no extension can be fetched from here.
+    # Unrecognised statements fail, because extensions cannot be downloaded here.
     con.execute(f"SET custom_extension_repository = '{tmp_path}'; SET extension_directory = '{tmp_path}'")
     return con
 
@@ -49,7 +49,7 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_the_extension_is_neither_installed_nor_loaded(con: ld.Connection, sql: str) -> None:
+def test_statements_for_the_lance_extension_do_not_install_or_load_it(con: ld.Connection, sql: str) -> None:
     runs: tuple[Callable[[str], Any], ...] = (con.execute, con.sql, con.cursor().execute)
     for run in runs:
         run(sql)
@@ -61,12 +61,14 @@ def test_the_extension_is_neither_installed_nor_loaded(con: ld.Connection, sql: 
 
 
 @pytest.mark.parametrize("sql", ["INSTALL lance_other", "LOAD 'x/lance.duckdb_extension'", "INSTALL nothing"])
-def test_other_extensions_are_left_to_duckdb(con: ld.Connection, sql: str) -> None:
+def test_statements_for_other_extensions_are_run_by_duckdb(con: ld.Connection, sql: str) -> None:
     with pytest.raises(duckdb.Error):
         con.execute(sql)
 
 
-def test_a_script_in_a_transaction_and_beside_a_table_called_lance(con: ld.Connection, tmp_path: Path) -> None:
+def test_extension_statements_work_in_a_transaction_and_with_a_table_named_lance(
+    con: ld.Connection, tmp_path: Path
+) -> None:
     ld.write_dataset({"load": [1]}, tmp_path / "lance.lance")
     con.execute("BEGIN; INSTALL lance; LOAD lance")
     assert con.execute("SELECT load FROM lance.lance").fetchall() == [(1,)]
@@ -94,7 +96,7 @@ def test_settings_of_the_extension_are_aliases(con: ld.Connection, sql: str, wor
     assert words in plan(con)
 
 
-def test_aliases_are_the_settings_themselves(con: ld.Connection, tmp_path: Path) -> None:
+def test_aliases_share_their_value_with_the_settings(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("SET lance_knn_refine_factor = 4; SET lance_knn_ef_search = 70; SET lance_knn_nprobes = 2")
     for name, value in (("refine_factor", 4), ("ef", 70), ("nprobes", 2)):
         assert con.execute(f"SELECT current_setting('lance_{name}')").fetchone() == (value,)
@@ -116,7 +118,7 @@ def test_aliases_are_the_settings_themselves(con: ld.Connection, tmp_path: Path)
         ("SET lance_knn_nothing = 1", InvalidInputError, "no setting lance_knn_nothing"),
     ],
 )
-def test_settings_without_a_meaning_are_refused_by_name(
+def test_unsupported_settings_are_rejected_by_name(
     con: ld.Connection, sql: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -1,4 +1,4 @@
-"""What tables say of themselves in SQL: indexes, settings and metadata."""
+"""Table metadata in SQL: indexes, settings and metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import lance_duck as ld
 
 
 @pytest.mark.parametrize("table", ["trips", "lance.trips", "{folder}/trips.lance"])
-def test_indexes_are_rows(con: ld.Connection, folder: Path, table: str) -> None:
+def test_lance_indexes_returns_one_row_per_index(con: ld.Connection, folder: Path, table: str) -> None:
     path = table.format(folder=folder)
     assert con.execute(f"FROM lance_indexes('{path}')").fetchall() == []
     lance.dataset(folder / "trips.lance").create_scalar_index("id", "BTREE", name="it's")
@@ -23,5 +23,5 @@ def test_indexes_are_rows(con: ld.Connection, folder: Path, table: str) -> None:
     assert con.execute(f"SELECT count(*) FROM lance_indices('{path}')").fetchall() == [(1,)]
 
 
-def test_a_plain_connection_knows_them(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_indexes_works_on_a_plain_connection(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     assert plain.execute(f"SELECT count(*) FROM lance_indexes('{folder}/trips.lance')").fetchall() == [(0,)]

@@ -1,4 +1,4 @@
-"""DuckDB's settings about files hold for Lance tables: what lies outside of the connected folders is out of reach."""
+"""DuckDB's file access settings apply to Lance tables: paths outside the connected folders are not accessible."""
 
 from __future__ import annotations
 
@@ -140,9 +140,7 @@ def contents(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_statements_reach_nothing_outside_of_the_connected_folder(
-    places: dict[str, Path], closed: ld.Connection
-) -> None:
+def test_statements_cannot_reach_files_outside_the_folder(places: dict[str, Path], closed: ld.Connection) -> None:
     before = contents(places["out"])
     for method in (closed.execute, closed.sql):
         for sql in OUTSIDE:
@@ -154,7 +152,7 @@ def test_statements_reach_nothing_outside_of_the_connected_folder(
 
 
 @pytest.mark.parametrize("through", ["a script", "a cursor", "DuckDB's own connection"])
-def test_the_statement_after_the_setting_is_refused(places: dict[str, Path], through: str) -> None:
+def test_statements_after_disabling_external_access_are_rejected(places: dict[str, Path], through: str) -> None:
     outside, closing = f"FROM '{places['out']}/t.lance'", "SET enable_external_access = false"
     with ld.connect(places["in"]) as connection:
         assert len(connection.execute(outside).fetchall()) == 50
@@ -169,13 +167,13 @@ def test_the_statement_after_the_setting_is_refused(places: dict[str, Path], thr
             connection.execute(script)
 
 
-def test_a_link_in_the_connected_folder_that_leads_out_is_no_table(closed: ld.Connection) -> None:
+def test_a_link_out_of_the_folder_is_not_a_table(closed: ld.Connection) -> None:
     with pytest.raises((duckdb.PermissionException, UnsupportedError), match=r"Permission Error|DuckDB 1"):
         closed.execute("FROM evil").fetchall()
 
 
 @needs_2
-def test_everything_inside_of_the_connected_folder_works_as_before(
+def test_statements_inside_the_folder_work_with_restricted_access(
     places: dict[str, Path], closed: ld.Connection
 ) -> None:
     with ld.connect({"t": ld.dataset(places["out"] / "t.lance")}) as usual:
@@ -214,7 +212,7 @@ def test_allowed_directories_and_paths_are_reached(places: dict[str, Path]) -> N
 
 
 @needs_2
-def test_folders_that_were_attached_before_stay_connected_until_they_are_detached(places: dict[str, Path]) -> None:
+def test_attached_folders_stay_accessible_until_they_are_detached(places: dict[str, Path]) -> None:
     with ld.connect(places["in"]) as connection:
         connection.execute(f"ATTACH '{places['out']}' AS o (TYPE lance); SET enable_external_access = false")
         connection.execute("UPDATE o.t SET s = 'x' WHERE id = 1; CREATE TABLE o.w AS SELECT 1 AS x")
@@ -224,7 +222,7 @@ def test_folders_that_were_attached_before_stay_connected_until_they_are_detache
             connection.execute(f"FROM '{places['out']}/t.lance'")
 
 
-def test_functions_on_a_plain_connection_of_duckdb_are_refused(places: dict[str, Path]) -> None:
+def test_lance_functions_on_a_restricted_plain_connection_are_rejected(places: dict[str, Path]) -> None:
     with duckdb.connect(config={"enable_external_access": "false"}) as plain:
         with suppress(duckdb.PermissionException):
             ld.register(plain)
@@ -234,7 +232,7 @@ def test_functions_on_a_plain_connection_of_duckdb_are_refused(places: dict[str,
 
 
 @pytest.mark.skipif(SPEAKS_SOURCE, reason="DuckDB 2 reads them")
-def test_duckdb_1_says_why_it_cannot_read_lance_tables(
+def test_duckdb_1_explains_why_restricted_access_blocks_lance_tables(
     closed: ld.Connection, rows: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     with pytest.raises(UnsupportedError, match="DuckDB 1 cannot read Lance tables with enable_external_access = false"):

@@ -1,4 +1,4 @@
-"""Statements that name nothing of ours go straight to DuckDB, and mean what they meant."""
+"""Statements without Lance tables go to DuckDB unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ from lance_duck.duck.foreign import ForeignTexts
         ("SELECT * FROM Lance.made()", False),
     ],
 )
-def test_texts_are_read_by_their_words(tmp_path: Path, sql: str, is_foreign: bool) -> None:
+def test_statements_without_lance_tables_are_recognised_from_their_words(
+    tmp_path: Path, sql: str, is_foreign: bool
+) -> None:
     ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
         texts = ForeignTexts(con._catalog)
@@ -59,7 +61,7 @@ def test_texts_are_read_by_their_words(tmp_path: Path, sql: str, is_foreign: boo
         ("SET threads = 1", False),
     ],
 )
-def test_selects_for_duckdb_alone_are_known_by_their_words(tmp_path: Path, sql: str, is_select: bool) -> None:
+def test_native_selects_are_recognised_from_their_words(tmp_path: Path, sql: str, is_select: bool) -> None:
     ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
         texts = ForeignTexts(con._catalog)
@@ -67,7 +69,7 @@ def test_selects_for_duckdb_alone_are_known_by_their_words(tmp_path: Path, sql: 
 
 
 @pytest.mark.parametrize("setting", ["SET search_path = 'lance.main,memory.main'", "USE lance"])
-def test_a_table_that_comes_is_read_where_its_database_is_searched_first(
+def test_a_new_lance_table_is_found_through_the_search_path(
     tmp_path: Path, connect: Callable[..., ld.Connection], setting: str
 ) -> None:
     con = connect(tmp_path)
@@ -78,7 +80,7 @@ def test_a_table_that_comes_is_read_where_its_database_is_searched_first(
     assert con.execute("SELECT x FROM t").fetchall() == [(2,)]
 
 
-def test_tables_that_come_and_go_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_new_and_dropped_tables_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     con = connect(tmp_path)
     listed = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'zone%'"
     assert con.execute(listed).fetchall() == []
@@ -86,7 +88,7 @@ def test_tables_that_come_and_go_are_listed(tmp_path: Path, connect: Callable[..
     assert con.execute(listed).fetchall() == [("zones",)]
 
 
-def test_a_view_over_a_table_that_went_is_an_error(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_a_view_over_a_deleted_table_raises_an_error(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
     con = connect(tmp_path)
     con.execute("CREATE VIEW over_it AS SELECT x FROM t")
@@ -96,18 +98,18 @@ def test_a_view_over_a_table_that_went_is_an_error(tmp_path: Path, connect: Call
         con.execute("SELECT x FROM over_it").fetchall()
 
 
-def test_no_variable_of_the_connection_itself_is_a_table(connect: Callable[..., ld.Connection]) -> None:
+def test_internal_variables_of_the_connection_are_not_tables(connect: Callable[..., ld.Connection]) -> None:
     con = connect()
     for name in ("query", "options", "self", "pa_table", "duckdb"):
         with pytest.raises(duckdb.Error, match=r"does not exist|not suitable"):
             con.execute(f'SELECT * FROM "{name}"')
 
 
-def test_no_table_at_all_makes_no_text_ours() -> None:
+def test_every_statement_is_foreign_if_no_lance_table_exists() -> None:
     assert "SELECT * FROM t" in ForeignTexts(TableCatalog({}))
 
 
-def test_a_table_that_comes_is_read_by_a_text_that_was_foreign(
+def test_a_cached_foreign_statement_reads_a_new_lance_table(
     tmp_path: Path, connect: Callable[..., ld.Connection]
 ) -> None:
     con = connect(tmp_path)
@@ -118,7 +120,7 @@ def test_a_table_that_comes_is_read_by_a_text_that_was_foreign(
     assert t.num_rows == 1
 
 
-def test_variables_are_those_of_the_caller_each_time(connect: Callable[..., ld.Connection]) -> None:
+def test_cached_statements_read_current_caller_variables(connect: Callable[..., ld.Connection]) -> None:
     con = connect()
 
     def asked(mine: pa.Table) -> list[tuple[Any, ...]]:
@@ -128,7 +130,7 @@ def test_variables_are_those_of_the_caller_each_time(connect: Callable[..., ld.C
     assert [asked(pa.table({"x": [value]})) for value in (1, 2, 3)] == [[(1,)], [(2,)], [(3,)]]
 
 
-def test_a_transaction_reads_views_over_its_own_changes(
+def test_views_over_changed_tables_read_changes_of_the_transaction(
     tmp_path: Path, connect: Callable[..., ld.Connection], rows: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
@@ -143,7 +145,7 @@ def test_a_transaction_reads_views_over_its_own_changes(
     assert rows(con, "SELECT n FROM seen") == [(3,)]
 
 
-def test_constants_and_their_errors_are_those_of_duckdb(connect: Callable[..., ld.Connection]) -> None:
+def test_constants_and_their_errors_equal_those_of_duckdb(connect: Callable[..., ld.Connection]) -> None:
     con = connect()
     assert con.execute("SELECT 42").fetchall() == [(42,)]
     assert con.sql("SELECT 1 + 1").fetchall() == [(2,)]

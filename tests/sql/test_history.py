@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_each_function_has_columns_of_exact_types(
+def test_each_function_has_exact_column_types(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, folder: Path, name: str, rows: Rows
 ) -> None:
     def columns(connection: Any, sql: str) -> str:
@@ -56,7 +56,7 @@ def test_a_view_of_a_database_file_finds_the_functions_again(folder: Path, rows:
         assert rows(con, "FROM v") == [(3,)]
 
 
-def test_functions_are_known_in_transactions_and_after_them(con: ld.Connection, rows: Rows) -> None:
+def test_table_functions_work_inside_and_after_transactions(con: ld.Connection, rows: Rows) -> None:
     count = "SELECT count(*) FROM lance_versions('trips')"
     con.begin()
     assert rows(con, count) == [(3,)]
@@ -76,7 +76,7 @@ def test_files_of_a_version(con: ld.Connection, folder: Path, rows: Rows) -> Non
         assert (Path(base) / path).stat().st_size == size
 
 
-def test_branches_have_versions_of_their_own(con: ld.Connection, folder: Path, rows: Rows) -> None:
+def test_history_functions_read_branches(con: ld.Connection, folder: Path, rows: Rows) -> None:
     con.execute("CALL lance_create_branch('trips', 'dev', version => 'second')")
     ld.dataset(folder / "trips.lance", version=("dev", None)).delete("id = 0")
     sql = "SELECT branch, parent_branch, parent_version, latest_version FROM lance_branches('trips')"
@@ -86,7 +86,7 @@ def test_branches_have_versions_of_their_own(con: ld.Connection, folder: Path, r
     assert rows(con, "SELECT branch, rows FROM lance_info('trips', version := 'dev')") == [("dev", 7)]
 
 
-def test_a_commit_message_is_kept_with_the_version(con: ld.Connection, folder: Path, rows: Rows) -> None:
+def test_a_commit_message_is_stored_with_the_version(con: ld.Connection, folder: Path, rows: Rows) -> None:
     con.begin()
     con.execute("INSERT INTO trips VALUES (20, 'n')")
     con.execute("CALL lance.set_commit_message('ann', ?, extra_info => '{\"a\": 1}')", ["new trips"])
@@ -101,7 +101,7 @@ def test_a_commit_message_is_kept_with_the_version(con: ld.Connection, folder: P
     assert rows(con, "SELECT author, message FROM lance_versions('trips') WHERE version = 5") == [(None, None)]
 
 
-def test_moments_of_versions_are_fetched_with_their_zone(con: ld.Connection, rows: Rows) -> None:
+def test_version_timestamps_are_timezone_aware(con: ld.Connection, rows: Rows) -> None:
     moments = [row[0] for row in rows(con, "SELECT timestamp FROM lance_versions('trips') ORDER BY version")]
     assert len(moments) == 3
     assert moments == sorted(moments)

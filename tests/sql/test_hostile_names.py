@@ -1,4 +1,4 @@
-"""Names and values that break SQL made by concatenation, through every kind of statement, beside DuckDB's own."""
+"""Names and values that break concatenated SQL, in every kind of statement, compared with DuckDB."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def without_plans(found: list[Any]) -> list[Any]:
         *(pytest.param(name, id=ascii(name)[:24], marks=pytest.mark.slow) for name in MORE_NAMES),
     ],
 )
-def test_statements_about_hostile_names_do_what_they_do_in_duckdb(tmp_path: Path, name: str) -> None:
+def test_hostile_names_behave_as_in_duckdb(tmp_path: Path, name: str) -> None:
     file, column = (name.translate({ord(each): "_" for each in taken}) for taken in ("/\\", "."))
     kept = pa.table({"a": [1]})
     ld.write_dataset(kept, tmp_path / "x.lance")
@@ -125,7 +125,7 @@ def test_statements_about_hostile_names_do_what_they_do_in_duckdb(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\\b", "..", ".", "", "a\0b", "../up"])
-def test_a_name_that_leads_elsewhere_makes_no_table(tmp_path: Path, name: str) -> None:
+def test_names_with_path_parts_create_no_table(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     with ld.connect(tmp_path / "folder") as con:
         with pytest.raises((InvalidInputError, duckdb.Error)):
@@ -135,7 +135,7 @@ def test_a_name_that_leads_elsewhere_makes_no_table(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("as_parameter", [False, True])
-def test_hostile_texts_are_stored_as_they_are(tmp_path: Path, as_parameter: bool) -> None:
+def test_hostile_strings_are_stored_unchanged(tmp_path: Path, as_parameter: bool) -> None:
     ld.write_dataset(pa.table({"id": [0], "s": ["old"]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con, duckdb.connect() as theirs:
         theirs.execute("CREATE TABLE t AS SELECT 0::BIGINT AS id, 'old' AS s")
@@ -155,7 +155,7 @@ def test_hostile_texts_are_stored_as_they_are(tmp_path: Path, as_parameter: bool
         assert rows[-1] == (len(TEXTS), TEXTS[-1] * 2)
 
 
-def test_a_hostile_text_as_a_message_a_setting_and_a_comment(tmp_path: Path) -> None:
+def test_hostile_strings_work_as_messages_settings_and_comments(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": [0]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
         for text in (text for text in TEXTS if len(text) < 1000 and "\0" not in text):

@@ -35,7 +35,7 @@ def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
     return connect(folder)
 
 
-def test_rows_come_best_first_with_all_three_measures(con: ld.Connection) -> None:
+def test_rows_are_ordered_by_score_with_all_three_measures(con: ld.Connection) -> None:
     found = con.execute(f"FROM {CALL.format(', k = 4')}")
     names = ["id", "vec", "text", "price", "_distance", "_score", "_hybrid_score"]
     assert [name for name, *_ in found.description] == names
@@ -61,7 +61,7 @@ def test_rows_come_best_first_with_all_three_measures(con: ld.Connection) -> Non
     ],
 )
 @pytest.mark.parametrize("run", ["execute", "sql"])
-def test_arguments_are_those_of_the_lance_extension_and_a_method(
+def test_arguments_equal_those_of_the_lance_extension(
     con: ld.Connection, run: str, options: str, expected: list[int]
 ) -> None:
     rows = getattr(con, run)(f"SELECT id, _hybrid_score FROM {CALL.format(options)}").fetchall()
@@ -69,7 +69,7 @@ def test_arguments_are_those_of_the_lance_extension_and_a_method(
     assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
 
 
-def test_where_chooses_among_the_rows_found_unless_prefilter_is_said(con: ld.Connection) -> None:
+def test_where_filters_after_the_search_unless_prefilter_is_set(con: ld.Connection) -> None:
     sql = f"SELECT id FROM {CALL} WHERE id > 3 AND _hybrid_score >= 0"
     assert con.execute(sql.format(", k := 2")).fetchall() == []
     assert con.execute(sql.format(", k := 2, prefilter := true")).fetchall() == [(4,), (5,)]
@@ -85,7 +85,7 @@ def test_where_chooses_among_the_rows_found_unless_prefilter_is_said(con: ld.Con
         {"k": 3, "filter": "id < 4", "prefilter": False},
     ],
 )
-def test_rows_are_those_of_a_search_from_python(con: ld.Connection, folder: Path, options: dict[str, Any]) -> None:
+def test_rows_equal_those_of_a_python_search(con: ld.Connection, folder: Path, options: dict[str, Any]) -> None:
     said = "".join(f', "{name}" := {value!r}' for name, value in options.items())
     rows = con.execute(f"SELECT id, _distance, _score, _hybrid_score FROM {CALL.format(said)}").fetchall()
     query = {"query": "puppy", "columns": ["text"]}
@@ -121,12 +121,12 @@ def test_explain_names_both_searches(con: ld.Connection, folder: Path) -> None:
         ("'pets', 'vec', [0, 0, 0, 0], 'text', NULL", "needs a query"),
     ],
 )
-def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(con: ld.Connection, arguments: str, message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         con.execute(f"FROM lance_hybrid_search({arguments})").fetchall()
 
 
-def test_a_table_without_rows_has_none(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_an_empty_table_returns_no_rows(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     schema = pa.schema([("vec", pa.list_(pa.float32(), 4)), ("text", pa.string())])
     ld.write_dataset(schema.empty_table(), tmp_path / "pets.lance")
     assert connect(tmp_path).execute(f"FROM {CALL.format('')}").fetchall() == []

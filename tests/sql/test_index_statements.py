@@ -41,7 +41,7 @@ def shown(con: ld.Connection, table: str = "photos") -> list[tuple[Any, ...]]:
     return [row[:4] for row in con.execute(f"SHOW INDEXES ON {table}").fetchall()]
 
 
-def test_an_index_of_sql_is_used_by_sql_and_by_pylance(con: ld.Connection, photos: Path) -> None:
+def test_an_index_created_in_sql_is_used_by_sql_and_pylance(con: ld.Connection, photos: Path) -> None:
     con.execute("CREATE INDEX by_id ON photos (id)")
     con.execute("CREATE INDEX by_vec ON photos (vec) USING IVF_FLAT WITH (num_partitions = 2)")
     assert "by_id" in str(con.execute("EXPLAIN SELECT * FROM photos WHERE id = 7").fetchall())
@@ -64,20 +64,20 @@ def test_indexes_of_pylance_are_shown_and_dropped(con: ld.Connection, photos: Pa
     assert lance.dataset(photos).describe_indices() == []
 
 
-def test_options_take_parameters(con: ld.Connection, photos: Path) -> None:
+def test_index_options_accept_parameters(con: ld.Connection, photos: Path) -> None:
     con.execute("CREATE INDEX i ON photos (vec) USING IVF_FLAT WITH (num_partitions = ?, metric = ?)", [2, "dot"])
     (index,) = ld.dataset(photos).describe_indices()
     assert index.details["metric_type"] == "DOT"
 
 
-def test_indexes_are_shown_with_names_and_types_of_columns(con: ld.Connection) -> None:
+def test_show_indexes_has_the_documented_columns(con: ld.Connection) -> None:
     relation = con.sql("SHOW INDEXES FROM trips")
     assert relation.columns == ["index_name", "index_type", "fields", "rows_indexed", "details"]
     assert list(map(str, relation.types)) == ["VARCHAR", "VARCHAR", "VARCHAR", "UBIGINT", "VARCHAR"]
     assert relation.fetchall() == []
 
 
-def test_options_of_a_full_text_index_are_its_parameters(connect: Connect, photos: Path) -> None:
+def test_full_text_index_options_are_accepted_in_sql(connect: Connect, photos: Path) -> None:
     con = connect(photos.parent)
     con.execute(
         "CREATE INDEX i ON photos (tags) USING INVERTED WITH "

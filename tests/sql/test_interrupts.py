@@ -1,4 +1,4 @@
-"""What ends a change on its way, Ctrl-C first of all, leaves nothing half done, and comes out as what it is."""
+"""Interrupted changes leave nothing behind, and the interrupt keeps its class."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def files_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("method", ["sql", "execute"])
 @pytest.mark.parametrize("sql", CHANGES)
-def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_nothing(
+def test_ctrl_c_raises_keyboard_interrupt_and_leaves_nothing(
     con: ld.Connection, folder: Path, sql: str, method: str
 ) -> None:
     before = files_in(folder)
@@ -74,7 +74,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("sql", CHANGES)
-def test_an_interrupt_by_the_connection_is_one_of_duckdb(con: ld.Connection, folder: Path, sql: str) -> None:
+def test_a_connection_interrupt_raises_the_duckdb_error(con: ld.Connection, folder: Path, sql: str) -> None:
     before = files_in(folder)
     source = source_that(con.native.interrupt)
     with pytest.raises(duckdb.InterruptException):
@@ -85,7 +85,7 @@ def test_an_interrupt_by_the_connection_is_one_of_duckdb(con: ld.Connection, fol
 
 
 @pytest.mark.parametrize("sql", CHANGES)
-def test_an_error_of_the_source_is_one_of_duckdb(con: ld.Connection, folder: Path, sql: str) -> None:
+def test_an_error_in_the_source_raises_the_duckdb_error(con: ld.Connection, folder: Path, sql: str) -> None:
     before = files_in(folder)
     source = source_that(fail)
     with pytest.raises(duckdb.InvalidInputException, match="the source broke"):
@@ -95,13 +95,13 @@ def test_an_error_of_the_source_is_one_of_duckdb(con: ld.Connection, folder: Pat
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
 
 
-def test_a_late_error_of_a_value_is_one_of_duckdb(con: ld.Connection) -> None:
+def test_a_late_value_error_raises_the_duckdb_error(con: ld.Connection) -> None:
     late = "SELECT id, error('bad value') FROM range(1_000_000) AS r(id) WHERE id = 900_000"
     with pytest.raises(duckdb.InvalidInputException, match="bad value"):
         con.execute(f"INSERT INTO trips {late}")
 
 
-def test_an_error_of_ours_that_comes_late_is_ours(con: ld.Connection, folder: Path) -> None:
+def test_a_late_corrupt_error_raises_the_lance_duck_error(con: ld.Connection, folder: Path) -> None:
     ld.write_dataset(pa.table({"id": range(10), "city": ["x"] * 10}), folder / "damaged.lance", max_rows_per_file=5)
     last = sorted((folder / "damaged.lance" / "data").iterdir())[-1]
     last.write_bytes(last.read_bytes()[:10])
@@ -110,7 +110,7 @@ def test_an_error_of_ours_that_comes_late_is_ours(con: ld.Connection, folder: Pa
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
 
 
-def test_a_transaction_in_which_ctrl_c_was_pressed_commits_nothing(con: ld.Connection, folder: Path) -> None:
+def test_a_transaction_interrupted_by_ctrl_c_commits_nothing(con: ld.Connection, folder: Path) -> None:
     con.execute("BEGIN")
     con.execute("INSERT INTO trips VALUES (90, 'y')")
     source = source_that(press_ctrl_c)
@@ -123,7 +123,7 @@ def test_a_transaction_in_which_ctrl_c_was_pressed_commits_nothing(con: ld.Conne
     assert ld.dataset(folder / "trips.lance").version == 3
 
 
-def test_ctrl_c_in_a_function_of_texts_is_a_keyboard_interrupt(
+def test_ctrl_c_in_a_scalar_function_raises_keyboard_interrupt(
     con: ld.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> pa.Array:

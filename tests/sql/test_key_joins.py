@@ -211,7 +211,7 @@ class _Grammar:
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("first", range(4))
-def test_names_of_narrowed_tables_are_not_those_of_other_reads(
+def test_narrowed_tables_do_not_replace_other_reads_of_the_same_table(
     first: int, both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, plain = both
@@ -222,7 +222,7 @@ def test_names_of_narrowed_tables_are_not_those_of_other_reads(
 
 
 @pytest.mark.usefixtures("eager")
-def test_random_statements_give_what_plain_duckdb_gives(
+def test_random_joins_equal_those_of_duckdb(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], held: list[bool]
 ) -> None:
     ours, plain = both
@@ -276,7 +276,7 @@ LEFT_ALONE = [
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("sql", LEFT_ALONE)
-def test_statements_are_left_alone_where_rows_may_matter_that_have_no_key(
+def test_joins_that_need_rows_without_a_matching_key_are_not_narrowed(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], held: list[bool], sql: str
 ) -> None:
     ours, plain = both
@@ -285,7 +285,7 @@ def test_statements_are_left_alone_where_rows_may_matter_that_have_no_key(
 
 
 @pytest.mark.usefixtures("eager")
-def test_ties_with_collations_are_left_alone(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_joins_with_collations_are_not_narrowed(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.execute("CREATE TABLE loose (s VARCHAR COLLATE NOCASE)")
     ours.execute("INSERT INTO loose VALUES ('A')")
@@ -298,9 +298,7 @@ def test_ties_with_collations_are_left_alone(both: tuple[ld.Connection, Any], he
 
 
 @pytest.mark.usefixtures("eager")
-def test_tables_of_duckdb_come_before_lance_tables_of_the_same_name(
-    both: tuple[ld.Connection, Any], held: list[bool]
-) -> None:
+def test_native_tables_take_precedence_over_lance_tables(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.execute("CREATE TABLE big AS SELECT 3::BIGINT AS k, 'mine' AS s")
     assert ours.execute("SELECT big.s FROM big JOIN (VALUES (3)) v(k) ON big.k = v.k").fetchall() == [("mine",)]
@@ -318,7 +316,7 @@ def test_streams_are_read_once(both: tuple[ld.Connection, Any], held: list[bool]
 
 
 @pytest.mark.usefixtures("eager")
-def test_variables_give_keys(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_caller_variables_supply_keys(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     wanted = pa.table({"k": [3, 4]})
     sql = "SELECT DISTINCT b.k FROM big b JOIN wanted w ON b.k = w.k ORDER BY ALL"
@@ -328,7 +326,7 @@ def test_variables_give_keys(both: tuple[ld.Connection, Any], held: list[bool]) 
 
 
 @pytest.mark.usefixtures("eager")
-def test_relations_follow_what_happens_to_their_tables(both: tuple[ld.Connection, Any]) -> None:
+def test_relations_see_later_changes_of_their_tables(both: tuple[ld.Connection, Any]) -> None:
     ours, _ = both
     ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
     relation = ours.sql("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k ORDER BY ALL")
@@ -358,7 +356,7 @@ def test_keys_that_change_before_the_scan_are_not_used(
 
 
 @pytest.mark.usefixtures("eager")
-def test_statements_within_transactions_are_left_alone(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_joins_within_transactions_are_not_narrowed(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.begin()
     ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
@@ -368,7 +366,7 @@ def test_statements_within_transactions_are_left_alone(both: tuple[ld.Connection
 
 
 @pytest.mark.usefixtures("eager")
-def test_errors_are_those_of_the_statement(both: tuple[ld.Connection, Any]) -> None:
+def test_errors_refer_to_the_original_statement(both: tuple[ld.Connection, Any]) -> None:
     ours, _ = both
     with pytest.raises(duckdb.BinderException, match="nothing"):
         ours.execute("SELECT b.nothing FROM big b JOIN tiny t ON b.k = t.k")
@@ -388,14 +386,14 @@ def test_results_become_tables_and_files(both: tuple[ld.Connection, Any], held: 
     assert _sorted(ours.execute("FROM kept").fetchall()) == _sorted(expected)
 
 
-def test_small_tables_are_left_alone(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_joins_of_small_tables_are_not_narrowed(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.execute("SELECT b.k FROM big b JOIN tiny t ON b.k = t.k").fetchall()
     assert not held
 
 
 @pytest.mark.usefixtures("eager")
-def test_explain_tells_how_tables_are_read(both: tuple[ld.Connection, Any]) -> None:
+def test_explain_shows_how_joined_tables_are_read(both: tuple[ld.Connection, Any]) -> None:
     ours, _ = both
     query = "SELECT b.k FROM big b JOIN (VALUES (3)) v(k) ON b.k = v.k"
     (first, _), (key, text) = ours.execute(f"EXPLAIN {query}").fetchall()
@@ -419,7 +417,7 @@ def test_explain_names_the_index_of_a_filter(both: tuple[ld.Connection, Any]) ->
     assert "_idx" not in text
 
 
-def test_a_count_by_key_reads_no_column(
+def test_a_count_by_key_reads_no_columns(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, _ = both
@@ -431,13 +429,13 @@ def test_a_count_by_key_reads_no_column(
         return reading(reader, wanted, rows)
 
     sql = "SELECT count(*) FROM ids WHERE id BETWEEN 3 AND 7"
-    assert ours.execute(sql).fetchall() == [(5,)]  # finds out, too, whether to filter pays
+    assert ours.execute(sql).fetchall() == [(5,)]  # also decides whether filtering first pays
     monkeypatch.setattr(FragmentReader, "read", noted)
     assert ours.execute(sql).fetchall() == [(5,)]
-    assert read == [] or not SPEAKS_SOURCE  # DuckDB 1.x asks for the column of the filter, too
+    assert read == [] or not SPEAKS_SOURCE  # DuckDB 1.x also requests the filter column
 
 
-def test_the_text_alone_tells_which_tables_get_keys() -> None:
+def test_narrowing_is_decided_from_the_statement_alone() -> None:
     def key_joins(sql: str) -> tuple[join_keys.KeyJoin, ...]:
         return tuple(join for joins in join_keys.find(Statement.of(sql)) for join in joins.joins)
 

@@ -14,7 +14,7 @@ def count(connection: duckdb.DuckDBPyConnection, arguments: str, *parameters: ob
     return int(connection.execute(f"SELECT count(*) FROM lance_scan({arguments})", *parameters).fetchall()[0][0])
 
 
-def test_the_newest_version_unless_another_is_chosen(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_scan_reads_the_newest_version_by_default(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     assert count(plain, f"'{path}'") == 7
     assert count(plain, f"'{path}', version := 1") == 5
@@ -26,14 +26,14 @@ def test_the_newest_version_unless_another_is_chosen(plain: duckdb.DuckDBPyConne
     assert count(plain, f"'{path}'") == 8
 
 
-def test_filters_and_columns_reach_the_table(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_filters_and_columns_are_pushed_down(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     sql = f"SELECT city FROM lance_scan('{folder}/trips.lance') WHERE id BETWEEN 3 AND 5 ORDER BY id"
     assert plain.execute(sql).fetchall() == [("a",), ("b",), ("x",)]
     none = f"EXPLAIN SELECT city FROM lance_scan('{folder}/trips.lance') WHERE id = -1"
     assert "Filters" in plain.execute(none).fetchall()[0][1]
 
 
-def test_it_works_wherever_a_table_does(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_scan_works_in_views_joins_and_subqueries(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     plain.execute(f"CREATE VIEW v AS FROM lance_scan('{path}')")
     plain.execute(f"CREATE TABLE t AS FROM lance_scan('{path}')")
@@ -45,20 +45,20 @@ def test_it_works_wherever_a_table_does(plain: duckdb.DuckDBPyConnection, folder
     assert plain.execute(f"WITH c AS (FROM lance_scan('{path}')) SELECT count(*) FROM c a, c b").fetchall() == [(49,)]
 
 
-def test_a_view_follows_the_table(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_a_view_reads_the_newest_version(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     plain.execute(f"CREATE VIEW v AS FROM lance_scan('{folder}/dim.lance')")
     lance.write_dataset(pa.table({"other": [1]}), folder / "dim.lance", mode="overwrite")
     assert plain.execute(f"FROM lance_scan('{folder}/dim.lance')").fetchall() == [(1,)]
 
 
-def test_cursors_of_a_database_in_memory_know_it(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_cursors_of_an_in_memory_database_support_lance_scan(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     with plain.cursor() as cursor:
         assert count(cursor, f"'{folder}/trips.lance'") == 7
         ld.register(cursor)
         assert count(cursor, f"'{folder}/trips.lance'") == 7
 
 
-def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> None:
+def test_a_database_file_does_not_store_lance_scan(tmp_path: Path, folder: Path) -> None:
     path = str(tmp_path / "own.duckdb")
     with duckdb.connect(path) as connection:
         assert count(ld.register(connection), f"'{folder}/trips.lance'") == 7
@@ -79,7 +79,9 @@ def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> No
         ("NULL", "needs a path"),
     ],
 )
-def test_errors_say_what_is_wrong(plain: duckdb.DuckDBPyConnection, folder: Path, arguments: str, message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(
+    plain: duckdb.DuckDBPyConnection, folder: Path, arguments: str, message: str
+) -> None:
     with pytest.raises(duckdb.Error, match=message):
         count(plain, arguments.format(folder / "trips.lance"))
 

@@ -1,4 +1,4 @@
-"""`min` and `max` of whole columns are read from the ends of an index, and equal what a scan gives."""
+"""`min` and `max` of whole columns are read from an index, and equal those of a scan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def written(path: Path, table: pa.Table, *columns: str, **options: Any) -> ld.La
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_each_type_gives_what_duckdb_gives(tmp_path: Path, known: list[bool], column: str) -> None:
+def test_minimum_and_maximum_equal_those_of_duckdb_for_each_type(
+    tmp_path: Path, known: list[bool], column: str
+) -> None:
     table = pa.table(COLUMNS)
     dataset = written(tmp_path / "t.lance", table, column)
     sql = f"SELECT min({column}), MAX({column}) AS last, count(*) FROM t"
@@ -57,7 +59,7 @@ def test_each_type_gives_what_duckdb_gives(tmp_path: Path, known: list[bool], co
     assert known == [True]
 
 
-def test_rows_that_no_index_covers_are_read_and_deleted_ones_are_not(tmp_path: Path, known: list[bool]) -> None:
+def test_unindexed_rows_are_read_and_deleted_rows_are_ignored(tmp_path: Path, known: list[bool]) -> None:
     dataset = written(tmp_path / "t.lance", pa.table({"x": range(1000)}), "x")
     dataset.delete("x < 3 OR x = 999")
     con = ld.connect({"t": dataset})
@@ -71,7 +73,7 @@ def test_rows_that_no_index_covers_are_read_and_deleted_ones_are_not(tmp_path: P
     assert known[:3] == [True] * 3
 
 
-def test_a_nan_in_any_batch_of_rows_that_no_index_covers_is_left_to_duckdb(tmp_path: Path, known: list[bool]) -> None:
+def test_an_unindexed_nan_disables_index_extremes(tmp_path: Path, known: list[bool]) -> None:
     dataset = written(tmp_path / "t.lance", pa.table({"x": [float(i) for i in range(9)]}), "x")
     for value in (-1.5, float("nan"), None, 99.0):
         dataset.insert(pa.table({"x": pa.array([value], pa.float64())}))
@@ -83,7 +85,7 @@ def test_a_nan_in_any_batch_of_rows_that_no_index_covers_is_left_to_duckdb(tmp_p
     assert known == [False, True]
 
 
-def test_what_an_index_does_not_tell_is_left_to_duckdb(tmp_path: Path, known: list[bool]) -> None:
+def test_duckdb_computes_extremes_that_an_index_cannot_answer(tmp_path: Path, known: list[bool]) -> None:
     table = pa.table({"x": [1, 2, 3], "y": [3, 4, 5], "f": [1.0, float("nan"), -1.0], "s": ["a", "B", "c"]})
     con = ld.connect({"t": written(tmp_path / "t.lance", table, "x", "f", "s")})
     assert con.execute("SELECT min(y), max(y) FROM t").fetchall() == [(3, 5)]
@@ -96,14 +98,14 @@ def test_what_an_index_does_not_tell_is_left_to_duckdb(tmp_path: Path, known: li
     assert known[3:] == [True]
 
 
-def test_a_macro_of_the_user_is_what_counts(tmp_path: Path) -> None:
+def test_a_user_macro_named_max_takes_precedence(tmp_path: Path) -> None:
     con = ld.connect({"t": written(tmp_path / "t.lance", pa.table({"x": [1, 2, 3]}), "x")})
     con.execute("CREATE TEMP MACRO max(a) AS sum(a)")
     assert con.execute("SELECT max(x) FROM t").fetchall() == [(6,)]
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_random_lives_give_what_a_scan_gives(tmp_path: Path, stable: bool) -> None:
+def test_extremes_after_random_changes_equal_those_of_a_scan(tmp_path: Path, stable: bool) -> None:
     random = np.random.default_rng(7 + stable)
     table = pa.table({"x": random.integers(-50, 50, 300), "y": range(300)})
     dataset = written(tmp_path / "t.lance", table, "x", enable_stable_row_ids=stable, max_rows_per_file=100)

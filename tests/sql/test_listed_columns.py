@@ -1,4 +1,4 @@
-"""What DuckDB lists of Lance tables is what they have now, whoever changed them."""
+"""DuckDB lists the current columns of Lance tables, whoever changed them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", LISTS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_columns_are_listed_as_they_are_after_a_change(
+def test_columns_are_listed_correctly_after_a_change(
     con: ld.Connection, tmp_path: Path, what: str, change: str
 ) -> None:
     assert names(con, what) == ["a"]
@@ -87,7 +87,7 @@ def test_columns_are_listed_as_they_are_after_a_change(
     assert names(con.cursor(), what) == expected
 
 
-def test_types_and_comments_are_listed_as_they_are(con: ld.Connection, tmp_path: Path) -> None:
+def test_types_and_comments_are_listed_correctly(con: ld.Connection, tmp_path: Path) -> None:
     facts = "SELECT data_type, comment FROM duckdb_columns() WHERE table_name = 't'"
     comment = "SELECT comment FROM duckdb_views() WHERE view_name = 't'"
     assert con.execute(facts).fetchall() == [("BIGINT", None)]
@@ -102,14 +102,14 @@ def test_types_and_comments_are_listed_as_they_are(con: ld.Connection, tmp_path:
     assert con.execute(facts).fetchall() == [("INTEGER", None)]
 
 
-def test_attached_tables_are_listed_as_they_are(con: ld.Connection, tmp_path: Path) -> None:
+def test_attached_tables_are_listed_correctly(con: ld.Connection, tmp_path: Path) -> None:
     con.execute(f"ATTACH '{tmp_path}' AS other (TYPE lance); ATTACH '{tmp_path}' AS first (TYPE lance, VERSION 1)")
     assert [names(con, database=name) for name in ("lance", "other", "first")] == [["a"]] * 3
     ld.dataset(tmp_path / "t.lance").add_columns({"b": "a"})
     assert [names(con, database=name) for name in ("lance", "other", "first")] == [["a", "b"], ["a", "b"], ["a"]]
 
 
-def test_relations_prepared_and_parsed_statements_list_columns_as_they_are(con: ld.Connection, tmp_path: Path) -> None:
+def test_relations_and_prepared_statements_list_current_columns(con: ld.Connection, tmp_path: Path) -> None:
     sql = DUCKDB.format("lance")
     assert con.sql(sql).fetchall() == [("a",)]
     con.execute(f"PREPARE listed AS {sql}")
@@ -122,7 +122,7 @@ def test_relations_prepared_and_parsed_statements_list_columns_as_they_are(con: 
     assert con.sql(f"SELECT 1; {sql}").fetchall() == [("a",), ("b",), ("c",), ("d",)]
 
 
-def test_a_table_that_is_damaged_meanwhile_hides_no_other(con: ld.Connection, tmp_path: Path) -> None:
+def test_a_table_damaged_after_listing_does_not_affect_others(con: ld.Connection, tmp_path: Path) -> None:
     ld.write_dataset({"a": [1]}, tmp_path / "u.lance")
     assert con.execute("SELECT count(*) FROM duckdb_columns() WHERE database_name = 'lance'").fetchone() == (2,)
     for manifest in (tmp_path / "u.lance" / "_versions").iterdir():
@@ -138,7 +138,7 @@ def test_open_results_outlast_a_new_list(con: ld.Connection, tmp_path: Path) -> 
     assert con.fetchall() == [(1,)]
 
 
-def test_a_statement_that_lists_no_columns_looks_at_no_table(
+def test_a_statement_that_lists_no_columns_opens_no_table(
     con: ld.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.dataset(tmp_path / "t.lance").add_columns({"b": "a"})
@@ -147,7 +147,7 @@ def test_a_statement_that_lists_no_columns_looks_at_no_table(
         con.execute(sql)
 
 
-def test_columns_are_listed_as_they_are_within_a_transaction(con: ld.Connection, tmp_path: Path) -> None:
+def test_columns_are_listed_correctly_within_a_transaction(con: ld.Connection, tmp_path: Path) -> None:
     assert names(con) == ["a"]
     ld.dataset(tmp_path / "t.lance").add_columns({"b": "a"})
     con.execute("BEGIN")

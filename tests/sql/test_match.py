@@ -76,7 +76,7 @@ def test_the_best_matches_come_first_with_the_scores_of_a_search(con: ld.Connect
     assert found.fetchall() == [tuple(row.values()) for row in best.to_pylist()]
 
 
-def test_each_option_is_that_of_a_match_query(con: ld.Connection) -> None:
+def test_match_options_equal_those_of_a_match_query(con: ld.Connection) -> None:
     assert ids(con, "FROM notes SELECT id WHERE match(body, 'duck lake', operator := 'and')") == [0, 4, 5]
     assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock')") == []
     assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock', fuzziness := 1)") == DUCKS
@@ -90,7 +90,7 @@ def test_each_option_is_that_of_a_match_query(con: ld.Connection) -> None:
     assert ids(con, "FROM notes SELECT id WHERE match_phrase(body, 'lake ducks', slop := 1)") == [4, 5]
 
 
-def test_parameters_stand_for_words_and_options(con: ld.Connection) -> None:
+def test_match_accepts_parameters_for_words_and_options(con: ld.Connection) -> None:
     assert ids(con, "SELECT id FROM notes WHERE id > ? AND match(body, ?)", [1, "duck"]) == [2, 4, 5]
     sql = "SELECT id, score(n) FROM notes n WHERE match(body, ?, operator := ?) AND id < ?"
     assert ids(con, sql, ["duck lake", "AND", 5]) == [0, 4]
@@ -100,7 +100,7 @@ def test_parameters_stand_for_words_and_options(con: ld.Connection) -> None:
     assert [ids(con, f"EXECUTE p('{words}')") for words in ("goose", "stones", "goose")] == [[2], [6], [2]]
 
 
-def test_a_match_is_a_condition_like_any_other(con: ld.Connection) -> None:
+def test_match_combines_with_other_conditions(con: ld.Connection) -> None:
     assert ids(con, "SELECT id FROM notes WHERE NOT match(body, 'duck')") == [1, 6, 7]
     assert ids(con, "SELECT id FROM notes WHERE match(body, 'stones') OR id = 1 AND match(body, 'lake')") == [1, 6]
     listed = "SELECT id, match(body, 'duck') AS d, CASE WHEN match(body, 'stones') THEN 's' END FROM notes ORDER BY id"
@@ -114,7 +114,7 @@ def test_a_match_is_a_condition_like_any_other(con: ld.Connection) -> None:
     assert con.execute(groups).fetchall() == [(False, 2), (True, 5), (None, 1)]
 
 
-def test_no_text_and_no_words_give_null_and_words_without_terms_match_nothing(con: ld.Connection) -> None:
+def test_match_of_null_is_null_and_words_without_terms_match_nothing(con: ld.Connection) -> None:
     assert ids(con, "SELECT id FROM notes WHERE match(body, 'duck') IS NULL") == [3]
     assert ids(con, "SELECT id FROM notes WHERE match(body, NULL) IS NULL") == list(range(8))
     assert ids(con, "SELECT id FROM notes WHERE match(body, ?) IS NULL", [None]) == list(range(8))
@@ -122,13 +122,13 @@ def test_no_text_and_no_words_give_null_and_words_without_terms_match_nothing(co
     assert ids(con, "SELECT id FROM notes WHERE match(tags, 'duck') IS NULL") == [2, 5]
 
 
-def test_columns_may_be_lists_or_lie_in_structs(con: ld.Connection) -> None:
+def test_match_accepts_lists_and_struct_fields(con: ld.Connection) -> None:
     assert ids(con, "SELECT id FROM notes WHERE match(tags, 'duck')") == [0, 3, 7]
     assert ids(con, "SELECT id FROM notes WHERE match_phrase(tags, 'duck lake')") == [3, 7]
     assert ids(con, "SELECT id FROM notes n WHERE match(n.S.title, 'duck')") == DUCKS
 
 
-def test_scores_add_up_over_the_matches_of_a_table(con: ld.Connection) -> None:
+def test_scores_of_several_matches_are_added(con: ld.Connection) -> None:
     one = "SELECT id, score(notes) FROM notes WHERE match(body, '{}')"
     duck, lake = (dict(con.execute(one.format(word)).fetchall()) for word in ("duck", "lake"))
     either = "SELECT id, score(n) FROM notes n WHERE match(n.body, 'duck') OR match(body, 'lake') OR id = 6"
@@ -144,7 +144,7 @@ def test_scores_add_up_over_the_matches_of_a_table(con: ld.Connection) -> None:
     assert ids(con, best) == [2]
 
 
-def test_a_filter_changes_no_score(con: ld.Connection) -> None:
+def test_a_filter_does_not_change_scores(con: ld.Connection) -> None:
     every = dict(con.execute("SELECT id, score(notes) FROM notes WHERE match(body, 'duck')").fetchall())
     some = con.execute("SELECT id, score(notes) FROM notes WHERE id > 3 AND match(body, 'duck')").fetchall()
     assert dict(some) == {i: every[i] for i in (4, 5)}
@@ -152,7 +152,7 @@ def test_a_filter_changes_no_score(con: ld.Connection) -> None:
     assert ids(con, first) == [4]
 
 
-def test_tables_by_path_by_version_and_of_other_databases(con: ld.Connection, folder: Path) -> None:
+def test_match_accepts_tables_by_path_and_of_other_databases(con: ld.Connection, folder: Path) -> None:
     sql = "SELECT id FROM {} WHERE match(body, 'duck')"
     assert ids(con, sql.format(f"'{folder}/notes.lance'")) == DUCKS
     assert ids(con, sql.format(f"lance_scan('{folder}/notes.lance')")) == DUCKS
@@ -163,13 +163,13 @@ def test_tables_by_path_by_version_and_of_other_databases(con: ld.Connection, fo
     assert ids(con, sql.format("lance.main.NOTES")) == DUCKS
 
 
-def test_scores_of_an_older_version_are_its_own(con: ld.Connection, folder: Path) -> None:
+def test_scores_of_an_older_version_use_its_statistics(con: ld.Connection, folder: Path) -> None:
     old = ld.dataset(folder / "notes.lance", version=1).search("duck", 9, "body", columns=["id"]).to_pylist()
     sql = "SELECT id, score(notes) FROM notes AT (VERSION => 1) WHERE match(body, 'duck')"
     assert dict(con.execute(sql).fetchall()) == {row["id"]: row["_score"] for row in old}
 
 
-def test_columns_of_an_older_version_have_its_names(own: ld.Connection) -> None:
+def test_an_older_version_uses_its_column_names(own: ld.Connection) -> None:
     own.execute("ALTER TABLE notes RENAME COLUMN body TO words")
     own.execute("ALTER TABLE notes DROP COLUMN tags")
     for version in ("2", "'2'"):
@@ -183,7 +183,7 @@ def test_columns_of_an_older_version_have_its_names(own: ld.Connection) -> None:
     assert own.execute("SELECT id FROM notes WHERE match(words, 'goose')").fetchall() == [(2,)]
 
 
-def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
+def test_match_works_in_joins_subqueries_and_unions(con: ld.Connection) -> None:
     joined = (
         "SELECT a.id FROM notes a JOIN notes b ON a.id = b.id + 1 WHERE match(a.body, 'lake') AND match(b.body, 'lake')"
     )
@@ -205,13 +205,13 @@ def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
     assert ids(con, native) == [2]
 
 
-def test_a_common_table_expression_may_have_the_name_of_the_table_that_it_reads(con: ld.Connection) -> None:
+def test_a_cte_may_have_the_same_name_as_its_table(con: ld.Connection) -> None:
     sql = "WITH notes AS (SELECT * FROM notes WHERE match(body, 'duck')) SELECT id FROM notes ORDER BY id"
     assert con.execute(sql).fetchall() == [(i,) for i in DUCKS]
 
 
 @pytest.mark.parametrize("call", ["match/* words */(body, 'duck')", "match -- words\n(body, 'duck')"])
-def test_comments_may_stand_before_the_arguments(con: ld.Connection, call: str) -> None:
+def test_comments_are_allowed_before_match_arguments(con: ld.Connection, call: str) -> None:
     assert con.execute(f"SELECT id FROM notes WHERE {call} ORDER BY id").fetchall() == [(i,) for i in DUCKS]
 
 
@@ -233,7 +233,7 @@ def test_comments_may_stand_before_the_arguments(con: ld.Connection, call: str) 
         "SELECT id FROM (SELECT DISTINCT id, body FROM notes) q WHERE match(body, 'duck') AND score(q) > 0",
     ],
 )
-def test_a_match_of_a_column_that_a_query_passes_on_is_one_of_its_table(con: ld.Connection, source: str) -> None:
+def test_match_works_on_columns_passed_through_subqueries(con: ld.Connection, source: str) -> None:
     assert ids(con, f"{source} ORDER BY id") == DUCKS
 
 
@@ -251,13 +251,13 @@ def test_a_match_of_a_column_that_a_query_passes_on_is_one_of_its_table(con: ld.
         "(VALUES (1, 'duck')) AS x(id, body)",
     ],
 )
-def test_a_match_of_what_a_query_makes_says_where_it_belongs(con: ld.Connection, source: str) -> None:
+def test_match_on_a_computed_column_is_rejected_with_a_remedy(con: ld.Connection, source: str) -> None:
     sql = f"SELECT id FROM {source} WHERE match(body, 'duck') AND EXISTS (FROM notes)"
     with pytest.raises(ld.InvalidInputError, match="call the function in the SELECT that reads the table"):
         con.execute(sql)
 
 
-def test_scores_of_queries_and_views_are_those_of_their_table(con: ld.Connection) -> None:
+def test_scores_through_queries_and_views_equal_those_of_the_table(con: ld.Connection) -> None:
     sql = "SELECT id, score(n) AS s FROM notes n WHERE match(body, 'lake duck') ORDER BY s DESC, id"
     expected = con.execute(sql).fetchall()
     con.execute("CREATE TEMP VIEW seen AS SELECT id AS number, body AS words FROM notes")
@@ -278,14 +278,14 @@ def test_scores_of_queries_and_views_are_those_of_their_table(con: ld.Connection
         con.execute("SELECT number FROM other, notes WHERE match(words, 'duck')")
 
 
-def test_a_column_that_a_star_gives_beside_another_of_its_name_is_refused(con: ld.Connection) -> None:
+def test_match_rejects_an_ambiguous_column_from_a_star(con: ld.Connection) -> None:
     sql = "SELECT id FROM (SELECT *, tags AS {} FROM notes) WHERE match({}, 'duck')"
     assert ids(con, sql.format("words", "words")) == [0, 3, 7]
     with pytest.raises(ld.InvalidInputError, match="body is not a column of a Lance table"):
         con.execute(sql.format("body", "body"))  # DuckDB reads the texts of `*`
 
 
-def test_relations_and_views(con: ld.Connection) -> None:
+def test_match_works_in_relations_and_views(con: ld.Connection) -> None:
     relation = con.sql("SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
     assert relation.columns == ["id", "s"]
     assert relation.filter("s > 0.6").order("id").fetchall() == [
@@ -296,7 +296,7 @@ def test_relations_and_views(con: ld.Connection) -> None:
     assert con.sql("SELECT count(*) FROM ducks").fetchall() == [(4,)]
 
 
-def test_changes_choose_rows_by_matches(own: ld.Connection) -> None:
+def test_match_selects_rows_for_changes(own: ld.Connection) -> None:
     assert own.execute("UPDATE notes SET id = id + 100 WHERE match(body, ?)", ["goose"]).fetchall() == [(1,)]
     assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == [0, 4, 5, 102]
     assert own.execute("DELETE FROM notes n WHERE match(n.body, 'stones') RETURNING id").fetchall() == [(6,)]
@@ -306,7 +306,7 @@ def test_changes_choose_rows_by_matches(own: ld.Connection) -> None:
     assert ids(own, "SELECT id FROM ducks WHERE s = 0") == [0, 1, 4, 5, 7]
 
 
-def test_a_transaction_searches_what_it_has_changed(own: ld.Connection) -> None:
+def test_match_searches_changes_of_the_transaction(own: ld.Connection) -> None:
     own.begin()
     own.execute("UPDATE notes SET body = 'a stone duck' WHERE id = 1")
     assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == [0, 1, 2, 4, 5]
@@ -345,7 +345,7 @@ def test_a_transaction_searches_what_it_has_changed(own: ld.Connection) -> None:
         ),
     ],
 )
-def test_calls_that_make_no_sense_are_refused_at_their_place(
+def test_invalid_match_calls_are_rejected_with_their_position(
     con: ld.Connection, sql: str, kind: type[ld.LanceDuckError], message: str
 ) -> None:
     for run in (con.execute, con.sql):
@@ -356,7 +356,7 @@ def test_calls_that_make_no_sense_are_refused_at_their_place(
         assert line[marks.index("^") : marks.index("^") + marks.count("^")] in ("match", "score")
 
 
-def test_values_that_make_no_sense_are_refused(con: ld.Connection) -> None:
+def test_invalid_match_values_are_rejected(con: ld.Connection) -> None:
     for words, edits in (("duck", "a"), ("duck", -1)):
         with pytest.raises(ld.InvalidInputError, match="fuzziness"):
             con.execute("SELECT id FROM notes WHERE match(body, ?, fuzziness := ?)", [words, edits])
@@ -364,13 +364,13 @@ def test_values_that_make_no_sense_are_refused(con: ld.Connection) -> None:
         con.execute("SELECT __lance_match(['a'], 'b', 'c', '')")
 
 
-def test_errors_of_duckdb_draw_the_statement_of_the_user(con: ld.Connection) -> None:
+def test_duckdb_errors_quote_the_statement_of_the_user(con: ld.Connection) -> None:
     with pytest.raises(duckdb.BinderException) as raised:
         con.execute("SELECT nothing FROM notes WHERE match(body, 'duck')")
     assert "LINE 1: SELECT nothing FROM notes WHERE match(body, 'duck')" in str(raised.value)
 
 
-def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection) -> None:
+def test_user_functions_and_columns_named_like_match_take_precedence(con: ld.Connection) -> None:
     assert con.execute("SELECT score FROM (SELECT 1 AS score), notes WHERE match(body, 'goose')").fetchall() == [(1,)]
     con.execute("CREATE TEMP MACRO match(a, b) AS a = b")
     con.execute("CREATE TEMP MACRO score(a) AS 7")
@@ -379,7 +379,7 @@ def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection
     assert con.execute("SELECT max(score(id)) FROM notes").fetchall() == [(7,)]
 
 
-def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_highlight_uses_the_analyser_of_the_column(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     texts = ["A Duck runs", "the lake of ducks, and more words than anyone reads", None]
     dataset = ld.write_dataset(pa.table({"id": range(3), "body": texts, "other": texts}), tmp_path / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", stem=False)
@@ -400,7 +400,7 @@ def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Cal
     assert con.execute(nested).fetchall() == [("A <b>Duck</b> runs", None)]
 
 
-def test_phrases_in_double_quotes_are_marked_as_such(con: ld.Connection) -> None:
+def test_highlight_marks_quoted_phrases_as_phrases(con: ld.Connection) -> None:
     sql = "SELECT highlight(body, ?, '[', ']') FROM notes WHERE id IN (0, 4) ORDER BY id"
     assert [row[0] for row in con.execute(sql, ['"duck lake"']).fetchall()] == [
         "a small duck by the lake",
@@ -415,14 +415,12 @@ def test_a_semi_join_hides_columns_of_its_table(con: ld.Connection) -> None:
         assert ids(con, sql) == expected
 
 
-def test_an_unknown_column_is_answered_by_the_nearest_name(con: ld.Connection) -> None:
+def test_an_unknown_match_column_suggests_the_nearest_name(con: ld.Connection) -> None:
     with pytest.raises(ld.UnknownColumnError, match="did you mean 'body'"):
         con.execute("SELECT id FROM notes WHERE match(boddy, 'duck')")
 
 
-def test_words_of_an_older_version_are_marked_as_it_was_analysed(
-    tmp_path: Path, connect: Callable[..., ld.Connection]
-) -> None:
+def test_highlight_at_an_older_version_uses_its_analyser(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     dataset = ld.write_dataset(pa.table({"body": ["ducks"]}), tmp_path / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", stem=False)
     dataset.insert(pa.table({"body": ["geese"]}))
@@ -438,7 +436,7 @@ def test_words_of_an_older_version_are_marked_as_it_was_analysed(
             assert con.execute(f"SELECT {call} FROM {table} WHERE body = 'ducks'", values).fetchall() == [marked]
 
 
-def test_each_text_of_a_list_is_marked(con: ld.Connection) -> None:
+def test_highlight_marks_each_string_of_a_list(con: ld.Connection) -> None:
     sql = "SELECT highlight(tags, ?), snippet(tags, ?, 1, '', '') FROM notes WHERE id < 6 ORDER BY id"
     assert con.execute(sql, ["ducks", "lakes"]).fetchall() == [
         (["<b>duck</b>"], ["duck"]),
@@ -454,7 +452,7 @@ def test_each_text_of_a_list_is_marked(con: ld.Connection) -> None:
 
 
 @pytest.mark.parametrize("sql", ["SELECT highlight('Running Ducks', 'duck run')", "SELECT HIGHLIGHT(a, b) FROM pairs"])
-def test_words_of_any_text_are_marked(connect: Callable[..., ld.Connection], sql: str) -> None:
+def test_highlight_marks_strings_of_native_tables(connect: Callable[..., ld.Connection], sql: str) -> None:
     con = connect()
     con.execute("CREATE TABLE pairs AS SELECT 'Running Ducks' AS a, 'duck run' AS b")
     for run in (con.execute, con.sql):
@@ -471,12 +469,12 @@ def test_words_of_any_text_are_marked(connect: Callable[..., ld.Connection], sql
         ("snippet(body, 'x', words := 0)", "1 or more"),
     ],
 )
-def test_marks_that_make_no_sense_are_refused(con: ld.Connection, call: str, message: str) -> None:
+def test_invalid_highlight_arguments_are_rejected(con: ld.Connection, call: str, message: str) -> None:
     with pytest.raises(ld.InvalidInputError, match=message):
         con.execute(f"SELECT {call} FROM notes").fetchall()
 
 
-def test_explain_names_terms_with_their_documents_segments_and_rows_without_index(own: ld.Connection) -> None:
+def test_explain_shows_terms_documents_segments_and_unindexed_rows(own: ld.Connection) -> None:
     sql = "SELECT id FROM notes WHERE match(body, 'duck lakes', fuzziness := 1) ORDER BY score(notes) DESC LIMIT 3"
     plan = own.execute(f"EXPLAIN {sql}").fetchall()[-1][1]
     assert "terms: duck~1 in 2, lake~1 in 2, of 3 documents in the index" in plan
@@ -486,7 +484,7 @@ def test_explain_names_terms_with_their_documents_segments_and_rows_without_inde
     assert "limit: 3" in plan
 
 
-def test_explain_says_how_a_match_is_answered(con: ld.Connection, folder: Path) -> None:
+def test_explain_shows_how_a_match_is_evaluated(con: ld.Connection, folder: Path) -> None:
     has_index = bool(ld.dataset(folder / "notes.lance").list_indices())
     sql = "SELECT id FROM notes JOIN queries ON n = id WHERE match(body, 'lake')"
     for statement, words in ((sql, "rows that match alone are read"), (f"{sql} OR n = 2", "columns of the scan")):
@@ -496,7 +494,7 @@ def test_explain_says_how_a_match_is_answered(con: ld.Connection, folder: Path) 
     assert ("match: rows that match alone are read" in text) == has_index
 
 
-def test_views_macros_and_prepared_statements_search_what_is_there_when_they_run(own: ld.Connection) -> None:
+def test_views_macros_and_prepared_statements_search_current_rows(own: ld.Connection) -> None:
     own.execute("CREATE VIEW ducks AS SELECT * FROM notes WHERE match(body, 'duck') OR id = 7")
     own.execute("CREATE MACRO of_words(least) AS TABLE SELECT id FROM notes WHERE match(body, 'duck') AND id >= least")
     own.execute("PREPARE ducks_and AS SELECT id FROM notes WHERE match(body, 'duck') AND match(body, $1)")

@@ -37,7 +37,7 @@ def test_match_of_json_finds_values_at_their_paths(tmp_path: Path, has_index: bo
 TITLES = ['{"title":"Ducks on the lake","tags":["duck","lake"]}', None, '{"title":"A lake"}']
 
 
-def test_values_of_json_are_marked_by_the_analyser_of_their_column(tmp_path: Path) -> None:
+def test_highlight_of_json_uses_the_analyser_of_the_column(tmp_path: Path) -> None:
     table = pa.table({"id": range(3), "j": pa.array(TITLES, pa.json_()), "s": pa.array(TITLES)})
     dataset = ld.write_dataset(table, tmp_path / "t.lance", storage_options={"fsync": "false"})
     stemmed = [("<b>Ducks</b> on the lake",), (None,), ("A lake",)]

@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
     return ld.dataset(dataset.uri)
 
 
-def test_a_row_matches_where_one_of_its_elements_does_with_or_without_the_index(table) -> None:
+def test_a_row_matches_if_one_list_element_matches(table) -> None:
     with ld.connect({"t": table}) as con:
         where = "match(l, 'duck lake', operator := 'AND')"
         assert con.sql(f"SELECT id FROM t WHERE {where}").fetchall() == [(2,)]
@@ -40,7 +40,7 @@ def test_a_row_matches_where_one_of_its_elements_does_with_or_without_the_index(
         assert dict(by_index) == dict(zip(expected["id"], expected["_score_max"], strict=True))
 
 
-def test_a_search_in_sql_gives_each_element_with_its_place(table) -> None:
+def test_a_search_returns_each_list_element_with_its_position(table) -> None:
     with ld.connect({"t": table}) as con:
         found = con.sql("SELECT id, _doc_index, _score FROM lance_fts('t', 'l', 'duck', k := 10)").to_arrow_table()
         places = dict(zip(found["id"].to_pylist(), found["_doc_index"].to_pylist(), strict=True))
@@ -60,7 +60,7 @@ def test_a_query_is_a_filter_of_rows(table) -> None:
 
 
 @pytest.mark.parametrize(("condition", "ids"), [(None, [0, 2, 4]), ("id > 0", [2, 4])])
-def test_searched_with_vectors_a_row_comes_once_with_the_score_of_its_best_element(table, condition, ids) -> None:
+def test_a_hybrid_search_scores_each_row_by_its_best_element(table, condition, ids) -> None:
     query = MatchQuery("duck lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
     elements = table.to_table(full_text_query=query, columns=["id", "_score"], filter=condition)
     best = elements.group_by("id").aggregate([("_score", "max")])
@@ -81,7 +81,7 @@ def test_searched_with_vectors_a_row_comes_once_with_the_score_of_its_best_eleme
         assert con.sql(sql).to_arrow_table()["_score"].to_pylist() == found["_score"].to_pylist()
 
 
-def test_a_filter_after_the_search_leaves_some_of_the_best_rows(table) -> None:
+def test_a_filter_after_the_search_keeps_some_of_the_best_rows(table) -> None:
     query = MatchQuery("duck lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
     asked = {"column": "v", "full_text_query": query, "k": 1, "alpha": 0.0, "oversample_factor": 1}
     (best,) = table.search([9.0, 0.0], **asked)["id"].to_pylist()

@@ -1,4 +1,4 @@
-"""Random conditions with `match`, beside a plain model: sets of terms, and AND, OR and NOT of SQL."""
+"""Random `match` conditions compared with a plain model: sets of terms with SQL's AND, OR and NOT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Model = Callable[[int], "bool | None"]
 
 
 class Texts:
-    """Random texts, and what a condition says of them."""
+    """Random strings, and the truth of conditions on them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -31,7 +31,7 @@ class Texts:
         return " ".join(self.random.choices(WORDS, k=count))
 
     def condition(self, depth: int = 0) -> tuple[str, Model]:
-        """Return a condition, and what it says of each row."""
+        """Return a condition, and its truth for each row."""
         kind = self.random.choice(["match", "all", "phrase", "id"] + (["and", "or", "not"] * 2 if depth < 3 else []))
         if kind in ("and", "or"):
             (a, of_a), (b, of_b) = self.condition(depth + 1), self.condition(depth + 1)
@@ -66,7 +66,7 @@ class Texts:
 
 
 def terms_of(text: str) -> set[tuple[str, int]]:
-    """Return the terms of a text with their places, the first of which is 0."""
+    """Return the terms of a string with their positions, starting at 0."""
     return {(token.text, token.position) for token in ld.tokenize(text)}
 
 
@@ -79,7 +79,7 @@ def either(a: bool | None, b: bool | None) -> bool | None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_are_those_of_the_model(seed: int, tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_match_rows_equal_those_of_the_model(seed: int, tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     texts = Texts(seed)
     table = pa.table({"id": range(ROWS), "body": pa.array(texts.texts, pa.string())})
     dataset = ld.write_dataset(table[:40], tmp_path / "t.lance")
@@ -99,7 +99,7 @@ def test_rows_are_those_of_the_model(seed: int, tmp_path: Path, connect: Callabl
             assert known == [holds(i) for i in range(rows)], (step, sql)
 
 
-def test_a_search_beforehand_gives_what_duckdb_finds_alone(
+def test_index_and_scan_matches_return_the_same_rows(
     tmp_path: Path, connect: Callable[..., ld.Connection], carried_out: Callable[[Callable[..., object]], list[bool]]
 ) -> None:
     seen = carried_out(matched_rows.run)
@@ -114,14 +114,14 @@ def test_a_search_beforehand_gives_what_duckdb_finds_alone(
         sql, conditions = searched(texts)
         searches = len(seen)
         for run in (con.execute, con.sql):
-            # A condition that is no constant, and always holds, keeps the rule from finding anything.
+            # A non-constant condition that always holds disables the rule.
             alone = sql.format(*(f"({condition} OR random() > 2)" for condition in conditions))
             assert run(sql.format(*conditions)).fetchall() == run(alone).fetchall(), sql
         assert len(seen) == searches + 2
         assert all(seen)
 
 
-def test_scores_of_the_best_rows_are_those_of_the_search(
+def test_top_scores_equal_those_of_the_search(
     tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = Texts(11)
@@ -146,7 +146,7 @@ def test_scores_of_the_best_rows_are_those_of_the_search(
 
 
 def searched(texts: Texts) -> tuple[str, list[str]]:
-    """Return a statement that a search answers beforehand, with places for its conditions with `match`."""
+    """Return a statement that a search answers in advance, with placeholders for its `match` conditions."""
     pick = texts.random
     conditions = [texts.call(pick.choice(["match", "all", "phrase"]))[0] for _ in range(pick.choice([1, 1, 2]))]
     other = pick.choice(["", " AND k < 2", " AND t.id > 7 AND k <> 1"])
@@ -215,7 +215,7 @@ KEPT = ("copied", "own", "seen", "t")
 
 
 def write(texts: Texts, folder: Path) -> Path:
-    """A table of texts, of which an index covers the first 40, and one of numbers."""
+    """Write a table of strings with an index over the first 40, and a table of numbers."""
     table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
     dataset = ld.write_dataset(table[:40], folder / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", with_position=True)
@@ -225,7 +225,7 @@ def write(texts: Texts, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_match_anywhere_gives_what_each_text_gives(
+def test_match_in_any_clause_equals_matching_each_string(
     seed: int, tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = Texts(100 + seed)
@@ -263,10 +263,10 @@ def test_a_match_anywhere_gives_what_each_text_gives(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_every_clause_gives_what_is_known_of_each_row(
+def test_match_conditions_in_every_clause_equal_a_case_expression(
     tmp_path: Path, connect: Callable[..., ld.Connection], *, in_transaction: bool
 ) -> None:
-    """A CASE of the numbers of the rows says elsewhere what a match says of them, as a SELECT tells it."""
+    """A CASE over row numbers reproduces the match results that a SELECT returns."""
     texts = Texts(900 + in_transaction)
     ours, other = connect(write(texts, tmp_path / "a")), connect(write(texts, tmp_path / "b"))
     for template in texts.random.sample(ANYWHERE, 5):
@@ -297,7 +297,7 @@ def _rows(con: ld.Connection) -> list[tuple[object, ...]]:
     return con.execute("SELECT * FROM t ORDER BY ALL").fetchall()
 
 
-def test_changes_between_begin_and_commit_read_no_text(
+def test_changes_in_a_transaction_do_not_analyse_strings(
     tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = ld.write_dataset({"id": range(9), "body": ["a duck", "a lake", "duck"] * 3}, tmp_path / "t.lance")

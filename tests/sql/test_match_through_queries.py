@@ -1,4 +1,4 @@
-"""Calls of `match` and `score` that are carried to the SELECT that reads their table, beside those that stay."""
+"""Calls of `match` and `score` moved to the SELECT that reads their table, compared with unmoved calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def con(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
 
 
 def rows(con: ld.Connection, sql: str, *, relation: bool = False) -> tuple[list[str], list[str]]:
-    """Titles and rows in any order, or the kind of an error and what it says."""
+    """Return titles and sorted rows, or the class and text of an error."""
     values = {"q": "duck"} if "$q" in sql else None
     try:
         if relation:
@@ -69,7 +69,7 @@ Staying = Callable[[], AbstractContextManager[None]]
 
 @pytest.fixture
 def staying(monkeypatch: pytest.MonkeyPatch) -> Staying:
-    """A context in which calls stay where they are."""
+    """Return a context in which calls are not moved."""
 
     @contextmanager
     def context() -> Iterator[None]:
@@ -89,7 +89,7 @@ def reading_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_carried_call_gives_what_it_gives_where_it_stands(
+def test_a_match_moved_into_a_subquery_returns_the_same_result(
     seed: int, con: ld.Connection, tmp_path: Path, staying: Staying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried: list[str | None] = []
@@ -115,7 +115,7 @@ def test_a_carried_call_gives_what_it_gives_where_it_stands(
             expected = rows(con, sql, relation=relation)
         failed = [titles[:1] and titles[0].endswith(("Error", "Exception")) for titles, _ in (answer, expected)]
         if any(failed) and step >= 25:
-            con.rollback()  # an error has ended it, or DuckDB 2.0 reads no view where its table has changed
+            con.rollback()  # an error has ended it, or DuckDB 2.0 cannot read a view of a changed table
             con.begin()
         else:
             assert all(failed) or answer == expected, sql
@@ -143,9 +143,7 @@ THROUGH = (
 
 
 @pytest.mark.parametrize("sql", THROUGH)
-def test_a_search_answers_a_match_of_a_column_that_comes_through_queries_and_views(
-    con: ld.Connection, sql: str, reading_no_text: None
-) -> None:
+def test_a_match_through_queries_and_views_uses_the_index(con: ld.Connection, sql: str, reading_no_text: None) -> None:
     con.execute("CREATE VIEW v AS SELECT id, body AS words FROM t")
     con.execute("CREATE TEMP VIEW tv AS SELECT id, words AS w FROM v")
     con.execute("CREATE VIEW native.vv AS FROM temp.tv")
@@ -157,9 +155,7 @@ def test_a_search_answers_a_match_of_a_column_that_comes_through_queries_and_vie
         assert sorted(con.sql(sql).fetchall()) == expected
 
 
-def test_scores_through_queries_are_those_of_the_table_whatever_these_leave_out(
-    con: ld.Connection, reading_no_text: None
-) -> None:
+def test_scores_through_queries_do_not_depend_on_their_filters(con: ld.Connection, reading_no_text: None) -> None:
     every = dict(con.execute("SELECT id, score(t) FROM t WHERE match(body, 'duck lake')").fetchall())
     for source in (
         "(SELECT * FROM t WHERE id > 20)",
@@ -171,7 +167,7 @@ def test_scores_through_queries_are_those_of_the_table_whatever_these_leave_out(
         assert found == {row: every[row] for row in found}
 
 
-def test_columns_that_carry_calls_are_never_seen(con: ld.Connection) -> None:
+def test_helper_columns_are_not_visible_in_results(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS FROM t")
     for sql, titles in (
         ("SELECT * FROM v WHERE match(body, 'duck')", ["id", "k", "body"]),
@@ -189,7 +185,7 @@ def test_columns_that_carry_calls_are_never_seen(con: ld.Connection) -> None:
     assert [row[0] for row in con.execute("DESCRIBE made").fetchall()] == ["id", "k", "body"]
 
 
-def test_outer_joins_give_null_and_no_score_where_there_is_no_row(con: ld.Connection, staying: Staying) -> None:
+def test_outer_joins_return_null_matches_for_missing_rows(con: ld.Connection, staying: Staying) -> None:
     sql = "SELECT n, match(s.body, 'duck'), score(s) FROM u LEFT JOIN (FROM t) s ON k = n AND match(s.body, 'duck')"
     found = rows(con, sql)
     assert "(7, None, 0.0)" in found[1]
@@ -197,7 +193,7 @@ def test_outer_joins_give_null_and_no_score_where_there_is_no_row(con: ld.Connec
         assert rows(con, sql) == found
 
 
-def test_a_temporary_view_hides_another_of_its_name(con: ld.Connection) -> None:
+def test_a_temporary_view_hides_a_view_of_the_same_name(con: ld.Connection) -> None:
     con.execute("CREATE VIEW seen AS SELECT id, body AS words FROM t WHERE id < 0")
     con.execute("CREATE TEMP VIEW seen AS SELECT id, body AS words FROM t")
     expected = con.execute("SELECT id FROM t WHERE match(body, 'duck')").fetchall()
@@ -209,7 +205,7 @@ def test_a_temporary_view_hides_another_of_its_name(con: ld.Connection) -> None:
         con.execute("SELECT words FROM native_words, t WHERE match(words, 'duck')")
 
 
-def test_names_in_a_view_are_looked_up_where_the_view_is(con: ld.Connection, tmp_path: Path) -> None:
+def test_names_in_a_view_are_resolved_in_its_database(con: ld.Connection, tmp_path: Path) -> None:
     of_lance, of_other = (
         con.execute(f"SELECT id, score(t) FROM {name}.t WHERE match(body, 'duck') ORDER BY id").fetchall()
         for name in ("lance", "other")
@@ -224,17 +220,17 @@ def test_names_in_a_view_are_looked_up_where_the_view_is(con: ld.Connection, tmp
     assert con.execute(ask).fetchall() == of_other
     con.execute("CREATE TABLE native.t AS SELECT 1 AS id, 1 AS k, 'a duck' AS body")
     with pytest.raises(ld.InvalidInputError, match="body is not a column of a Lance table"):
-        con.execute(ask)  # the view now reads that table of DuckDB's own
+        con.execute(ask)  # the view now reads the native table
 
 
-def test_a_common_table_expression_is_none_of_the_names_in_a_view(con: ld.Connection) -> None:
+def test_a_cte_does_not_replace_names_inside_a_view(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS SELECT * FROM t")
     expected = con.execute("SELECT id FROM t WHERE match(body, 'duck') ORDER BY id").fetchall()
     sql = "WITH t AS (SELECT -1 AS id, 'a duck' AS body) SELECT v.id FROM v, t WHERE match(v.body, 'duck') ORDER BY 1"
     assert con.execute(sql).fetchall() == expected
 
 
-def test_macros_of_the_user_keep_their_meaning_in_a_view(con: ld.Connection) -> None:
+def test_user_macros_inside_a_view_keep_their_meaning(con: ld.Connection) -> None:
     con.execute("CREATE MACRO native.least() AS 30")
     con.execute("CREATE MACRO least() AS 50")
     con.execute("CREATE VIEW native.v AS SELECT id, body FROM lance.t WHERE id >= native.least()")
@@ -245,7 +241,7 @@ def test_macros_of_the_user_keep_their_meaning_in_a_view(con: ld.Connection) -> 
         assert con.execute(ask.format(least, name)).fetchall() == [(True, known)]
 
 
-def test_what_is_kept_reads_a_view_as_it_is_then(con: ld.Connection) -> None:
+def test_prepared_statements_and_macros_read_the_current_view(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS SELECT * FROM t WHERE id < 20")
     con.execute("CREATE VIEW w AS SELECT id FROM v WHERE match(body, 'duck')")
     con.execute("CREATE MACRO m() AS TABLE SELECT id FROM v WHERE match(body, 'duck')")
@@ -256,7 +252,7 @@ def test_what_is_kept_reads_a_view_as_it_is_then(con: ld.Connection) -> None:
         assert sorted(con.execute(sql).fetchall()) == expected
 
 
-def test_a_view_is_read_as_its_transaction_has_changed_its_table(con: ld.Connection) -> None:
+def test_a_view_reads_changes_of_the_transaction(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS SELECT id, body AS words FROM t")
     con.begin()
     con.execute("DELETE FROM t WHERE id < 20")
@@ -268,7 +264,7 @@ def test_a_view_is_read_as_its_transaction_has_changed_its_table(con: ld.Connect
     assert con.execute("SELECT id, score(v) FROM v WHERE match(words, 'duck') ORDER BY id").fetchall() == expected
 
 
-def test_explain_says_why_each_text_is_compared(con: ld.Connection) -> None:
+def test_explain_states_why_each_string_is_compared(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS SELECT DISTINCT body FROM t")
     con.execute("ALTER TABLE pairs ADD COLUMN more VARCHAR")
     for sql, words in (
@@ -287,7 +283,7 @@ def test_explain_says_why_each_text_is_compared(con: ld.Connection) -> None:
             assert (words in plan) or (explain == "EXPLAIN ANALYZE" and "match: " in words), plan
 
 
-def test_a_column_is_looked_for_through_many_queries_in_no_time(con: ld.Connection) -> None:
+def test_a_column_is_resolved_through_many_subqueries_quickly(con: ld.Connection) -> None:
     sql = "t"
     for at in range(25):
         sql = f"(SELECT x{at}.* FROM {sql} AS x{at} CROSS JOIN (SELECT 1 AS one{at}) AS y{at})"
@@ -299,7 +295,7 @@ def test_a_column_is_looked_for_through_many_queries_in_no_time(con: ld.Connecti
 
 
 @pytest.mark.parametrize("source", ["t", "(FROM t) s"])
-def test_a_change_before_a_search_that_fails_is_made_once(con: ld.Connection, source: str) -> None:
+def test_a_change_before_a_failing_search_runs_once(con: ld.Connection, source: str) -> None:
     con.execute("CREATE TABLE native.log (x INTEGER)")
     with pytest.raises(duckdb.ConversionException):
         con.execute(f"INSERT INTO native.log VALUES (1); SELECT body::INTEGER FROM {source} WHERE match(body, 'duck')")

@@ -36,7 +36,7 @@ def _connection(schema: str) -> duckdb.DuckDBPyConnection:
     return made
 
 
-def test_tables_of_tpch() -> None:
+def test_table_names_of_tpch_queries_are_found() -> None:
     with _connection("CREATE SCHEMA unused") as made:
         for path in sorted((TPCH / "tables").glob("*.lance")):
             empty = ld.dataset(path).schema.empty_table()
@@ -61,7 +61,7 @@ def test_tables_of_the_corpus() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_tables_of_files_of_statements(path: Path) -> None:
+def test_table_names_of_statement_files_are_found(path: Path) -> None:
     with _connection(_OF_FILES) as made:
         for case in read_cases(path):
             found = differences(made, case.sql)

@@ -1,4 +1,4 @@
-"""A name means in SQL what DuckDB finds first under it, and an error says what DuckDB says."""
+"""A name resolves in SQL like in DuckDB, and errors equal those of DuckDB."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROUTES = [
 
 
 def said(con: Any, name: str, sql: str) -> str:
-    """What a statement finds, or why it does not."""
+    """Return the rows that a statement finds, or its error."""
     try:
         *first, last = sql.format(t=name, a=name.rpartition(".")[2]).split("; ")
         for statement in first:
@@ -54,7 +54,7 @@ def said(con: Any, name: str, sql: str) -> str:
 
 
 @pytest.mark.parametrize("sql", ROUTES)
-def test_a_name_outside_of_the_search_path_is_unknown(con: ld.Connection, sql: str) -> None:
+def test_a_name_outside_the_search_path_is_unknown(con: ld.Connection, sql: str) -> None:
     assert said(con, "trips", sql) == "lance"
     con.execute("USE memory")
     for name in ("trips", "Trips", "main.trips", '"trips"', "memory.trips", "memory.main.trips"):
@@ -67,7 +67,7 @@ def test_a_name_outside_of_the_search_path_is_unknown(con: ld.Connection, sql: s
 
 
 @pytest.mark.parametrize("sql", ROUTES)
-def test_tables_of_duckdb_hide_those_that_come_later(con: ld.Connection, tmp_path: Path, sql: str) -> None:
+def test_native_tables_hide_later_entries_of_the_search_path(con: ld.Connection, tmp_path: Path, sql: str) -> None:
     mine = "SELECT 3 AS id, '{}' AS s, [1, 2]::FLOAT[2] AS vec"
     con.execute(f"ATTACH '{tmp_path}/other.db' AS other")
     con.execute(f"CREATE TABLE other.trips AS {mine.format('other')}")
@@ -88,7 +88,7 @@ def test_tables_of_duckdb_hide_those_that_come_later(con: ld.Connection, tmp_pat
 
 
 @pytest.mark.parametrize("sql", ROUTES[:5])
-def test_variables_come_where_no_table_is_in_the_search_path(con: ld.Connection, sql: str) -> None:
+def test_caller_variables_are_read_if_no_table_matches(con: ld.Connection, sql: str) -> None:
     con.execute("USE memory")
     trips = pa.table({"id": [3], "s": ["variable"], "vec": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))})
     text = sql.format(t="trips", a="trips")
@@ -105,7 +105,7 @@ def test_named_queries_hide_tables(con: ld.Connection) -> None:
         assert con.execute(text).fetchall() == [("named",)]
 
 
-def test_time_travel_is_for_names_that_mean_our_tables(con: ld.Connection) -> None:
+def test_at_is_supported_only_for_lance_tables(con: ld.Connection) -> None:
     travel = "SELECT count(*) FROM {} AT (VERSION => 1)"
     for name in ("trips", "lance.trips", '"odd name"', 'lance.main."odd name"'):
         assert con.execute(travel.format(name)).fetchall() == [(100,)]
@@ -119,7 +119,7 @@ def test_time_travel_is_for_names_that_mean_our_tables(con: ld.Connection) -> No
         con.execute(travel.format("trips"))
 
 
-def test_a_schema_called_as_the_database_makes_names_ambiguous(con: ld.Connection) -> None:
+def test_a_schema_named_like_the_database_makes_names_ambiguous(con: ld.Connection) -> None:
     con.execute("CREATE SCHEMA memory.lance")
     con.execute("USE memory")
     with pytest.raises(duckdb.BinderException, match="Ambiguous"):
@@ -127,13 +127,13 @@ def test_a_schema_called_as_the_database_makes_names_ambiguous(con: ld.Connectio
     assert con.execute("SELECT s FROM lance.main.trips WHERE id = 3").fetchall() == [("lance",)]
 
 
-def test_table_gives_what_the_name_means(con: ld.Connection) -> None:
+def test_connection_table_resolves_names_like_sql(con: ld.Connection) -> None:
     assert con.table("trips").aggregate("count(*)").fetchall() == [(100,)]
     con.execute("CREATE TEMP TABLE trips AS SELECT 1 AS id")
     assert con.table("trips").fetchall() == [(1,)]
 
 
-def test_names_are_cut_as_sql_spells_them() -> None:
+def test_qualified_names_are_split_as_in_sql() -> None:
     assert parts_of_name("a") == ("a",)
     assert parts_of_name('A."b.""c,"') == ("A", 'b."c,')
     assert parts_of_name("a,b") == ()

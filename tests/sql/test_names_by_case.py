@@ -1,4 +1,4 @@
-"""Tables whose columns or fields differ by case alone: changes that name one are refused, others are right."""
+"""Tables whose columns or fields differ only by case: ambiguous changes are rejected, others are right."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def rows(tmp_path: Path, name: str = "t") -> list[tuple[object, ...]]:
         "CREATE INDEX ON t USING BTREE (id)",
     ],
 )
-def test_changes_that_name_one_of_two_columns_are_refused_and_list_both(
+def test_changes_of_one_of_two_case_variants_are_rejected_and_list_both(
     con: ld.Connection, tmp_path: Path, statement: str
 ) -> None:
     (tmp_path / "f.csv").write_text("1,2,q\n")
@@ -129,7 +129,7 @@ def test_changes_that_name_one_of_two_columns_are_refused_and_list_both(
         ("ALTER TABLE t DROP COLUMN s", [], [(1, 10), (2, 20), (3, 30)]),
     ],
 )
-def test_changes_that_name_other_columns_keep_both(
+def test_changes_of_other_columns_keep_both_case_variants(
     con: ld.Connection,
     tmp_path: Path,
     statement: str,
@@ -159,7 +159,7 @@ def test_changes_that_name_other_columns_keep_both(
         "CREATE INDEX ON n (s.a)",
     ],
 )
-def test_changes_that_name_one_of_two_fields_are_refused_and_list_both(
+def test_changes_of_one_of_two_field_case_variants_are_rejected_and_list_both(
     con: ld.Connection, tmp_path: Path, statement: str
 ) -> None:
     with pytest.raises(InvalidInputError, match="'a', 'A'"):
@@ -167,7 +167,7 @@ def test_changes_that_name_one_of_two_fields_are_refused_and_list_both(
     assert ld.dataset(tmp_path / "n.lance").to_table() == FIELDS
 
 
-def test_changes_that_name_neither_field_keep_both(con: ld.Connection, tmp_path: Path) -> None:
+def test_changes_of_other_columns_keep_both_field_case_variants(con: ld.Connection, tmp_path: Path) -> None:
     assert con.execute("UPDATE n SET k = 5 WHERE s IS NULL RETURNING k").fetchall() == [(5,)]
     con.execute("DELETE FROM n WHERE k = 7")
     con.execute("INSERT INTO n (k) VALUES (7)")
@@ -177,18 +177,20 @@ def test_changes_that_name_neither_field_keep_both(con: ld.Connection, tmp_path:
 
 
 @pytest.mark.parametrize("statement", ['ADD COLUMN "S" INTEGER', 'ADD COLUMN "Id" INTEGER', 'RENAME s TO "iD"'])
-def test_no_statement_makes_such_columns(con: ld.Connection, tmp_path: Path, statement: str) -> None:
+def test_statements_cannot_create_names_that_differ_only_by_case(
+    con: ld.Connection, tmp_path: Path, statement: str
+) -> None:
     with pytest.raises(InvalidInputError, match="already exists"):
         con.execute(f"ALTER TABLE t {statement}")
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "s"]
 
 
-def test_a_column_is_renamed_to_another_case(con: ld.Connection, tmp_path: Path) -> None:
+def test_a_column_can_be_renamed_to_another_case(con: ld.Connection, tmp_path: Path) -> None:
     con.execute('ALTER TABLE t RENAME COLUMN s TO "S"')
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "S"]
 
 
-def test_the_remedy_helps(con: ld.Connection, tmp_path: Path) -> None:
+def test_renaming_one_of_the_columns_resolves_the_ambiguity(con: ld.Connection, tmp_path: Path) -> None:
     ld.dataset(tmp_path / "t.lance").alter_columns({"path": "ID", "name": "other"})
     con.execute("UPDATE t SET other = 5 WHERE id = 1")
     assert rows(tmp_path) == [(1, 5, "x"), (2, 20, "y"), (3, 30, "z")]

@@ -39,7 +39,7 @@ def joined(carried_out: Callable[[Callable[..., Any]], list[bool]]) -> list[bool
 
 
 def expected(theirs: duckdb.DuckDBPyConnection, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """Return what DuckDB gives for tables of its own; DuckDB 1 is asked by LATERAL."""
+    """Return DuckDB's rows for native tables; DuckDB 1 uses LATERAL."""
     clauses = () if KNOWS_NEAREST else nearest_clauses(sql, tokens_of(sql))
     text = apply(sql, [edit for clause in clauses for edit in clause.as_lateral()])
     return theirs.execute(text, parameters).fetchall()
@@ -74,7 +74,7 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("sql", STATEMENTS)
 @pytest.mark.parametrize("mode", ["auto", "exact", "off"])
-def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
+def test_results_equal_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
     ours, theirs = pair
     ours.execute(f"SET lance_nearest = {mode}")
     try:
@@ -101,7 +101,7 @@ def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], 
         "JOIN t u NEAREST 2 BY DISTANCE array_distance(t.vec, u.vec) ORDER BY ALL",
     ],
 )
-def test_what_a_search_does_not_find_duckdb_does(pair: tuple[Any, Any], sql: str) -> None:
+def test_duckdb_runs_joins_that_a_search_cannot_answer(pair: tuple[Any, Any], sql: str) -> None:
     ours, theirs = pair
     if "odd" in sql:  # any rows will do for NaN
         sql = sql.replace("SELECT n, id", "SELECT n, id * (n < 999)::INT").replace("ORDER BY n, id", "ORDER BY ALL")
@@ -110,7 +110,7 @@ def test_what_a_search_does_not_find_duckdb_does(pair: tuple[Any, Any], sql: str
         assert ours.execute(sql).description == theirs.execute(sql).description
 
 
-def test_equal_distances_give_as_many_rows_as_asked(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_equal_distances_return_exactly_k_rows(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     vectors = pa.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], None] * 5, pa.list_(pa.float32(), 2))
     ld.write_dataset(pa.table({"id": range(25), "v": vectors}), tmp_path / "t.lance")
     con = connect(tmp_path)
@@ -121,7 +121,7 @@ def test_equal_distances_give_as_many_rows_as_asked(tmp_path: Path, connect: Cal
     assert con.execute(sql).fetchall() == [(20, 20)]
 
 
-def test_parameters_stand_wherever_values_may(pair: tuple[Any, Any], joined: list[bool]) -> None:
+def test_parameters_are_accepted_wherever_values_are(pair: tuple[Any, Any], joined: list[bool]) -> None:
     ours, theirs = pair
     sql = (
         "SELECT ?, n, t.id FROM q JOIN (SELECT * FROM t WHERE label = ?) t NEAREST 3 BY DISTANCE "
@@ -135,7 +135,7 @@ def test_parameters_stand_wherever_values_may(pair: tuple[Any, Any], joined: lis
     assert joined == [True, True]
 
 
-def test_explain_says_how(pair: tuple[Any, Any]) -> None:
+def test_explain_shows_the_search(pair: tuple[Any, Any]) -> None:
     ours, _ = pair
     sql = f"EXPLAIN SELECT n, id FROM q JOIN t NEAREST 3 BY DISTANCE {L2} WHERE q.n < 5"
     text = ours.execute(sql).fetchall()[-1][1]
@@ -162,7 +162,7 @@ def test_paths_versions_and_new_tables(pair: tuple[Any, Any], tmp_path: Path) ->
     ours.execute("DROP TABLE made")
 
 
-def test_a_transaction_reads_its_own_changes(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_the_join_reads_changes_of_the_transaction(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     rows = vector_table(30, 5)
     ld.write_dataset(rows, tmp_path / "t.lance")
     con = connect(tmp_path)
@@ -179,7 +179,7 @@ def test_a_transaction_reads_its_own_changes(tmp_path: Path, connect: Callable[.
 
 
 @pytest.mark.parametrize("kind", ["RIGHT", "FULL", "SEMI", "CROSS"])
-def test_other_joins_are_refused_as_duckdb_does(pair: tuple[Any, Any], kind: str) -> None:
+def test_unsupported_join_kinds_raise_the_duckdb_error(pair: tuple[Any, Any], kind: str) -> None:
     with pytest.raises(duckdb.ParserException):
         pair[0].execute(f"SELECT * FROM q {kind} JOIN t NEAREST 2 BY DISTANCE {L2}")
 
@@ -220,7 +220,7 @@ def _random_statement(rng: np.random.Generator) -> str:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_statements_give_what_duckdb_gives(pair: tuple[Any, Any], joined: list[bool], seed: int) -> None:
+def test_random_statements_equal_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], seed: int) -> None:
     ours, theirs = pair
     sql = _random_statement(np.random.default_rng(seed))
     assert ours.execute(sql).fetchall() == expected(theirs, sql), sql
@@ -243,7 +243,7 @@ def changed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connect
 
 
 @pytest.mark.parametrize("sql", JOINS)
-def test_a_prepared_join_gives_the_nearest_rows_of_now(changed: ld.Connection, sql: str) -> None:
+def test_a_prepared_join_reads_current_rows(changed: ld.Connection, sql: str) -> None:
     changed.execute(f"PREPARE p AS {sql}")
     assert sorted(changed.execute("EXECUTE p").fetchall()) == [(8, "a"), (9, "b")]
     changed.execute("UPDATE t SET s = 'z' WHERE id = 2")
@@ -262,7 +262,7 @@ def test_a_prepared_join_gives_the_nearest_rows_of_now(changed: ld.Connection, s
         ("CREATE OR REPLACE TABLE lance.t AS SELECT * FROM ({sql})", [(8, "a"), (9, "b")]),
     ],
 )
-def test_changes_take_the_nearest_rows(
+def test_changes_can_use_nearest_joins(
     changed: ld.Connection, sql: str, change: str, left: list[tuple[int, str]]
 ) -> None:
     changed.execute(change.format(sql=sql))

@@ -43,7 +43,7 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("sql", STATEMENTS)
 @pytest.mark.parametrize("mode", ["auto", "exact"])
-def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
+def test_results_equal_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
     ours, theirs = pair
     ours.execute(f"SET lance_nearest = {mode}")
     assert ours.execute(sql).fetchall() == theirs.execute(sql).fetchall()
@@ -52,7 +52,7 @@ def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], 
     ours.execute("RESET lance_nearest")
 
 
-def test_explain_says_how_and_parameters_are_taken(pair: tuple[Any, Any], joined: list[bool]) -> None:
+def test_explain_shows_the_search_and_parameters_are_accepted(pair: tuple[Any, Any], joined: list[bool]) -> None:
     ours, theirs = pair
     sql = (
         "SELECT n, m.id FROM q, LATERAL (SELECT id FROM t WHERE label = ? ORDER BY array_distance(t.vec, q.v), id "
@@ -65,7 +65,7 @@ def test_explain_says_how_and_parameters_are_taken(pair: tuple[Any, Any], joined
 
 
 @pytest.mark.parametrize("name", ["holes", "empty"])
-def test_queries_without_neighbours_are_left_to_duckdb(pair: tuple[Any, Any], joined: list[bool], name: str) -> None:
+def test_duckdb_runs_joins_of_queries_without_neighbours(pair: tuple[Any, Any], joined: list[bool], name: str) -> None:
     sql = (
         f"SELECT n FROM {name}, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, {name}.v) LIMIT 2) ORDER BY n"
     )
@@ -86,5 +86,5 @@ def test_queries_without_neighbours_are_left_to_duckdb(pair: tuple[Any, Any], jo
         "WITH q AS (SELECT 1) FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
     ],
 )
-def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+def test_unsupported_joins_are_not_rewritten(sql: str) -> None:
     assert lateral.find(Statement.of(sql)) == ()

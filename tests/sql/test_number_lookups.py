@@ -19,7 +19,7 @@ NUMBERS = [0, 1, 2, 3, 5, 127, 128, 2**31, 10**17]
 
 
 OTHERS = 60_000
-"""Rows that no statement asks for: of few rows, no index would be asked."""
+"""Number of other rows: a smaller table would be scanned without its index."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def _outcome(connection: Any, sql: str) -> object:
     return [column[:2] for column in connection.description], sorted(map(repr, rows))
 
 
-def test_random_lookups_are_those_of_duckdb(
+def test_random_lookups_equal_those_of_duckdb(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, plain = both
@@ -88,7 +88,7 @@ def test_random_lookups_are_those_of_duckdb(
     assert 20 < sum(taken) < len(taken)
 
 
-def test_texts_that_differ_in_their_numbers_are_planned_once(
+def test_statements_that_differ_only_in_numbers_are_planned_once(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, plain = both
@@ -107,7 +107,7 @@ def test_texts_that_differ_in_their_numbers_are_planned_once(
     assert planned == ["SELECT id, s, 1 AS one FROM t WHERE id = ?"]
 
 
-def test_a_lookup_without_an_index_is_not_planned_twice_but_for_a_new_version(tmp_path: Path) -> None:
+def test_a_lookup_without_an_index_is_planned_once_per_version(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"k": list(range(100_000))}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
         scanned = con._execution.planner._scanned

@@ -1,4 +1,4 @@
-"""A connection holds no descriptors of the files that it reads, maps few of them, and none once it is closed."""
+"""A connection holds no descriptors of read files, maps few of them, and unmaps all when it closes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_descriptors_and_maps_stay_bounded_over_mixed_statements(tmp_path: Path)
     assert max(deleted for _, _, deleted in counts) < 80
 
 
-def test_more_single_row_updates_than_the_process_may_open_files(tmp_path: Path) -> None:
+def test_more_updates_than_the_descriptor_limit_succeed(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ld.write_dataset({"id": range(10), "s": ["duck"] * 10}, tmp_path / "t.lance")
@@ -36,7 +36,7 @@ def test_more_single_row_updates_than_the_process_may_open_files(tmp_path: Path)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_table_of_more_files_than_the_process_may_open_is_read_at_once(tmp_path: Path) -> None:
+def test_a_table_with_more_files_than_the_descriptor_limit_is_read(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     data = pa.table({"id": range(900), "s": [f"duck {i}" for i in range(900)]})
@@ -52,7 +52,7 @@ def test_a_table_of_more_files_than_the_process_may_open_is_read_at_once(tmp_pat
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_no_data_file_stays_mapped_once_the_last_connection_is_closed(tmp_path: Path) -> None:
+def test_closing_the_last_connection_unmaps_all_data_files(tmp_path: Path) -> None:
     words = [f"duck {i % 7}" for i in range(300)]
     dataset = ld.write_dataset(pa.table({"id": range(300), "s": words}), tmp_path / "t.lance", max_rows_per_file=20)
     dataset.create_scalar_index("id", "BTREE")
@@ -73,6 +73,6 @@ def test_no_data_file_stays_mapped_once_the_last_connection_is_closed(tmp_path: 
     assert open_files(tmp_path)[1] > 15
     assert connection.execute("SELECT count(*) FROM t WHERE s = 'x'").fetchall() == [(1,)]
     connection.close()
-    gc.collect()  # of indexes whose objects refer to each other
+    gc.collect()  # indexes have reference cycles
     assert open_files(tmp_path / "t.lance" / "data") == (0, 0, 0)
     assert open_files(tmp_path)[1] <= 4  # pages of indexes

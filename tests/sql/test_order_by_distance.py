@@ -1,4 +1,4 @@
-"""ORDER BY distance LIMIT k through `connect` gives what DuckDB gives on a table of its own."""
+"""ORDER BY distance LIMIT k through `connect` equals DuckDB on a native table."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def con(pair: tuple[ld.Connection, duckdb.DuckDBPyConnection]) -> Iterator[ld.Co
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Rows of each table that stands in the place of another."""
+    """Return the row counts of tables that replace another in the statement."""
     seen: list[int] = []
     candidates = order_by_search.candidates
 
@@ -153,18 +153,18 @@ def _statement(rng: random.Random, table: str) -> str:
 
 @pytest.mark.parametrize("mode", ["exact", "auto", "off"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_results_are_those_of_duckdb(
+def test_results_equal_those_of_duckdb(
     con: ld.Connection, pair: tuple[Any, duckdb.DuckDBPyConnection], mode: str, searches: list[int]
 ) -> None:
     con.execute(f"SET lance_nearest = {mode}")
-    con.execute("SET lance_nprobes = 1000")  # all partitions: nothing is left to chance
+    con.execute("SET lance_nprobes = 1000")  # all partitions, so that the result is exact
     rng = random.Random(mode)
     for i in range(STATEMENTS):
         sql = _statement(rng, TABLES[i % len(TABLES)])
         try:
             expected = pair[1].execute(sql).fetchall()
         except duckdb.InvalidInputException:
-            continue  # lists are refused where a vector is null, wherever it would come
+            continue  # lists with null vectors are always rejected
         method = con.execute if i % 4 else con.sql
         found = method(sql).fetchall()
         assert same(found, expected), sql
@@ -202,7 +202,7 @@ def test_parameters_of_all_kinds(con: ld.Connection, pair: tuple[Any, Any], sear
             assert con.sql(sql, params=parameters).fetchall() == expected
 
 
-def test_a_bare_list_is_taken_for_an_array_also_where_nothing_is_searched_for(con: ld.Connection) -> None:
+def test_a_bare_list_is_cast_to_an_array_without_an_index_too(con: ld.Connection) -> None:
     sql = "SELECT id FROM plain ORDER BY array_distance(vec, ?), id LIMIT 2"
     expected = con.execute(sql, [[1.0, 1.0, 1.0]]).fetchall()
     con.execute("SET lance_nearest = 'off'")
@@ -212,7 +212,7 @@ def test_a_bare_list_is_taken_for_an_array_also_where_nothing_is_searched_for(co
     )
 
 
-def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path) -> None:
+def test_search_settings_are_applied(con: ld.Connection, folder: Path) -> None:
     sql = "SELECT id FROM indexed ORDER BY array_distance(vec, [0.1, 0.2, 0.3]) LIMIT 5"
     plan = "EXPLAIN " + sql
     assert "VectorIndexQuery: vec_idx" in con.execute(plan).fetchall()[-1][1]
@@ -232,7 +232,7 @@ def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path)
         assert "use_index is false" in other.execute(plan).fetchall()[-1][1]
 
 
-def test_a_row_as_a_value_is_whole(con: ld.Connection, pair: tuple[Any, Any], searches: list[int]) -> None:
+def test_a_row_used_as_a_value_has_all_columns(con: ld.Connection, pair: tuple[Any, Any], searches: list[int]) -> None:
     for sql in (
         "SELECT plain FROM plain WHERE id < 60 ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]), id LIMIT 2",
         "SELECT to_json(X) FROM plain AS x ORDER BY array_distance(x.vec, [1, 2, 3]::FLOAT[3]), id LIMIT 2",
@@ -250,7 +250,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("strange", STRANGE)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_what_no_index_holds_comes_where_duckdb_puts_it(
+def test_unindexable_vectors_are_ordered_as_in_duckdb(
     tmp_path: Path, connect: Callable[..., ld.Connection], searches: list[int], strange: str
 ) -> None:
     values = np.random.default_rng(5).standard_normal((300, DIM)).astype(np.float32)
@@ -303,7 +303,7 @@ PARTS: list[tuple[str, int]] = [
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(("sql", "count"), PARTS)
-def test_parts_of_a_statement_are_searched_for(
+def test_subqueries_are_answered_by_a_search(
     pair: tuple[ld.Connection, Any],
     carried_out: Callable[[Callable[..., Any]], list[bool]],
     sql: str,
@@ -324,7 +324,7 @@ def test_parts_of_a_statement_are_searched_for(
 @pytest.mark.parametrize(
     "sql", ["SET lance_nearest = maybe", "SET lance_nprobes = 0", "SET lance_ef = 'x'", "SET lance_nope = 1"]
 )
-def test_settings_that_make_no_sense_are_refused(con: ld.Connection, sql: str) -> None:
+def test_invalid_settings_are_rejected(con: ld.Connection, sql: str) -> None:
     with pytest.raises(ld.InvalidInputError):
         con.execute(sql)
 
@@ -343,7 +343,7 @@ def test_relations_search_when_they_are_read(tmp_path: Path, connect: Callable[.
     con.execute("ROLLBACK")
 
 
-def test_names_that_mean_something_else_and_orders_that_are_not_usual(
+def test_redefined_names_and_unusual_null_orders_are_not_searched(
     folder: Path, connect: Callable[..., ld.Connection], searches: list[int]
 ) -> None:
     con = connect(folder)
@@ -388,12 +388,12 @@ LEFT_ALONE = [
 
 
 @pytest.mark.parametrize("sql", LEFT_ALONE)
-def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+def test_unsupported_orders_are_not_rewritten(sql: str) -> None:
     text = LiftedText.of(sql.format(v="[1, 2]::FLOAT[2]")).text
     assert order_by_distance.find(Statement.of(text)) == ()
 
 
-def test_lists_in_strings_and_comments_are_no_lists() -> None:
+def test_lists_in_strings_and_comments_are_not_vectors() -> None:
     for sql in ("SELECT '[1, 2]'", "SELECT 1 -- [1, 2]", 'SELECT "[1, 2]"', "SELECT ARRAY[1, 2]", "SELECT $$ [1, 2]$$"):
         assert LiftedText.of(sql).text == sql
     listed = LiftedText.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
@@ -401,7 +401,7 @@ def test_lists_in_strings_and_comments_are_no_lists() -> None:
     assert listed.restored(listed.text) == "SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]"
 
 
-def test_errors_are_those_of_duckdb(con: ld.Connection) -> None:
+def test_errors_equal_those_of_duckdb(con: ld.Connection) -> None:
     for sql in (
         "SELECT nope FROM plain ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]) LIMIT 2",
         "SELECT id FROM plain ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 2",
@@ -426,7 +426,7 @@ JOINED = [
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("sql", JOINED)
-def test_left_joins_behind_the_nearest_rows_give_what_they_give_in_duckdb(
+def test_left_joins_after_the_nearest_rows_equal_those_of_duckdb(
     pair: tuple[ld.Connection, duckdb.DuckDBPyConnection], sql: str, table: str
 ) -> None:
     ours, theirs = pair
@@ -442,7 +442,7 @@ def test_left_joins_behind_the_nearest_rows_give_what_they_give_in_duckdb(
         ours.execute("SET lance_nearest = 'auto'")
 
 
-def test_joins_of_the_nearest_rows_do_not_choose_among_all_rows(
+def test_joins_after_the_nearest_rows_do_not_change_which_rows_are_nearest(
     pair: tuple[ld.Connection, duckdb.DuckDBPyConnection],
 ) -> None:
     ours, theirs = pair

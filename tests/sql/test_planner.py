@@ -1,4 +1,4 @@
-"""What a statement costs before DuckDB runs it, how rules compose, and how tables and variables reach DuckDB."""
+"""The cost of a statement before DuckDB runs it, rule composition, and access to tables and variables."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(("sql", "parameters"), STATEMENTS)
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_statement_is_cut_and_parsed_at_most_once(
+def test_a_statement_is_tokenized_and_parsed_at_most_once(
     con: ld.Connection, readings: Counter[str], sql: str, parameters: list[Any], mode: str
 ) -> None:
     con.execute(f"SET lance_nearest = {mode}")
@@ -104,23 +104,21 @@ def test_a_statement_is_cut_and_parsed_at_most_once(
 
 
 @pytest.mark.parametrize("sql", FOREIGN)
-def test_a_statement_that_names_nothing_of_ours_is_not_read(
-    con: ld.Connection, readings: Counter[str], sql: str
-) -> None:
+def test_a_statement_without_lance_tables_is_not_parsed(con: ld.Connection, readings: Counter[str], sql: str) -> None:
     con.execute(f"{sql} -- once").fetchall()
     con.sql(f"{sql} -- later")
     con.executemany("INSERT INTO q VALUES (?, NULL)", [[1]])
     assert not readings
 
 
-def test_a_long_statement_of_other_tables_is_not_read(con: ld.Connection, readings: Counter[str]) -> None:
+def test_a_long_statement_without_lance_tables_is_not_parsed(con: ld.Connection, readings: Counter[str]) -> None:
     rows = ", ".join(f"({i}, [1, 2, 3, {i}]::FLOAT[4])" for i in range(5000))
     con.execute(f"INSERT INTO q SELECT * FROM (VALUES {rows}) r WHERE 'photos' <> ''")
     assert con.execute("SELECT count(*) FROM q").fetchall() == [(5005,)]
     assert not readings
 
 
-def test_vectors_of_a_text_are_no_new_statements(con: ld.Connection, readings: Counter[str]) -> None:
+def test_statements_that_differ_only_in_vectors_are_parsed_once(con: ld.Connection, readings: Counter[str]) -> None:
     for i in range(3):
         sql = f"SELECT id FROM photos ORDER BY array_distance(vec, {VECTORS[i].tolist()}::FLOAT[4]) LIMIT 1"
         assert con.execute(sql).fetchall() == [(i,)]
@@ -128,7 +126,7 @@ def test_vectors_of_a_text_are_no_new_statements(con: ld.Connection, readings: C
 
 
 @pytest.mark.usefixtures("eager")
-def test_rules_compose(con: ld.Connection, carried_out: Callable[[Callable[..., Any]], list[bool]]) -> None:
+def test_planner_rules_compose(con: ld.Connection, carried_out: Callable[[Callable[..., Any]], list[bool]]) -> None:
     lookups, searches = carried_out(prefetch_rows.run), carried_out(order_by_search.run)
     con.execute("SET lance_nearest = 'off'")
     sql = "SELECT ? AS a, id, ? AS b FROM photos WHERE id IN (?, ?) ORDER BY array_distance(vec, ?) LIMIT ?"
@@ -138,7 +136,7 @@ def test_rules_compose(con: ld.Connection, carried_out: Callable[[Callable[..., 
     assert (lookups, searches) == ([True, True], [True, True])
 
 
-def test_tables_that_come_later_are_named(con: ld.Connection, tmp_path: Path) -> None:
+def test_new_tables_are_found_by_name(con: ld.Connection, tmp_path: Path) -> None:
     with pytest.raises(duckdb.CatalogException):
         con.execute("SELECT count(*) FROM later")
     ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "later.lance")
@@ -146,7 +144,7 @@ def test_tables_that_come_later_are_named(con: ld.Connection, tmp_path: Path) ->
     assert con.execute("SELECT count(*) FROM later AT (VERSION => 1)").fetchall() == [(2,)]
 
 
-def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Connection) -> None:
+def test_tables_of_a_relation_live_as_long_as_its_rows_are_needed(con: ld.Connection) -> None:
     relation = con.sql(FAR, params=[VECTORS[5].tolist()])
     derived = relation.filter("id = 5").project("id + 1")
     del relation
@@ -162,7 +160,7 @@ def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Conne
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1.x keeps the variables that it has read")
 @pytest.mark.usefixtures("eager")
-def test_tables_of_a_statement_go_with_its_result(con: ld.Connection) -> None:
+def test_tables_of_a_statement_are_freed_with_its_result(con: ld.Connection) -> None:
     gc.collect()
     before = {id(each) for each in gc.get_objects() if issubclass(type(each), DuckTable)}
     con.execute("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
@@ -178,7 +176,7 @@ def test_many_relations_stay_readable(con: ld.Connection) -> None:
     assert [relation.fetchall()[0] for relation in relations] == [(i % 64,) for i in range(300)]
 
 
-def test_the_module_of_the_caller_stays_as_it_is(con: ld.Connection) -> None:
+def test_the_module_of_the_caller_is_not_changed(con: ld.Connection) -> None:
     before = set(globals())
     con.execute(FAR, [VECTORS[5].tolist()]).fetchall()
     con.sql(FAR, params=[VECTORS[5].tolist()]).fetchall()
@@ -188,7 +186,7 @@ def test_the_module_of_the_caller_stays_as_it_is(con: ld.Connection) -> None:
 
 @pytest.fixture
 def elsewhere() -> ModuleType:
-    """A module that wraps `execute`, and has a table of its own."""
+    """Return a module that wraps `execute` and has a local table."""
     module = ModuleType("elsewhere")
     module.__dict__["there"] = pa.table({"id": [5]})
     code = "def run(con, *arguments):\n    inner = there\n    return con.execute(*arguments).fetchall()"
@@ -216,7 +214,7 @@ VARIABLES = ["here", "ANYWHERE", "there", "inner", "pandas_frame", "opened", "no
 
 @pytest.mark.parametrize("scan_all", [False, True])
 @pytest.mark.parametrize("name", VARIABLES)
-def test_variables_are_found_where_duckdb_finds_them(
+def test_caller_variables_are_resolved_as_in_duckdb(
     con: ld.Connection, elsewhere: ModuleType, tmp_path: Path, name: str, scan_all: bool
 ) -> None:
     here, pandas_frame = pa.table({"id": [1]}), pd.DataFrame({"id": [2]})  # noqa: F841
@@ -238,7 +236,7 @@ def test_variables_are_found_where_duckdb_finds_them(
 
 
 def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a call gives, or the kind of error that it raises."""
+    """Return the result of a call, or the class of its error."""
     try:
         result = function(*arguments)
     except duckdb.Error as error:

@@ -1,4 +1,4 @@
-"""DuckDB's tokenizer cuts the text of a statement once, whatever is done with it afterwards."""
+"""DuckDB's tokenizer runs once per statement."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("sql", READS)
-def test_a_text_that_reads_is_cut_once(con: ld.Connection, cut: list[str], sql: str) -> None:
+def test_a_reading_statement_is_tokenized_once(con: ld.Connection, cut: list[str], sql: str) -> None:
     sql = f"{sql} /* read once */" if "id = 7" not in sql else sql
     con.execute(sql).fetchall()
     con.execute(sql).fetchall()
@@ -71,15 +71,15 @@ def test_a_text_that_reads_is_cut_once(con: ld.Connection, cut: list[str], sql: 
 
 
 @pytest.mark.parametrize("sql", CHANGES)
-def test_a_text_that_changes_is_cut_once(con: ld.Connection, cut: list[str], sql: str) -> None:
-    """What is made of its clauses is cut, too: other texts."""
+def test_a_changing_statement_is_tokenized_once(con: ld.Connection, cut: list[str], sql: str) -> None:
+    """Statements built from its clauses are tokenized as well, but they are different texts."""
     sql = f"{sql} /* changes once */"
     con.execute(sql).fetchall()
     assert (cut[0], cut.count(sql)) == (sql, 1)
     assert len(cut) == len(set(cut))
 
 
-def test_a_text_that_names_no_lance_table_is_not_cut(con: ld.Connection, cut: list[str]) -> None:
+def test_a_statement_without_lance_tables_is_not_tokenized(con: ld.Connection, cut: list[str]) -> None:
     assert con.execute("SELECT 40 + 2 AS answer").fetchall() == [(42,)]
     assert not cut
 
@@ -88,7 +88,7 @@ def test_a_text_that_names_no_lance_table_is_not_cut(con: ld.Connection, cut: li
     "first",
     ["SHOW TABLES", "EXPLAIN ANALYZE SELECT 1", "explain/* */analyze SELECT 1", "SELECT 1", "FROM t", "DESCRIBE t"],
 )
-def test_the_last_of_several_statements_gives_the_relation(con: ld.Connection, first: str) -> None:
-    """Rows of the first one are dropped: DuckDB 2 would keep the connection busy."""
+def test_the_last_of_several_statements_becomes_the_relation(con: ld.Connection, first: str) -> None:
+    """Rows of the first statement are dropped, because DuckDB 2 would keep the connection busy."""
     assert con.sql(f"{first}; SELECT max(id) FROM lance.u").fetchall() == [(9,)]
     assert con.sql("SELECT 1").fetchall() == [(1,)]

@@ -44,7 +44,7 @@ def rows(con: ld.Connection) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("type_", KEYS)
-def test_keys_of_every_type(tmp_path: Path, connect: Connect, type_: str) -> None:
+def test_repeated_source_keys_of_every_type_are_detected(tmp_path: Path, connect: Connect, type_: str) -> None:
     con, (repeated, single, new) = connect(tmp_path), KEYS[type_]
     con.execute(f"CREATE TABLE lance.t (k {type_}, n INTEGER)")
     for number, key in enumerate((repeated, single, repeated, repeated)):

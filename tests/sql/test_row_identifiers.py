@@ -56,12 +56,12 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), QUERIES)
-def test_rows_say_which_they_are(con: ld.Connection, sql: str, expected: list[Any]) -> None:
+def test_rowid_columns_can_be_selected(con: ld.Connection, sql: str, expected: list[Any]) -> None:
     assert con.execute(sql).fetchall() == expected
     assert con.sql(sql).fetchall() == expected
 
 
-def test_views_prepared_statements_paths_and_attached_folders_know_them(con: ld.Connection, folder: Path) -> None:
+def test_views_prepared_statements_paths_and_attached_folders_have_row_ids(con: ld.Connection, folder: Path) -> None:
     con.execute("CREATE VIEW memory.main.v AS SELECT rowid AS r, * FROM lance.t")
     con.execute("PREPARE p AS SELECT id FROM t WHERE _rowid = ?")
     con.execute(f"ATTACH '{folder}' AS ns (TYPE lance)")
@@ -93,7 +93,7 @@ def test_views_prepared_statements_paths_and_attached_folders_know_them(con: ld.
     ],
 )
 @pytest.mark.parametrize("begin", [False, True])
-def test_changes_find_rows_by_them(con: ld.Connection, sql: str, left: str, begin: bool) -> None:
+def test_changes_can_select_rows_by_row_id(con: ld.Connection, sql: str, left: str, begin: bool) -> None:
     if begin:
         con.execute("BEGIN")
     con.execute(sql)
@@ -102,7 +102,7 @@ def test_changes_find_rows_by_them(con: ld.Connection, sql: str, left: str, begi
     assert con.execute("SELECT string_agg(s, ' ' ORDER BY s) FROM t").fetchall() == [(left,)]
 
 
-def test_rows_of_a_transaction_have_them(con: ld.Connection) -> None:
+def test_rows_of_a_transaction_have_row_ids(con: ld.Connection) -> None:
     con.execute("BEGIN; INSERT INTO t VALUES (9, 'z')")
     con.execute("UPDATE t SET s = 'zz' WHERE rowid = (SELECT max(rowid) FROM t)")
     assert con.execute("SELECT id, s FROM t ORDER BY rowid DESC LIMIT 1").fetchall() == [(9, "zz")]
@@ -111,13 +111,13 @@ def test_rows_of_a_transaction_have_them(con: ld.Connection) -> None:
     assert con.execute("SELECT id FROM t ORDER BY id").fetchall() == [(3,), (4,), (5,), (9,)]
 
 
-def test_rows_are_taken_and_not_looked_for(con: ld.Connection) -> None:
+def test_rows_requested_by_row_id_are_read_without_a_scan(con: ld.Connection) -> None:
     plan = con.execute("EXPLAIN SELECT s FROM t WHERE _rowid IN (2, 4294967296)").fetchall()[-1][1]
     assert "ByAddress: _rowid" in plan
     assert "0 scanned" in plan
 
 
-def test_a_plain_connection_asks_for_them_by_options_of_lance_scan(folder: Path) -> None:
+def test_lance_scan_options_add_row_ids_on_a_plain_connection(folder: Path) -> None:
     with duckdb.connect() as plain:
         ld.register(plain)
         scan = f"lance_scan('{folder}/k.lance', with_row_id := true, with_row_address := true)"
@@ -128,7 +128,7 @@ def test_a_plain_connection_asks_for_them_by_options_of_lance_scan(folder: Path)
         assert one.fetchall() == [(4, "e", 4)]
 
 
-def test_a_stored_column_of_the_name_comes_first(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_a_stored_column_named_rowid_takes_precedence(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     ld.write_dataset(pa.table({"RowId": ["x"], "n": [1]}), tmp_path / "t.lance")
     con = connect(tmp_path)
     assert con.execute("SELECT rowid, _rowaddr, * FROM t").fetchall() == [("x", 0, "x", 1)]
@@ -144,13 +144,13 @@ def test_a_stored_column_of_the_name_comes_first(tmp_path: Path, connect: Callab
         "SELECT _rowaddr FROM t AT (TIMESTAMP => now())",
     ],
 )
-def test_places_that_would_show_them_are_refused_by_name(con: ld.Connection, sql: str) -> None:
+def test_row_ids_are_rejected_where_they_are_not_supported(con: ld.Connection, sql: str) -> None:
     for run in (con.execute, con.sql):
         with pytest.raises(UnsupportedError, match="of a Lance table is not available here"):
             run(sql)
 
 
-def test_returning_of_delete_has_them(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_delete_returning_supports_row_ids(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     ld.write_dataset(pa.table({"id": [1, 2, 3, 4], "s": [*"abcd"]}), tmp_path / "t.lance", max_rows_per_file=2)
     con = connect(tmp_path)
     deleted = con.execute("DELETE FROM t WHERE id = 4 RETURNING rowid, _rowaddr, *")
@@ -167,7 +167,7 @@ def test_returning_of_delete_has_them(tmp_path: Path, connect: Callable[..., ld.
         con.execute("UPDATE t SET s = 'x' RETURNING rowid")
 
 
-def test_returning_of_update_has_stable_row_ids(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_update_returning_supports_stable_row_ids(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     ld.write_dataset(pa.table({"id": [1, 2], "s": ["a", "b"]}), tmp_path / "t.lance", enable_stable_row_ids=True)
     con = connect(tmp_path)
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_returning_of_update_has_stable_row_ids(tmp_path: Path, connect: Callabl
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE RETURNING rowid",
     ],
 )
-def test_where_they_are_not_known_they_are_refused(con: ld.Connection, sql: str) -> None:
+def test_row_ids_are_rejected_in_merge_and_some_returning_clauses(con: ld.Connection, sql: str) -> None:
     before = con.execute("FROM t").fetchall()
     with pytest.raises(UnsupportedError, match="not available in this statement"):
         con.execute(sql)
@@ -200,7 +200,7 @@ def test_where_they_are_not_known_they_are_refused(con: ld.Connection, sql: str)
     ("sql", "message"),
     [("SELECT rowid, nope FROM t", '"nope" not found'), ("SELECT rowid FROM t JOIN u USING (id)", "Ambiguous")],
 )
-def test_errors_are_about_the_statement_as_it_was_written(con: ld.Connection, sql: str, message: str) -> None:
+def test_errors_quote_the_statement_as_written(con: ld.Connection, sql: str, message: str) -> None:
     with pytest.raises(duckdb.BinderException, match=message) as caught:
         con.execute(sql)
     assert f"LINE 1: {sql}" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Statements that an index answers with few rows give what plain DuckDB gives."""
+"""Statements with few indexed rows return the same rows as plain DuckDB."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ CONDITIONS: list[tuple[str, Callable[[random.Random], list[Any]]]] = [
 ]
 
 
-def test_results_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
+def test_results_equal_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
     ours, theirs = pair
     rng = random.Random(1)
     for _ in range(STATEMENTS):
@@ -107,7 +107,7 @@ def test_results_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -
     assert sum(first) > STATEMENTS / 2
 
 
-def test_parameters_by_name_and_none(pair: tuple[Any, Any], first: list[bool]) -> None:
+def test_named_parameters_and_no_parameters_are_accepted(pair: tuple[Any, Any], first: list[bool]) -> None:
     for sql, parameters in (
         ("SELECT id, $x AS x FROM t WHERE id = $n", {"n": 5, "x": "y"}),
         ("SELECT id, k FROM t WHERE id = 5", None),
@@ -119,14 +119,14 @@ def test_parameters_by_name_and_none(pair: tuple[Any, Any], first: list[bool]) -
     assert all(first)
 
 
-def test_types_and_names_are_the_same(pair: tuple[Any, Any], first: list[bool]) -> None:
+def test_types_and_names_equal_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
     for sql in ("SELECT * FROM t WHERE id = ?", "SELECT * EXCLUDE (st) FROM t WHERE id = ?"):
         for row in (5, ROWS + 1):
             found, expected = (each.execute(sql, [row]).description for each in pair)
             assert [(name, str(type_)) for name, type_, *_ in found] == [(n, str(t)) for n, t, *_ in expected]
 
 
-def test_what_was_committed_is_seen_and_names_of_duckdb_come_first(
+def test_lookups_see_commits_and_native_names_take_precedence(
     tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
 ) -> None:
     dataset = ld.write_dataset(
@@ -149,7 +149,7 @@ def test_what_was_committed_is_seen_and_names_of_duckdb_come_first(
     assert first == [True, True, True, False, True, False]
 
 
-def test_what_is_remembered_of_a_text_is_of_its_values_their_types_and_its_version(
+def test_cached_lookups_depend_on_values_types_and_version(
     tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
 ) -> None:
     rows = {"id": [0, 1, 2], "d": [0.0, 1.5, NAN], "s": ["0", "1", "1.5"], "b": [False, True, None]}
@@ -186,7 +186,7 @@ def test_what_is_remembered_of_a_text_is_of_its_values_their_types_and_its_versi
     assert con.execute(sql).fetchall() == []
 
 
-def test_settings_hold_for_a_text_that_is_remembered(
+def test_settings_apply_to_cached_lookups(
     tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
 ) -> None:
     dataset = ld.write_dataset(pa.table({"s": ["a", "A", "b"]}), tmp_path / "t.lance")
@@ -201,7 +201,7 @@ def test_settings_hold_for_a_text_that_is_remembered(
     assert first == [True, False, True]
 
 
-def test_few_keys_of_an_index_with_large_pages_are_read_first_and_many_rows_are_not(
+def test_few_keys_are_looked_up_first_but_many_rows_are_not(
     tmp_path: Path, connect: Callable[..., ld.Connection], carried_out: Callable[[Callable[..., Any]], list[bool]]
 ) -> None:
     rows = 30_000
@@ -223,7 +223,7 @@ def test_few_keys_of_an_index_with_large_pages_are_read_first_and_many_rows_are_
     assert not any(carried[1:])  # a SELECT that ends with whole numbers is tried without them first
 
 
-def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
+def test_errors_equal_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
     for sql, parameters in (
         ("SELECT nope FROM t WHERE id = ?", [1]),
         ("SELECT id FROM t WHERE id = ?", []),
@@ -253,11 +253,11 @@ def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) ->
         "SELECT count(*) AS n FROM t WHERE id = 1",
     ],
 )
-def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+def test_unsupported_lookups_are_not_rewritten(sql: str) -> None:
     assert point_lookup.find(Statement.of(sql)) == ()
 
 
-def test_rows_of_a_table_are_counted_by_its_manifest(tmp_path: Path) -> None:
+def test_row_counts_come_from_the_manifest(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"x": list(range(10))}), tmp_path / "t.lance")
     table.delete("x = 3")
     sql = "SELECT count(*) FROM t"
@@ -277,7 +277,7 @@ def test_rows_of_a_table_are_counted_by_its_manifest(tmp_path: Path) -> None:
         assert con.execute(sql).fetchall() == [(1,)]
 
 
-def test_a_macro_of_the_name_counts_otherwise(tmp_path: Path) -> None:
+def test_a_user_macro_named_count_takes_precedence(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con, duckdb.connect() as native:
         native.execute("CREATE TABLE t AS SELECT unnest([1, 2]) AS x")

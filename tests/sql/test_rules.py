@@ -1,4 +1,4 @@
-"""What statements become on the way to DuckDB: before rules read them, and by each rule."""
+"""The rewritten form of statements, before rules and after each rule."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.find.__module__.rpartition(".")[2])
-def test_an_example_becomes_what_its_rule_says(
+def test_a_rule_rewrites_its_example_as_documented(
     con: ld.Connection, planned: list[tuple[str, str | None]], rule: Rule
 ) -> None:
     if rule.find is repeated_tables.find and not SPEAKS_SOURCE:
@@ -74,7 +74,7 @@ def test_an_example_becomes_what_its_rule_says(
 
 
 @pytest.mark.parametrize("table", ["t", "t AT (VERSION => 4)", "t AS t AT (VERSION => '4')"])
-def test_match_at_a_version_asks_its_index(con: ld.Connection, table: str) -> None:
+def test_match_at_a_version_uses_the_index_of_that_version(con: ld.Connection, table: str) -> None:
     plan = con.execute(f"EXPLAIN SELECT id FROM {table} WHERE match(body, 'part')").fetchall()
     assert "InvertedIndexQuery" in str(plan)
 
@@ -82,7 +82,7 @@ def test_match_at_a_version_asks_its_index(con: ld.Connection, table: str) -> No
 @pytest.mark.parametrize(
     "sql", ["PIVOT t ON g USING count(*) GROUP BY match(body, 'x')", "PIVOT t ON match(body, 'x')"]
 )
-def test_match_of_a_table_that_pivot_turns_needs_a_subquery(con: ld.Connection, sql: str) -> None:
+def test_match_in_a_pivot_requires_a_subquery(con: ld.Connection, sql: str) -> None:
     with pytest.raises(ld.UnsupportedError, match=r"match of a table that the statement turns.*subquery"):
         con.execute(sql)
 

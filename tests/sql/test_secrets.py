@@ -33,7 +33,7 @@ def secret(service: dict[str, str], name: str = "store", more: str = "") -> str:
     )
 
 
-def test_tables_in_a_store_are_made_read_and_changed_with_a_secret(con: ld.Connection, service: dict[str, str]) -> None:
+def test_a_secret_allows_reading_and_writing_in_a_store(con: ld.Connection, service: dict[str, str]) -> None:
     root = f"s3://{BUCKET}/tables"
     assert con.execute(secret(service, more=f", SCOPE '{root}'")).fetchall() == [(True,)]
     con.execute(f"CREATE TABLE '{root}/t.lance' AS SELECT 1 AS id")
@@ -60,7 +60,7 @@ def test_the_longest_scope_counts(con: ld.Connection, service: dict[str, str]) -
     assert options("a/local/path.lance") is None
 
 
-def test_a_secret_has_one_name(con: ld.Connection, service: dict[str, str]) -> None:
+def test_secret_names_are_unique_and_case_insensitive(con: ld.Connection, service: dict[str, str]) -> None:
     con.execute(secret(service))
     with pytest.raises(AlreadyExistsError, match="secret 'STORE'"):
         con.execute(secret(service, "STORE"))
@@ -76,7 +76,7 @@ def test_a_secret_has_one_name(con: ld.Connection, service: dict[str, str]) -> N
     assert con._catalog.options_for("s3://b/t.lance") is None
 
 
-def test_other_cursors_have_the_secret(con: ld.Connection, service: dict[str, str]) -> None:
+def test_other_cursors_share_the_secret(con: ld.Connection, service: dict[str, str]) -> None:
     other = con.cursor()
     con.execute(secret(service))
     other.execute(f"CREATE TABLE 's3://{BUCKET}/cursor.lance' AS SELECT 1 AS id")
@@ -95,13 +95,13 @@ def test_other_cursors_have_the_secret(con: ld.Connection, service: dict[str, st
         ("CREATE SECRET s (TYPE nope)", duckdb.Error),
     ],
 )
-def test_secrets_that_make_no_sense_are_refused(con: ld.Connection, sql: str, error: type[Exception]) -> None:
+def test_invalid_secrets_are_rejected(con: ld.Connection, sql: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         con.execute(sql)
     assert not con._catalog.secrets.has("s")
 
 
-def test_values_of_secrets_are_never_shown(con: ld.Connection) -> None:
+def test_secret_values_are_never_shown(con: ld.Connection) -> None:
     values = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG")
     key, password = values
     con.execute(

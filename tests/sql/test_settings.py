@@ -1,6 +1,6 @@
-"""Whatever settings of DuckDB say about the meaning of SQL, Lance tables give what DuckDB's own tables give.
+"""Lance tables follow all DuckDB settings that affect the meaning of SQL.
 
-Each cell of settings x routes runs statements for which the setting matters, on tables of the same rows.
+Each combination of setting and route runs the statements that the setting affects, on tables of the same rows.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Every route is worth it for tables of any size; how often each was taken."""
+    """Enable every route for tables of any size, and count its uses."""
     taken: dict[str, int] = {}
     for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
         monkeypatch.setattr(semi_join_pushdown, name, 0)
@@ -235,7 +235,7 @@ def both(folder: Path) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnectio
 
 
 def _fill(con: Any, *, own: bool = True) -> None:
-    """Make the small tables, and t, too, where it is not a Lance table."""
+    """Create the small tables, and t as well unless it is a Lance table."""
     rows, small, _keys = _table(), pa.table(SMALL), KEYS  # noqa: F841
     con.execute("SET TimeZone = 'UTC'")
     if own:
@@ -246,7 +246,7 @@ def _fill(con: Any, *, own: bool = True) -> None:
 
 
 def answer(run: Callable[[], Any], sql: str) -> Any:
-    """Rows, in their order where the statement says one; the kind of an error."""
+    """Return rows, ordered only if the statement has an order, or the class of an error."""
     try:
         rows = [repr(row) for row in run()]
     except duckdb.Error as error:
@@ -257,7 +257,7 @@ def answer(run: Callable[[], Any], sql: str) -> Any:
 def differences(
     ours: Any, theirs: Any, statements: list[tuple[str, list[Any]]], way: Callable[[Any, str, list[Any]], Any]
 ) -> Iterator[tuple[str, list[Any], Any, Any]]:
-    """Statements that do not give on both what DuckDB's own tables give: what was found, and what was expected."""
+    """Yield the statements whose results differ from those on native tables, with both results."""
     for template, values in statements:
         sql = template.format(t="t")
         found, expected = (answer(partial(way, each, sql, values), sql) for each in (ours, theirs))
@@ -270,7 +270,7 @@ def _set(con: Any, name: str, value: str) -> None:
 
 
 def _by_execute(con: Any, sql: str, values: list[Any]) -> Any:
-    """Rows, and before them the names of their columns."""
+    """Return rows after their column names."""
     rows = con.execute(sql, values or None).fetchall()
     return [tuple(name for name, *_ in con.description), *rows]
 
@@ -287,7 +287,7 @@ def _by_cursor(con: Any, sql: str, values: list[Any]) -> Any:
 def _by_prepare(con: Any, sql: str, values: list[Any]) -> Any:
     con.execute(f"PREPARE p AS {sql}")
     try:
-        listed = ", ".join(map(_literal, values))  # EXECUTE takes no parameters
+        listed = ", ".join(map(_literal, values))  # EXECUTE does not accept parameters
         return con.execute(f"EXECUTE p({listed})" if values else "EXECUTE p").fetchall()
     finally:
         con.execute("DEALLOCATE p")
@@ -332,7 +332,7 @@ def usual_answers() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "value"), CELLS)
-def test_statements_give_what_duckdb_gives(
+def test_statements_equal_those_of_duckdb_under_each_setting(
     both: tuple[Any, Any], eager: dict[str, int], usual_answers: dict[str, Any], name: str, value: str
 ) -> None:
     for each in both:
@@ -351,7 +351,7 @@ def test_statements_give_what_duckdb_gives(
         assert list(differences(*both, statements, WAYS[way])) == [], way
 
 
-def test_every_route_is_taken_under_the_usual_settings(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_default_settings_take_every_execution_route(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     assert list(differences(*both, STATEMENTS, _by_execute)) == []
     assert len(eager) == 5
     assert min(eager.values()) > 5
@@ -361,7 +361,7 @@ SETS = ["SET", "SET SESSION", "SET GLOBAL", "PRAGMA"]
 
 
 @pytest.mark.parametrize("how", SETS)
-def test_settings_count_however_they_are_set(both: tuple[Any, Any], eager: dict[str, int], how: str) -> None:
+def test_settings_apply_however_they_are_set(both: tuple[Any, Any], eager: dict[str, int], how: str) -> None:
     ours, _ = both
     sql = "SELECT count(*), max(id) FROM t WHERE s = 'a'"
     assert ours.execute(sql).fetchall() == [(12, 110)]
@@ -373,7 +373,7 @@ def test_settings_count_however_they_are_set(both: tuple[Any, Any], eager: dict[
     assert ours.execute(sql).fetchall() == [(24, 111)]
 
 
-def test_settings_of_another_cursor_count_where_duckdb_says_so(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_settings_of_another_cursor_apply_as_in_duckdb(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     ours, _ = both
     sql = "SELECT count(*), max(id) FROM t WHERE s = 'a'"
     with ours.cursor() as other:
@@ -384,7 +384,7 @@ def test_settings_of_another_cursor_count_where_duckdb_says_so(both: tuple[Any, 
         assert other.execute(sql).fetchall() == [(24, 111)]
 
 
-def test_a_relation_follows_settings_that_come_after_it(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_a_relation_follows_later_settings(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     statements = [
         (NEAREST % "s = 'a'").format(t="t"),
         (NEAREST % "tz > '2024-03-13'").format(t="t"),
@@ -447,7 +447,7 @@ def test_the_filter_of_a_search_means_the_same_under_all_settings(both: tuple[An
             ours.execute(f"RESET {name}")
 
 
-def test_a_moment_of_time_travel_is_in_the_time_zone_of_the_connection(
+def test_at_timestamp_uses_the_time_zone_of_the_connection(
     tmp_path: Path, connect: Callable[..., ld.Connection]
 ) -> None:
     dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")

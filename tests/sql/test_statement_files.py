@@ -1,4 +1,4 @@
-"""Statements of the files in `statements/`, on Lance tables, and on DuckDB's own to prove what is expected."""
+"""Statement files in `statements/` run on Lance tables, and on native tables to confirm the expectations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LanceTables:
 
 
 class NativeTables:
-    """Connections to tables of DuckDB's own, in a database that is called `lance`, too."""
+    """Connections to native tables in a database that is also called `lance`."""
 
     is_native = True
 
@@ -73,7 +73,7 @@ PAIRS: list[Any] = [
 
 
 @pytest.mark.parametrize(("file", "kind"), PAIRS)
-def test_statements_give_the_rows_that_their_file_says(
+def test_statement_files_return_their_expected_rows(
     file: Path, kind: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, cases in enumerate(runs_of(file)):
@@ -94,7 +94,7 @@ def _check(case: StatementCase, tables: LanceTables | NativeTables, file: Path) 
         raise AssertionError(f"{file.name}:{case.line}: {case.about}: {case.sql}\n{error}") from error
 
 
-def test_a_file_is_read_as_it_says(tmp_path: Path) -> None:
+def test_a_statement_file_is_parsed_into_cases(tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_text(
         "-- A comment.\nSELECT 1;\n--> 1\n\n--only lance\nSELECT 'a;b',\n  NULL;\n--> a;b | NULL\n"
@@ -108,7 +108,7 @@ def test_a_file_is_read_as_it_says(tmp_path: Path) -> None:
     ]
 
 
-def test_cases_run_after_what_is_above_them_and_for_each_value(tmp_path: Path) -> None:
+def test_cases_run_after_their_setup_and_for_each_value(tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_text("SET a;\n--= one\nSELECT 1;\nSELECT 2;\n--= two\n--each t: x | y\n--each n: 1 | 2\nFROM {t}{n};\n")
     assert [[case.sql for case in run] for run in runs_of(file)] == [
@@ -129,7 +129,7 @@ def test_cases_run_after_what_is_above_them_and_for_each_value(tmp_path: Path) -
         ("FROM x;\n--! CatalogException: … Y … x", "x"),
     ],
 )
-def test_what_a_file_does_not_say_fails(tmp_path: Path, text: str, wrong: str) -> None:
+def test_unexpected_rows_and_errors_fail_a_case(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "a.sql").write_text(text)
     (case,) = read_cases(tmp_path / "a.sql")
     tables = LanceTables(tmp_path)
@@ -138,7 +138,7 @@ def test_what_a_file_does_not_say_fails(tmp_path: Path, text: str, wrong: str) -
 
 
 @pytest.mark.parametrize("error", ["CatalogException: … x", "Table … x does not exist", "CatalogException"])
-def test_any_text_may_stand_between_the_words_of_an_error(tmp_path: Path, error: str) -> None:
+def test_an_expected_error_may_have_words_left_out(tmp_path: Path, error: str) -> None:
     tables = LanceTables(tmp_path)
     with tables.stack:
         StatementCase(1, "FROM x", error=error).check(lambda sql: tables.run(sql, ""), is_native=False)

@@ -1,4 +1,4 @@
-"""A statement reads one version of each table, however often and by whatever name it says it, while others write."""
+"""A statement reads one version of each table under all names and references, while others write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def con(tmp_path: Path, uri: str, connect: Callable[..., ld.Connection]) -> ld.C
 
 @pytest.fixture
 def busy(uri: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A table to which somebody adds a row just before each look at its newest version; the versions that were seen."""
+    """Add a row just before each lookup of the newest version; return the versions seen."""
     looked: list[int] = []
     look_up = TableHandle._look_up
 
@@ -53,7 +53,7 @@ NAMES = ["t", "T", "lance.t", "'{}'", "lance_scan('t')", "lance_scan('{}')", "(F
 
 
 @pytest.mark.parametrize(("one", "other"), list(pairwise([*NAMES, "t"])))
-def test_mentions_of_a_table_are_of_one_version(
+def test_references_to_one_table_read_one_version(
     con: ld.Connection, uri: str, busy: list[int], one: str, other: str
 ) -> None:
     sql = f"SELECT (SELECT sum(id) FROM {one}), (SELECT sum(id) FROM {other}), (SELECT sum(id) FROM t)".format(uri, uri)
@@ -72,12 +72,12 @@ def test_mentions_of_a_table_are_of_one_version(
         "SELECT count(*), count(*) FILTER (WHERE EXISTS (FROM t b WHERE b.id = a.id)) FROM t a",
     ],
 )
-def test_statements_of_several_mentions(con: ld.Connection, busy: list[int], sql: str) -> None:
+def test_statements_with_several_references_read_one_version(con: ld.Connection, busy: list[int], sql: str) -> None:
     rows = con.execute(sql).fetchall()[0]
     assert rows[0] == rows[1] > 3
 
 
-def test_each_table_is_looked_up_once(con: ld.Connection, busy: list[int]) -> None:
+def test_a_statement_looks_up_each_table_once(con: ld.Connection, busy: list[int]) -> None:
     con.execute("SELECT count(*) FROM t WHERE id = 3").fetchall()
     before = len(busy)
     con.execute("SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id IN (SELECT id FROM t)").fetchall()
@@ -106,7 +106,7 @@ def test_every_statement_reads_the_newest_version(con: ld.Connection, uri: str, 
         ("COPY (SELECT (SELECT count(*) FROM t) a, (SELECT count(*) FROM seen) b) TO '{n}'", 1),
     ],
 )  # fmt: skip
-def test_changes_read_other_tables_at_one_version(
+def test_changes_read_other_tables_at_a_single_version(
     con: ld.Connection, uri: str, busy: list[int], sql: str, count: int
 ) -> None:
     con.execute("CREATE TABLE lance.n AS SELECT 1::BIGINT a, 2::BIGINT b")
@@ -114,7 +114,7 @@ def test_changes_read_other_tables_at_one_version(
     assert con.execute("SELECT count(*) FROM n WHERE a = b").fetchall() == [(count,)]
 
 
-def test_statements_within_a_statement_see_what_was_written(con: ld.Connection, uri: str) -> None:
+def test_nested_statements_see_earlier_writes(con: ld.Connection, uri: str) -> None:
     other = con.cursor()
 
     def added(number: int) -> int:
@@ -130,7 +130,7 @@ def test_statements_within_a_statement_see_what_was_written(con: ld.Connection, 
 def test_cursors_that_bind_newer_versions_change_nothing(
     con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DuckDB asks for the rows of the mentions one after the other, in other threads."""
+    """DuckDB reads the references one after the other, in other threads."""
     from lance_duck.duck.tables.table import DuckTable
 
     other = con.cursor()
@@ -151,7 +151,7 @@ def test_cursors_that_bind_newer_versions_change_nothing(
     assert rows == [(6, 6)]
 
 
-def test_threads_read_versions_of_their_own(con: ld.Connection, uri: str) -> None:
+def test_threads_read_independent_versions(con: ld.Connection, uri: str) -> None:
     wrong: list[Counts] = []
     done = threading.Event()
 
@@ -173,10 +173,8 @@ def test_threads_read_versions_of_their_own(con: ld.Connection, uri: str) -> Non
     assert wrong == []
 
 
-def test_what_is_interrupted_leaves_nothing_behind(
-    con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C may come at any moment, so between setting what a statement has found and running it, too."""
+def test_an_interrupt_leaves_no_pinned_version(con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may arrive at any moment, even between planning and running a statement."""
     run, moments = Context.run, []
 
     class Stopped:

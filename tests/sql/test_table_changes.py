@@ -1,4 +1,4 @@
-"""`table_changes` gives what a plain comparison of each version with the one before gives."""
+"""`table_changes` equals a plain comparison of each version with the previous one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Changer:
         ld.dataset(self.path).create_scalar_index("id", "BTREE", replace=True)
 
     def in_place(self) -> None:
-        """Write one column of some fragment anew where it is."""
+        """Rewrite one column of a fragment in place."""
         table = lance.dataset(self.path)
         fragments = table.get_fragments()
         if not fragments:
@@ -136,7 +136,7 @@ def difference(before: list[Row], after: list[Row], operation: str, *, stable: b
 
 
 def cancelled(changes: Counter[Row]) -> Counter[Row]:
-    """Return the changes without rows that are deleted and inserted as they were, by any name of these changes."""
+    """Return the changes without rows that are deleted and inserted unchanged."""
     net: Counter[Row] = Counter()
     for (kind, *row), count in changes.items():
         net[tuple(row)] += count if kind in ("insert", "update_postimage") else -count
@@ -154,7 +154,7 @@ def moved(changes: Counter[Row]) -> Counter[Row]:
 
 @pytest.mark.parametrize("stable", [True, False], ids=["stable ids", "addresses"])
 @pytest.mark.parametrize("seed", range(6))
-def test_random_changes_are_what_a_comparison_by_key_finds(
+def test_random_changes_equal_a_comparison_by_key(
     seed: int, stable: bool, path: Path, connect: Callable[..., ld.Connection], rows: Rows
 ) -> None:
     start = pa.table({"id": range(12), "a": [i % 4 for i in range(12)], "s": list("xyzxyzxyzxyz")})
@@ -173,7 +173,7 @@ def test_random_changes_are_what_a_comparison_by_key_finds(
         assert cancelled(found) == cancelled(expected), (version, operation)
         if not stable:  # only a column that is written in place is an update here
             found = moved(found)
-        if stable or operation != "Restore":  # without ids, rows that come back are not told from others
+        if stable or operation != "Restore":  # without ids, restored rows cannot be distinguished
             assert not expected - found, (version, operation)
             # An update that leaves the values of a row as they were is an update all the same.
             assert not cancelled(found - expected), (version, operation)
@@ -198,13 +198,15 @@ DELETE = [(3, 0, "delete", 1, "a")]
 INSERT = [(4, 2, "insert", 3, "c")]
 
 
-def test_changes_are_known_on_a_plain_connection(
+def test_lance_table_changes_works_on_a_plain_connection(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, rows: Rows
 ) -> None:
     assert rows(plain, "FROM lance_table_changes('t.lance', 2, 3)") == [*UPDATE, *DELETE]
 
 
-def test_columns_that_bear_our_names_get_others(path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_change_columns_are_renamed_if_the_table_has_the_same_names(
+    path: Path, connect: Callable[..., ld.Connection]
+) -> None:
     ld.write_dataset(pa.table({"rowid": ["x"], "Snapshot_ID": [5]}), path)
     found = connect(path.parent).execute("FROM lance_table_changes('t', 1)")
     assert [column[0] for column in found.description] == [
@@ -213,7 +215,9 @@ def test_columns_that_bear_our_names_get_others(path: Path, connect: Callable[..
     assert found.fetchall() == [(1, 0, "insert", "x", 5)]
 
 
-def test_values_of_all_kinds_come_as_the_table_gives_them(path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_changed_values_of_every_type_equal_those_of_the_table(
+    path: Path, connect: Callable[..., ld.Connection]
+) -> None:
     table = pa.table(
         {
             "v": pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)),
@@ -234,9 +238,7 @@ def test_values_of_all_kinds_come_as_the_table_gives_them(path: Path, connect: C
     assert types == [column[1] for column in whole.description]
 
 
-def test_a_column_written_in_place_is_an_update_of_rows_with_other_values(
-    con: ld.Connection, path: Path, rows: Rows
-) -> None:
+def test_a_column_rewritten_in_place_is_reported_as_an_update(con: ld.Connection, path: Path, rows: Rows) -> None:
     table = lance.dataset(path)
     fragment = next(f for f in table.get_fragments() if 3 in f.to_table(["id"]).column("id").to_pylist())
     updated, fields = fragment.update_columns(pa.table({"id": [3], "s": ["C"]}), "id", "id")
@@ -247,13 +249,13 @@ def test_a_column_written_in_place_is_an_update_of_rows_with_other_values(
     ]  # fmt: skip
 
 
-def test_versions_that_were_cleaned_up_are_refused(con: ld.Connection, path: Path) -> None:
+def test_cleaned_up_versions_are_rejected(con: ld.Connection, path: Path) -> None:
     ld.dataset(path).cleanup_old_versions(older_than=timedelta(0))
     with pytest.raises(NotFoundError, match="the changes of version 4 need version 3, which does not exist"):
         con.execute("FROM lance_table_changes('t', 4)")
 
 
-def test_changes_of_a_branch_are_those_after_its_beginning(con: ld.Connection, rows: Rows) -> None:
+def test_changes_of_a_branch_start_at_its_creation(con: ld.Connection, rows: Rows) -> None:
     con.execute("CALL lance_create_branch('t', 'dev', version => 2)")
     dev = ld.dataset("t.lance", version=("dev", None))
     dev.insert(pa.table({"id": [9], "s": ["z"]}))
@@ -264,7 +266,7 @@ def test_changes_of_a_branch_are_those_after_its_beginning(con: ld.Connection, r
         con.execute("FROM lance_table_changes('t', 2, branch := 'dev')")
 
 
-def test_moves_without_ids_and_without_a_transaction_are_refused(
+def test_moved_rows_without_ids_or_a_transaction_are_rejected(
     path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.write_dataset(pa.table({"id": [1, 2, 3]}), path, max_rows_per_file=2)
@@ -276,7 +278,7 @@ def test_moves_without_ids_and_without_a_transaction_are_refused(
         con.execute(f"FROM lance_table_changes('t', {last})").fetchall()
 
 
-def test_the_changes_of_a_detached_version_are_refused(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_changes_of_a_detached_version_are_rejected(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     dataset = ld.write_dataset({"id": [1]}, tmp_path / "r.lance")
     operation = ld.LanceOperation.Append([])
     detached = ld.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version, detached=True)

@@ -79,7 +79,7 @@ def same(pair: Pair, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_statements_give_what_plain_duckdb_gives(pair: Pair, condition: str) -> None:
+def test_results_equal_those_of_duckdb(pair: Pair, condition: str) -> None:
     for select in SELECTS:
         same(pair, select.format(condition))
 
@@ -95,14 +95,14 @@ def test_plans_name_the_index(pair: Pair) -> None:
         assert "s_idx" not in plan(pair[0], f"SELECT id FROM t WHERE {condition}")
 
 
-def test_parameters(pair: Pair) -> None:
+def test_parameters_are_accepted(pair: Pair) -> None:
     assert same(pair, "SELECT id FROM t WHERE contains(s, ?) AND k < ?", ["yellow", 5])
     assert same(pair, "SELECT ? || s FROM t WHERE s ILIKE ?", ["x", "%YELL%"])
     assert same(pair, "SELECT id FROM t WHERE contains(s, $part)", {"part": "yellow"})
     assert same(pair, "SELECT id FROM t WHERE contains(s, ?)", [None]) == []
 
 
-def test_a_macro_of_the_same_name_is_what_the_statement_calls(pair: Pair) -> None:
+def test_a_user_macro_takes_precedence_over_a_function(pair: Pair) -> None:
     sql = "SELECT id FROM t WHERE contains(s, 'yellow')"
     assert 0 < len(same(pair, sql)) < 600
     for connection in pair:
@@ -110,7 +110,7 @@ def test_a_macro_of_the_same_name_is_what_the_statement_calls(pair: Pair) -> Non
     assert len(same(pair, sql)) == 600 - sum(text is not None for text in texts(600))
 
 
-def test_a_collation_decides_what_is_equal(pair: Pair) -> None:
+def test_collations_apply_to_string_conditions(pair: Pair) -> None:
     for connection in pair:
         connection.execute("SET default_collation = 'nocase'")
     same(pair, "SELECT id FROM t WHERE contains(s, 'YELLOW')")
@@ -124,7 +124,7 @@ def test_relations_see_later_changes(pair: Pair) -> None:
     assert pair[0].sql("SELECT id FROM t WHERE contains(s, 'brand new')").fetchall() == [(1000,)]
 
 
-def test_transactions_see_their_own_rows(pair: Pair) -> None:
+def test_conditions_find_rows_written_in_the_transaction(pair: Pair) -> None:
     ours = pair[0]
     ours.execute("BEGIN")
     ours.execute("INSERT INTO t VALUES (1000, 'a brand new row', 1)")

@@ -58,7 +58,7 @@ def ids(con: ld.Connection, sql: str, *parameters: object) -> list[int]:
     return [row[0] for row in con.execute(sql, *parameters).fetchall()]
 
 
-def test_rows_that_match_come_best_first_with_their_score(con: ld.Connection, folder: Path) -> None:
+def test_matching_rows_are_ordered_by_score(con: ld.Connection, folder: Path) -> None:
     found = con.execute("FROM lance_fts('notes', 'body', 'duck')")
     assert [name for name, *_ in found.description] == ["id", "body", "price", "_score"]
     rows = found.fetchall()
@@ -71,7 +71,7 @@ def test_rows_that_match_come_best_first_with_their_score(con: ld.Connection, fo
 
 
 @pytest.mark.parametrize("method", ["execute", "sql"])
-def test_arguments_are_named_as_in_the_lance_extension(con: ld.Connection, folder: Path, method: str) -> None:
+def test_arguments_are_named_like_in_the_lance_extension(con: ld.Connection, folder: Path, method: str) -> None:
     run = getattr(con, method)
     assert run("SELECT id FROM lance_fts('notes', 'body', 'duck', k = 2)").fetchall() == [(2,), (4,)]
     assert run("SELECT count(*) FROM lance_fts('notes', 'body', 'duck', k => 3)").fetchall() == [(3,)]
@@ -81,7 +81,7 @@ def test_arguments_are_named_as_in_the_lance_extension(con: ld.Connection, folde
     assert run(both).fetchall() == [(4,)]
 
 
-def test_a_filter_comes_before_the_search_and_where_after_it(con: ld.Connection) -> None:
+def test_filter_applies_before_the_search_and_where_after_it(con: ld.Connection) -> None:
     call = "SELECT id FROM lance_fts('notes', 'body', 'duck', k := 2{})"
     assert ids(con, call.format(", filter := 'id <> 2'")) == [4, 0]
     assert ids(con, call.format(", filter := 'id <> 2', prefilter := false")) == [4]
@@ -102,7 +102,7 @@ def test_a_query_is_words_or_a_phrase_or_a_form(con: ld.Connection) -> None:
     assert ids(con, call, ["whale"]) == ids(con, call, [""]) == []
 
 
-def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
+def test_lance_fts_works_in_joins_views_and_subqueries(con: ld.Connection) -> None:
     joined = "SELECT n.id FROM notes n JOIN lance_fts('notes', 'body', 'goose stones') f USING (id) ORDER BY id"
     assert ids(con, joined) == [2, 6]
     con.execute("CREATE TABLE lance.ducks AS SELECT id, _score FROM lance_fts('notes', 'body', 'duck', k = 2)")
@@ -115,7 +115,7 @@ def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
     assert ids(con, inner, ["duck", 2]) == [4]
 
 
-def test_explain_names_the_index_or_says_why_there_is_none(con: ld.Connection, folder: Path) -> None:
+def test_explain_names_the_index_or_the_reason_for_a_scan(con: ld.Connection, folder: Path) -> None:
     sql = "SELECT id FROM lance_fts('notes', 'body', 'duck', k := 2)"
     plan = con.execute(f"EXPLAIN {sql}").fetchall()[-1][1]
     is_indexed = bool(ld.dataset(folder / "notes.lance").list_indices())
@@ -126,7 +126,7 @@ def test_explain_names_the_index_or_says_why_there_is_none(con: ld.Connection, f
     assert '"Lance Search Mode": "fts"' in con.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[-1][1]
 
 
-def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_fts_accepts_paths_on_a_plain_connection(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     sql = "SELECT id FROM lance_fts(?, 'body', 'duck', k := 1)"
     assert plain.execute(sql, [f"{folder}/notes.lance"]).fetchall() == [(2,)]
 
@@ -147,12 +147,12 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, fo
         ("""'notes', 'body', '{"match": {"terms": "duck", "fuzzy": 1}}'""", "fuzzy"),
     ],
 )
-def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(con: ld.Connection, arguments: str, message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         con.execute(f"FROM lance_fts({arguments})").fetchall()
 
 
-def test_a_filter_that_a_join_makes_while_it_runs_does_not_choose_what_is_found(folder: Path) -> None:
+def test_a_runtime_join_filter_does_not_change_the_search_result(folder: Path) -> None:
     rows = MatchingRows(ld.dataset(folder / "notes.lance"), "body", "duck", 1, {})
     found = rows.scanner(columns=["id"], filter=pc.field("id").isin([0])).to_reader().read_all()
     assert found.to_pydict() == {"id": [2]}

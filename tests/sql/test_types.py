@@ -1,4 +1,4 @@
-"""Every type of DuckDB goes into a table as it is, or is refused by its name and its column."""
+"""Every DuckDB type is stored exactly, or is rejected by name and column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_ALL_VALUES = {
     "time": ("TIME", "24:00:00", "c < TIME '24:00:00'"),
     "time_ns": ("TIME_NS", "24:00:00", "c::TIME < TIME '24:00:00'"),
 }
-"""Columns of which some values are refused: type, what the error says, the condition of the others."""
+"""Columns with some rejected values: type, error text, and the condition for the other values."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def kept_type(name: str) -> str:
 
 
 def come_back(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
-    """Compare the values of column c of a query with what SQL reads of a table that it filled, one by one."""
+    """Compare the values of a query's column c with those read from a table that it filled, one by one."""
     source = con.sql(f"SELECT c, row_number() OVER () AS i FROM ({query})")
     kind = str(con.sql(f"SELECT c FROM ({query})").types[0])
     ld.write_dataset(source, path / "t.lance")
@@ -71,12 +71,12 @@ def come_back(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in REFUSED and name not in NOT_ALL_VALUES])
-def test_values_of_every_type_come_back(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_values_of_every_type_round_trip(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     come_back(con, f'SELECT "{name}" AS c FROM test_all_types()', tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in REFUSED if name in ALL])
-def test_types_that_lance_does_not_have_are_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_types_missing_in_lance_are_rejected(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     with pytest.raises(UnsupportedError) as error:
         ld.write_dataset(con.sql(f'SELECT "{name}" FROM test_all_types()'), tmp_path / "t.lance")
     assert name in str(error.value)
@@ -85,7 +85,7 @@ def test_types_that_lance_does_not_have_are_refused(con: duckdb.DuckDBPyConnecti
 
 
 @pytest.mark.parametrize("name", NOT_ALL_VALUES)
-def test_values_that_arrow_does_not_have_are_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_values_missing_in_arrow_are_rejected(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     kind, why, others = NOT_ALL_VALUES[name]
     query = f'SELECT "{name}" AS c FROM test_all_types()'
     with pytest.raises(InvalidInputError, match=why) as error:
@@ -116,7 +116,7 @@ NINES = 10**38 - 1
 @pytest.mark.parametrize(
     "shape", ["{}", "[NULL, {}]", "{{'a': {}}}", "MAP {{'k': {}}}", "[[{}], []]", "[{}, {}]::{t}[2]"]
 )
-def test_whole_numbers_keep_their_value_at_any_depth(
+def test_integers_keep_their_value_at_every_level(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, value: str, fits: bool, shape: str
 ) -> None:
     text = shape.format(value, value, t=value.rpartition("::")[2])
@@ -134,7 +134,7 @@ def test_whole_numbers_keep_their_value_at_any_depth(
 
 @pytest.mark.parametrize("shape", ["{}", "[{}]", "{{'a': {}}}", "MAP {{1: {}}}", "[{{'a': [{}]}}]"])
 @pytest.mark.parametrize("value", ["INTERVAL 1 DAY", "'01'::BIT", "'10:00+02'::TIMETZ", "union_value(n := 1)"])
-def test_refused_types_are_refused_at_any_depth(
+def test_rejected_types_are_rejected_at_every_level(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, value: str, shape: str
 ) -> None:
     with pytest.raises(UnsupportedError, match="column 'deep'"):
@@ -164,9 +164,7 @@ def test_uuids_stay_uuids(con: duckdb.DuckDBPyConnection, tmp_path: Path, settin
     assert dataset.count_rows(f"u = '{IDS[1]}'") == 2
 
 
-def test_uuids_become_texts_in_a_column_of_texts_and_the_way_back(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_uuids_are_cast_to_and_from_strings(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     source = f"SELECT '{IDS[2]}'::UUID AS u UNION ALL SELECT NULL"
     texts = ld.write_dataset(pa.table({"u": ["a"]}), tmp_path / "texts.lance")
     texts.insert(con.sql(source))
@@ -184,7 +182,7 @@ NESTED_GEOMETRIES = tuple(map(int, duckdb.__version__.split(".")[:3])) >= (1, 5,
 
 
 @pytest.mark.skipif(NESTED_GEOMETRIES, reason="DuckDB gives nested geometries to Arrow")
-def test_nested_geometries_are_refused_where_duckdb_cannot_give_them(
+def test_nested_geometries_are_rejected_if_duckdb_cannot_export_them(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     for query in ("['POINT(1 2)'::GEOMETRY]", "{'g': 'POINT(1 2)'::GEOMETRY}"):
@@ -206,7 +204,7 @@ def test_geometries_stay_geometries(con: duckdb.DuckDBPyConnection, tmp_path: Pa
             assert ours.execute(sql + condition).fetchall() == expected
 
 
-def test_new_columns_by_sql_keep_their_values_too(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_columns_added_by_sql_keep_their_values(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
     dataset.add_columns({"u": f"'{IDS[2]}'::UUID", "h": "x::UHUGEINT + 1", "us": f"['{IDS[1]}'::UUID]"})
     rows = dataset.to_table().to_pylist()
@@ -222,7 +220,7 @@ def test_new_columns_by_sql_keep_their_values_too(con: duckdb.DuckDBPyConnection
         dataset.to_table(columns={"bad": f"{2**128 - 1}::UHUGEINT"})
 
 
-def test_merge_sources_keep_their_values_too(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_merge_sources_keep_their_values(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     dataset = ld.write_dataset(con.sql("SELECT 1 AS k, 5::HUGEINT AS h"), tmp_path / "t.lance")
     merge = dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
     with pytest.raises(InvalidInputError, match="column 'h' of type UHUGEINT"):

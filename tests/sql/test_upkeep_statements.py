@@ -23,7 +23,7 @@ def fragments(path: Path) -> int:
     return len(lance.dataset(path).get_fragments())
 
 
-def test_a_memory_limit_of_many_digits_is_no_number_of_bytes(con: ld.Connection, small: Path) -> None:
+def test_a_memory_limit_with_too_many_digits_is_rejected(con: ld.Connection, small: Path) -> None:
     con.execute("CREATE INDEX i ON small (id); INSERT INTO small VALUES (4)")
     for sql in (
         f"CALL lance_compact(small, memory_limit => '{'9' * 5000}')",
@@ -52,7 +52,7 @@ def test_procedures_are_selected_from(con: ld.Connection, small: Path, sql: str,
     assert con.execute(sql, parameters).fetchall() == rows
 
 
-def test_a_procedure_runs_once_for_a_relation(con: ld.Connection, small: Path) -> None:
+def test_a_relation_over_a_procedure_runs_it_once(con: ld.Connection, small: Path) -> None:
     relation = con.sql("SELECT Count FROM lance_set_config('small', 'a', 'b')")
     assert (relation.fetchall(), relation.fetchall()) == ([(1,)], [(1,)])
     assert ld.dataset(small).version == 5

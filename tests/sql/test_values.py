@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_values_come_through(table: Path, name: str) -> None:
+def test_values_round_trip(table: Path, name: str) -> None:
     values = COLUMNS[name].to_pylist()
     dataset = ld.dataset(table)  # noqa: F841
     with ld.connect({"v": table}) as con:
@@ -85,7 +85,7 @@ def test_values_come_through(table: Path, name: str) -> None:
         "bytes = '\\x10'::BLOB OR i32 = 3",
     ],
 )
-def test_filters_give_what_duckdb_gives(table: Path, where: str) -> None:
+def test_filters_equal_those_of_duckdb(table: Path, where: str) -> None:
     own = pa.table(COLUMNS)  # noqa: F841
     expected = duckdb.sql(f"SELECT i32, few FROM own WHERE {where} ORDER BY i32").fetchall()
     with ld.connect({"v": table}) as con:
@@ -93,7 +93,7 @@ def test_filters_give_what_duckdb_gives(table: Path, where: str) -> None:
         assert con.execute(f"SELECT count(*) FROM v WHERE {where}").fetchall() == [(len(expected),)]
 
 
-def test_a_filter_on_a_field_goes_with_the_whole_struct(table: Path) -> None:
+def test_a_filter_on_a_field_can_return_the_whole_struct(table: Path) -> None:
     with ld.connect({"v": table}) as con:
         found = con.execute("SELECT st FROM v WHERE st.b.c = 'c999'").fetchall()
         assert found == [({"a": 999, "b": {"c": "c999"}},)]
@@ -101,7 +101,7 @@ def test_a_filter_on_a_field_goes_with_the_whole_struct(table: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["f > 2.5", "f >= 1", "f <> 1", "NOT (f <= 1)", "f = 1 OR f > 1e300", "f < 1"])
-def test_nan_is_the_greatest_number_on_every_way_in(tmp_path: Path, where: str) -> None:
+def test_nan_is_the_greatest_number_in_every_access_path(tmp_path: Path, where: str) -> None:
     floats = pa.table({"f": [1.0, NAN, None, -1.0, 3.0]})
     lance.write_dataset(floats, tmp_path / "f.lance")
     dataset = ld.dataset(tmp_path / "f.lance")
@@ -133,7 +133,7 @@ def test_limit_reads_little_and_ends_the_scan(table: Path) -> None:
         assert con.execute("SELECT count(*) FROM (FROM v LIMIT 3)").fetchall() == [(3,)]
 
 
-def test_deleted_rows_are_gone(tmp_path: Path) -> None:
+def test_deleted_rows_are_not_returned(tmp_path: Path) -> None:
     written = lance.write_dataset(pa.table({"i": range(1000)}), tmp_path / "t.lance", max_rows_per_file=300)
     written.delete("i % 3 = 0")
     with ld.connect(tmp_path) as con:

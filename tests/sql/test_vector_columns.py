@@ -42,7 +42,7 @@ def test_lists_become_vectors_and_lists_again(source: str, words: str, con: ld.C
     assert con.execute("SELECT v FROM lance.t WHERE id = 2").fetchall() == [([2.0, 3.5],)]
 
 
-def test_a_list_of_another_length_is_named_by_row(con: ld.Connection) -> None:
+def test_a_list_with_a_different_length_is_reported_by_row(con: ld.Connection) -> None:
     con.execute("CREATE TABLE lance.t AS SELECT [1.0::FLOAT] v UNION ALL SELECT [1, 2]::FLOAT[]")
     with pytest.raises(DataMismatchError, match=r"column 'v', row 1: .*expected 1, found 2"):
         con.execute("ALTER TABLE lance.t ALTER COLUMN v TYPE FLOAT[1]")
@@ -53,13 +53,13 @@ FORMS = ["'v'", "v", "V", "(v)", "['v']", "{'v': 2}", "'v:2'", "MAP {'v': 2}", "
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_the_option(form: str, con: ld.Connection, tmp_path: Path) -> None:
+def test_vector_columns_accepts_several_forms(form: str, con: ld.Connection, tmp_path: Path) -> None:
     con.execute(f"CREATE TABLE lance.t WITH (vector_columns = {form}) AS {ROWS.format(type='FLOAT')}")
     con.execute(f"COPY ({ROWS.format(type='FLOAT')}) TO '{tmp_path}/u.lance' (FORMAT lance, vector_columns {form})")
     assert type_of(tmp_path) == type_of(tmp_path, table="u") == VECTOR
 
 
-def test_several_columns_and_other_numbers(con: ld.Connection, tmp_path: Path) -> None:
+def test_several_columns_and_other_number_types_become_vectors(con: ld.Connection, tmp_path: Path) -> None:
     rows = "SELECT [1.5, 2.5] a, [1, 2, 3] b, [0.5::DOUBLE] c"
     con.execute(f"CREATE TABLE lance.t WITH (vector_columns (a, b, c)) AS {rows}")
     kinds = [type_of(tmp_path, name) for name in "abc"]
@@ -91,7 +91,7 @@ def test_rows_are_copied_to_a_table_with_vectors(con: ld.Connection, tmp_path: P
         ("vector_columns = 3", InvalidInputError),
     ],
 )
-def test_other_forms_are_refused_and_leave_no_table(
+def test_invalid_vector_columns_options_leave_no_table(
     option: str, error: type[LanceDuckError], con: ld.Connection, tmp_path: Path
 ) -> None:
     with pytest.raises(error):
@@ -133,7 +133,7 @@ def test_distances_of_lists_name_the_cast(table: str, statement: str, array: str
     assert con.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_other_errors_of_array_functions_have_no_hint(con: ld.Connection) -> None:
+def test_unrelated_array_function_errors_have_no_hint(con: ld.Connection) -> None:
     for call in (
         "array_distance([1]::FLOAT[1])",
         "array_value([1]::FLOAT[], 2, 3, nothing)",

@@ -61,7 +61,7 @@ def nearest(query: np.ndarray, k: int, wanted: np.ndarray | None = None) -> list
     return [(int(i), pytest.approx(float(distances[i]), abs=1e-4)) for i in order if np.isfinite(distances[i])]
 
 
-def test_rows_come_nearest_first_with_their_distance(con: ld.Connection) -> None:
+def test_rows_are_ordered_by_distance(con: ld.Connection) -> None:
     for i in (11, 120, 275):
         found = con.execute(
             "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 7, nprobes := 4, ef := NULL)",
@@ -76,13 +76,13 @@ def test_a_query_is_a_list_of_any_numbers(con: ld.Connection, text: str) -> None
     assert con.sql(f"SELECT id FROM lance_vector_search('photos', 'vec', {query}, k := 1)").fetchall() == [(5,)]
 
 
-def test_there_are_ten_rows_unless_asked_otherwise_and_all_columns(con: ld.Connection, photos: Path) -> None:
+def test_a_search_returns_ten_rows_and_all_columns_by_default(con: ld.Connection, photos: Path) -> None:
     found = con.execute("FROM lance_vector_search(?, 'vec', ?)", [f"{photos}/photos.lance", [0.0] * DIM])
     assert [name for name, *_ in found.description] == ["id", "label", "vec", "half", "price", "_distance"]
     assert len(found.fetchall()) == 10
 
 
-def test_a_filter_comes_before_the_search_and_where_after_it(con: ld.Connection) -> None:
+def test_filter_applies_before_the_search_and_where_after_it(con: ld.Connection) -> None:
     query, labels = VECTORS[5].tolist(), np.arange(300) % 3
     call = "lance_vector_search('photos', 'vec', ?, k := 6, nprobes := 4, filter := 'label = 1'{})"
     before = con.execute(f"SELECT id, _distance FROM {call.format('')}", [query]).fetchall()
@@ -94,7 +94,7 @@ def test_a_filter_comes_before_the_search_and_where_after_it(con: ld.Connection)
     assert con.execute(where, [query]).fetchall() == after
 
 
-def test_other_metrics_and_searches_without_the_index(con: ld.Connection) -> None:
+def test_metric_and_use_index_can_be_set(con: ld.Connection) -> None:
     query = VECTORS[30]
     cosine = 1 - (VECTORS @ query) / np.linalg.norm(VECTORS, axis=1) / np.linalg.norm(query)
     cosine[11] = np.inf
@@ -106,7 +106,7 @@ def test_other_metrics_and_searches_without_the_index(con: ld.Connection) -> Non
     assert len(con.execute(exact, [query.tolist()]).fetchall()) == 299
 
 
-def test_columns_that_duckdb_has_in_another_form(con: ld.Connection) -> None:
+def test_columns_with_a_different_duckdb_type_are_returned(con: ld.Connection) -> None:
     sql = "SELECT price, half, id, _distance FROM lance_vector_search('photos', 'half', ?, k := 2)"
     (price, half, row, distance), _ = con.execute(sql, [VECTORS[9].tolist()]).fetchall()
     assert (price, row) == (None, 9)
@@ -114,7 +114,7 @@ def test_columns_that_duckdb_has_in_another_form(con: ld.Connection) -> None:
     assert distance == pytest.approx(0, abs=1e-4)
 
 
-def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
+def test_lance_vector_search_works_in_joins_views_and_subqueries(con: ld.Connection) -> None:
     con.execute("CREATE TABLE names AS SELECT range AS id, 'n' || range AS name FROM range(300)")
     con.execute("PREPARE p AS SELECT id FROM lance_vector_search('photos', 'vec', $1::FLOAT[], k := 1)")
     for i in (3, 260):
@@ -127,7 +127,7 @@ def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
     assert con.sql("FROM v").filter("id = 3").aggregate("count(*)").fetchall() == [(1,)]
 
 
-def test_several_queries_are_one_call(con: ld.Connection) -> None:
+def test_several_queries_can_be_searched_in_one_call(con: ld.Connection) -> None:
     queries = VECTORS[[5, 260]]
     sql = "SELECT query_index, id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 3, nprobes := 4)"
     found = con.execute(sql, [queries.tolist()]).fetchall()
@@ -139,7 +139,7 @@ def test_several_queries_are_one_call(con: ld.Connection) -> None:
     assert con.execute(price, [[*queries.tolist(), VECTORS[5].tolist()]]).fetchall() == [(0, 5), (1, 260), (2, 5)]
 
 
-def test_other_versions_are_searched(con: ld.Connection, photos: Path) -> None:
+def test_older_versions_and_tags_can_be_searched(con: ld.Connection, photos: Path) -> None:
     sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 1, nprobes := 4, {})"
     newest = ld.dataset(photos / "photos.lance").version
     for i, version, there in ((11, newest - 1, True), (11, newest, False), (260, 1, False)):
@@ -149,13 +149,13 @@ def test_other_versions_are_searched(con: ld.Connection, photos: Path) -> None:
         con.execute(sql.format("tag := 'nope'"), [VECTORS[0].tolist()])
 
 
-def test_explain_says_how(con: ld.Connection) -> None:
+def test_explain_shows_the_search(con: ld.Connection) -> None:
     sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 2)"
     assert "VectorIndexQuery" in con.execute(f"EXPLAIN {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
     assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
 
 
-def test_a_recall_is_asked_for_by_name(con: ld.Connection) -> None:
+def test_recall_can_be_set_by_name(con: ld.Connection) -> None:
     call = "FROM lance_vector_search('photos', 'vec', [1, 0, 0, 0, 0, 0, 0, 0], k := 5{})"
     for more, wanted in ("", "recall 0.95"), (", recall := 0.7", "recall 0.7 "), (", recall := NULL", "recall 0.95"):
         assert wanted in con.execute("EXPLAIN " + call.format(more)).fetchall()[-1][1]
@@ -165,7 +165,9 @@ def test_a_recall_is_asked_for_by_name(con: ld.Connection) -> None:
         con.execute(call.format(", recall := 2")).fetchall()
 
 
-def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, photos: Path) -> None:
+def test_lance_vector_search_accepts_paths_on_a_plain_connection(
+    plain: duckdb.DuckDBPyConnection, photos: Path
+) -> None:
     sql = "SELECT id FROM lance_vector_search(?, 'vec', ?, k := 1)"
     assert plain.execute(sql, [f"{photos}/photos.lance", VECTORS[8].tolist()]).fetchall() == [(8,)]
 
@@ -185,7 +187,7 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, ph
         ("'photos', 'vec', {q}, filter := 'nope = 1'", "no column 'nope'"),
     ],
 )
-def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(con: ld.Connection, arguments: str, message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         con.execute(f"FROM lance_vector_search({arguments.format(q=VECTORS[0].tolist())})").fetchall()
 
@@ -204,7 +206,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("sql", CALLS)
-def test_rows_found_before_are_those_found_when_duckdb_asks(con: ld.Connection, sql: str) -> None:
+def test_prefetched_rows_equal_those_of_the_duckdb_scan(con: ld.Connection, sql: str) -> None:
     query = VECTORS[8].tolist()
     found = con.execute(sql.format(q="?"), [query])
     names, rows = found.description, found.fetchall()
@@ -216,7 +218,7 @@ def test_rows_found_before_are_those_found_when_duckdb_asks(con: ld.Connection, 
     assert con.execute(sql.format(q=query)).fetchall() == rows
 
 
-def test_parameters_beside_a_call_keep_their_places(con: ld.Connection) -> None:
+def test_parameters_around_a_call_keep_their_order(con: ld.Connection) -> None:
     sql = "SELECT ? AS a, id, {} AS b FROM lance_vector_search(?, 'vec', ?, k := ?) WHERE label <> ? LIMIT ?"
     given = ["x", "photos", VECTORS[8].tolist(), 9, 1, 3]
     found = con.execute(sql.format("'?'"), given).fetchall()
@@ -226,15 +228,15 @@ def test_parameters_beside_a_call_keep_their_places(con: ld.Connection) -> None:
     assert len(con.execute(named, {"n": 4, "q": VECTORS[8].tolist()}).fetchall()) == 4
 
 
-def test_calls_of_constants_are_known(monkeypatch: pytest.MonkeyPatch, con: ld.Connection) -> None:
+def test_calls_with_constants_are_recognised(monkeypatch: pytest.MonkeyPatch, con: ld.Connection) -> None:
     assert all(vector_call.find(Statement.of(sql.format(q="?"))) for sql in CALLS[:7])
     for sql in ("lance_vector_search('photos', 'vec', x.v) FROM x", "lance_vector_search('photos', 'vec', ?), y"):
         assert vector_call.find(Statement.of(f"SELECT * FROM {sql}")) == ()
-    monkeypatch.setattr(binder, "NearestRows", None)  # what the general way makes
+    monkeypatch.setattr(binder, "NearestRows", None)  # uses the general path
     assert con.execute(CALLS[0].format(q="?"), [VECTORS[8].tolist()]).fetchall()[0] == (8, 0.0)
 
 
-def test_distances_are_exact_also_where_an_index_holds_codes(
+def test_distances_are_exact_even_if_the_index_stores_codes(
     tmp_path: Path, connect: Callable[..., ld.Connection]
 ) -> None:
     table = pa.table({"id": pa.array(range(300), pa.int64()), "vec": fixed(VECTORS)})
@@ -247,7 +249,7 @@ def test_distances_are_exact_also_where_an_index_holds_codes(
     assert rows[0][0] == 7
 
 
-def test_arguments_are_named_as_in_the_lance_extension(tmp_path: Path) -> None:
+def test_arguments_are_named_like_in_the_lance_extension(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0, 5, 5], pa.float32()), 2)
     ld.write_dataset(pa.table({"id": [0, 1, 2], "v": vectors}), tmp_path / "t.lance")
     options = "k = 2, use_index = false, nprobs = 1, explain_verbose = true"
@@ -261,7 +263,7 @@ def test_arguments_are_named_as_in_the_lance_extension(tmp_path: Path) -> None:
         assert con.execute(sql, [1]).fetchall() == [(3,)]
 
 
-def test_a_filter_that_a_join_makes_while_it_runs_does_not_choose_what_is_found(tmp_path: Path) -> None:
+def test_a_runtime_join_filter_does_not_change_the_search_result(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0, 5, 5], pa.float32()), 2)
     table = ld.write_dataset(pa.table({"id": [0, 1, 2], "v": vectors}), tmp_path / "t.lance")
     rows = NearestRows(table, {"column": "v", "q": [0.9, 0.0], "k": 2}, {})
@@ -270,7 +272,7 @@ def test_a_filter_that_a_join_makes_while_it_runs_does_not_choose_what_is_found(
 
 
 @pytest.mark.parametrize("method", ["execute", "sql"])
-def test_a_condition_beside_prefilter_chooses_among_all_rows(con: ld.Connection, method: str) -> None:
+def test_where_with_prefilter_selects_among_all_rows(con: ld.Connection, method: str) -> None:
     call = f"lance_vector_search('photos', 'vec', {VECTORS[5].tolist()}, k := 4, nprobes := 4, prefilter := true)"
     wanted = np.arange(300) % 3 == 1
     for sql in (

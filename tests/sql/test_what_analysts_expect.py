@@ -1,4 +1,4 @@
-"""What a user of DuckDB tries on Lance tables works as there, or is refused in words of SQL."""
+"""Statements that DuckDB users try on Lance tables work, or are rejected in SQL terms."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
         ("REINDEX trips WITH (x = 1)", InvalidInputError, "retrain, memory_limit, mode"),
     ],
 )
-def test_refusals_say_what_to_write_in_sql(
+def test_errors_suggest_the_sql_remedy(
     con: ld.Connection, folder: Path, sql: str, error: type[LanceDuckError], remedy: str
 ) -> None:
     con.execute("CREATE INDEX taken ON trips (id)")
@@ -69,7 +69,7 @@ def test_refusals_say_what_to_write_in_sql(
         "FROM lance.versions('{name}')",
     ],
 )
-def test_a_name_that_is_no_table_is_called_so_and_the_nearest_is_told(con: ld.Connection, sql: str) -> None:
+def test_an_unknown_table_suggests_the_nearest_name(con: ld.Connection, sql: str) -> None:
     with pytest.raises(NotFoundError, match=r"no such table; did you mean 'trips'\?"):
         con.execute(sql.format(name="tripz")).fetchall()
     with pytest.raises(NotFoundError, match="no such table") as failed:
@@ -90,7 +90,7 @@ def test_describe_shows_keys_and_not_null(con: ld.Connection, rows: Rows, sql: s
     assert (tuple(relation.columns), relation.fetchall()) == (DESCRIBED, expected)
 
 
-def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> None:
+def test_search_settings_can_be_read(con: ld.Connection, rows: Rows) -> None:
     assert rows(con, "SELECT current_setting('lance_nearest')") == [("auto",)]
     assert con.sql("SELECT current_setting('lance_nearest')").columns == ["current_setting('lance_nearest')"]
     con.execute("SET lance_nprobes = 7")
@@ -101,7 +101,7 @@ def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> Non
         con.execute("SELECT current_setting('lance_nearst')")
 
 
-def test_validate_gives_what_is_wrong(con: ld.Connection, rows: Rows, folder: Path) -> None:
+def test_lance_validate_returns_the_problems(con: ld.Connection, rows: Rows, folder: Path) -> None:
     assert rows(con, "CALL lance_validate('trips')") == []
     file = min((folder / "dim.lance" / "data").iterdir())
     file.write_bytes(file.read_bytes()[:40])
@@ -118,7 +118,7 @@ def test_validate_gives_what_is_wrong(con: ld.Connection, rows: Rows, folder: Pa
         "DELETE FROM {t} WHERE id = 1 RETURNING id, *",
     ],
 )
-def test_titles_that_come_twice_are_numbered_as_duckdb_does(con: ld.Connection, statement: str) -> None:
+def test_duplicate_column_titles_are_numbered_like_in_duckdb(con: ld.Connection, statement: str) -> None:
     for table in ("lance.titled", "own"):
         con.execute(f"CREATE TABLE {table} AS SELECT 1 AS id, 'a' AS city, 2 AS id_1")
     statement = statement.replace("'n')", "'n', 3)")
@@ -138,7 +138,7 @@ def test_titles_that_come_twice_are_numbered_as_duckdb_does(con: ld.Connection, 
         ("CREATE TABLE {t} AS SELECT 1 AS a", "DROP TABLE {t}"),
     ],
 )
-def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statement: str) -> None:
+def test_results_have_the_same_shape_as_in_duckdb(con: ld.Connection, first: str, statement: str) -> None:
     shapes = []
     for table in ("lance.shaped", "own"):
         con.execute(first.format(t=table))
@@ -148,6 +148,6 @@ def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statem
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE x AS SELECT 1 AS a", "DELETE FROM dataset", "OPTIMIZE dataset"])
-def test_the_sql_of_a_dataset_runs_queries_alone(folder: Path, sql: str) -> None:
+def test_dataset_sql_accepts_only_queries(folder: Path, sql: str) -> None:
     with pytest.raises(UnsupportedError, match=r"LanceDataset\.sql cannot run \w+: expected a query"):
         ld.dataset(folder / "trips.lance").sql(sql).build().to_batch_records()

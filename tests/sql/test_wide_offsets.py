@@ -42,7 +42,7 @@ def test_a_statement_whose_offsets_overflow_runs_again_with_wide_ones() -> None:
     assert not is_wide(connection)
 
 
-def test_other_errors_and_those_of_the_second_run_end_the_statement() -> None:
+def test_other_errors_are_not_retried_with_wide_offsets() -> None:
     connection = duckdb.connect()
     seen = []
 
@@ -58,7 +58,7 @@ def test_other_errors_and_those_of_the_second_run_end_the_statement() -> None:
     assert not is_wide(connection)
 
 
-def test_a_locked_configuration_leaves_the_first_error() -> None:
+def test_a_locked_configuration_raises_the_first_error() -> None:
     connection = duckdb.connect(config={"lock_configuration": True})
 
     def run(wide: bool) -> None:
@@ -68,7 +68,7 @@ def test_a_locked_configuration_leaves_the_first_error() -> None:
         run_with_wide_offsets(connection, run)
 
 
-def test_streams_of_duckdb_1_are_wide_from_the_beginning_as_an_overflow_would_end_the_process() -> None:
+def test_duckdb_1_streams_always_use_wide_offsets() -> None:
     connection = duckdb.connect()
     with open_stream(connection) as is_widened:
         assert is_widened is is_wide(connection) is duckdb.__version__.startswith("1.")
@@ -79,7 +79,7 @@ def test_streams_of_duckdb_1_are_wide_from_the_beginning_as_an_overflow_would_en
     assert is_wide(connection)
 
 
-def test_rows_with_wide_offsets_become_those_of_a_plain_export() -> None:
+def test_rows_with_wide_offsets_equal_a_plain_export() -> None:
     connection = duckdb.connect()
     plain = connection.sql(QUERY).to_arrow_table()
     connection.execute("SET arrow_large_buffer_size = true")
@@ -90,7 +90,7 @@ def test_rows_with_wide_offsets_become_those_of_a_plain_export() -> None:
     assert found.to_pylist() == plain.to_pylist()
 
 
-def test_rows_that_narrow_offsets_cannot_count_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_overflow_narrow_offsets_are_split_into_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 100)
     table = pa.table({"s": pa.array(["x" * 40] * 5, pa.large_string())})
     batches = list(with_narrow_offsets(table.to_reader()))
@@ -98,7 +98,7 @@ def test_rows_that_narrow_offsets_cannot_count_come_in_batches(monkeypatch: pyte
     assert [text for batch in batches for text in batch.column("s").to_pylist()] == ["x" * 40] * 5
 
 
-def test_changes_take_wide_offsets_and_leave_the_columns_as_they_are(tmp_path: Path) -> None:
+def test_changes_accept_wide_offsets_and_keep_the_column_types(tmp_path: Path) -> None:
     connection = ld.connect(str(tmp_path))
     path = str(tmp_path / "t.lance")
     connection.execute(f"CREATE TABLE '{path}' AS {QUERY}")

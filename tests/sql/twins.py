@@ -26,9 +26,9 @@ from lance_duck.errors import LanceDuckError
 
 REFUSED: Final = (duckdb.Error, LanceDuckError)
 WITHOUT_EQUAL: Final = ("same kind", "is indexed", "; write with data_storage_version='2.2'")
-"""Words of refusals of ALTER: Lance casts within a kind of types, and columns without an index; 2.1 has no maps."""
+"""Words in ALTER errors: Lance casts only related types and unindexed columns; 2.1 cannot store maps."""
 FAULT: Final = "Cannot cast list with length 0 to array"
-"""What MERGE of DuckDB 2.0.0 says of arrays in its own tables, for some orders of the source's rows."""
+"""Error of DuckDB 2.0.0 in MERGE with arrays on native tables, for some source orders."""
 _KEY: Final = {b"lance-schema:unenforced-primary-key": b"true"}
 _TYPES: Final = (
     "id INTEGER NOT NULL, a INTEGER, s VARCHAR, d DOUBLE, dec DECIMAL(10,2), ts TIMESTAMP, tz TIMESTAMPTZ, dt DATE, "
@@ -59,18 +59,18 @@ _INDEXES: Final = (
 
 @dataclass
 class Twins:
-    """Three tables: `t` and `u` in Lance and in DuckDB, and `n` of DuckDB's own on both sides.
+    """Three tables: `t` and `u` in Lance and in DuckDB, and the native table `n` on both sides.
 
     Attributes:
-        folder: Of the Lance tables.
-        random: Where chance comes from.
+        folder: Folder of the Lance tables.
+        random: Random generator.
         keyed: The `id` of `t` is its primary key.
-        counts: Statements that ran, by kind.
-        refused: Those that both refused, by kind.
-        differences: What was not the same.
-        log: What was done.
-        past: Versions of `t` that statements ask for, each a table of DuckDB's own on the other side.
-        ended: The tables cannot be compared any more, for DuckDB has failed.
+        counts: Executed statements, by kind.
+        refused: Statements that both rejected, by kind.
+        differences: Differences between the sides.
+        log: Executed statements.
+        past: Versions of `t` for time travel, each stored as a native table.
+        ended: DuckDB has failed, so the tables can no longer be compared.
     """
 
     folder: Path
@@ -136,7 +136,7 @@ class Twins:
         return {spelled: [row[1:] for row in described if row[0] == name] for name, spelled in names.items()}
 
     def spelled(self, sql: str, *, ours: bool) -> str:
-        """Return a statement with the names of tables in it."""
+        """Return a statement with table names filled in."""
         path = f"'{self.folder}/"
         sql = sql.replace("{file}", f"{self.folder}/{'ours' if ours else 'native'}")
         is_named = sql.startswith(("ALTER", "COMMENT", "COPY {t}")) or re.match(r"CREATE .* LIKE ", sql) is not None
@@ -173,12 +173,12 @@ class Twins:
         return apply(text, [edit for clause in clauses for edit in clause.as_lateral()])
 
     def _columns(self, like: re.Match[str]) -> str:
-        """Return the list of columns that LIKE stands for, which DuckDB itself does not know."""
+        """Return the columns that LIKE selects, which DuckDB does not support."""
         rows = self.native.execute(f"DESCRIBE {like[1].strip('{}')}").fetchall()
         return f"({', '.join(f'{name} {type_}' for name, type_, *_ in rows)})"
 
     def remember(self) -> None:
-        """Have statements ask for the version that the table has now, by its number and by a tag."""
+        """Let statements use the current version, by its number and by a tag."""
         version = ld.dataset(self.uri).version
         if version not in self.past:
             self.past.append(version)
@@ -203,12 +203,12 @@ class Twins:
         way = "execute" if way == "prepare" and sample.kind == "merge" else way
         native = answer(self.native, theirs, sample.parameters, way)
         if sample.kind == "merge" and isinstance(native, str) and FAULT in native:
-            self.ended = True  # ours may have changed its rows
+            self.ended = True  # the Lance side may have changed its rows
             return True
         self.counts[sample.kind] += 1
         self.refused[sample.kind] += refused
         if way == "sql" and native == [] and not refused:
-            ours = native  # DuckDB 1 gives no relation for a change
+            ours = native  # DuckDB 1 returns None for a change
         if refused != isinstance(native, str) or (not refused and ours != native):
             self.differences.append(f"{sample.kind} by {way}: {mine}\n  {sample.parameters}\n  {ours}\n  {native}")
         return refused
@@ -228,7 +228,7 @@ class Twins:
                 return
 
     def change_elsewhere(self) -> None:
-        """Have another writer change the table: pylance, or another dataset of ours."""
+        """Let another writer change the table: pylance or another dataset."""
         dataset: Any = self.random.choice([ld, lance]).dataset(str(self.uri))
         number, kind = self.random.randrange(40), self.random.choice(["insert", "delete", "compact", "index", "update"])
         self.counts[f"other {kind}"] += 1
@@ -254,7 +254,7 @@ class Twins:
 
 
 def answer(connection: Any, sql: str, parameters: Sequence[Any], way: str) -> Any:
-    """Return titles, types and rows of what a statement gives, in an order of their own; its error as text."""
+    """Return titles, types and sorted rows of a statement, or its error as a string."""
     values = list(parameters)
     given = (values,) if values else ()
     try:

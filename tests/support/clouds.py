@@ -1,7 +1,7 @@
-"""Services beside S3 that tests start on this machine: Azurite, and one that speaks the XML interface of GCS.
+"""Local services other than S3 for tests: Azurite, and a server with the XML interface of GCS.
 
-Emulators of GCS that can be had know neither conditional puts nor uploads in parts of that interface; this one knows
-both, keeps what GCS promises, and can be told to throttle.
+Available GCS emulators lack conditional puts and multipart uploads in that interface. This one supports both, keeps the
+promises of GCS, and can throttle.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _create_container(endpoint: str) -> None:
         try:
             urllib.request.urlopen(request).close()
             return
-        except OSError:  # not started yet; a refusal is one, too
+        except OSError:  # not started yet, or connection refused
             time.sleep(0.1)
     raise TimeoutError("Azurite does not start")
 
@@ -85,20 +85,19 @@ def azure_token(seconds: float) -> str:
 
 TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
 TOKEN_SECONDS = 242
-"""That a token lasts: clients fetch another one 240 seconds before the end."""
+"""Token lifetime in seconds: clients fetch a new token 240 seconds before the end."""
 
 
 class Gcs:
     """A WSGI application with one bucket.
 
     Attributes:
-        objects: By key: content and generation.
-        uploads: Those that are not ended, by id: key and parts by number.
-        begun: How many uploads were begun.
-        refusals: How many requests to refuse next, as too many.
-        is_expired: Whether to refuse all requests, as of credentials that have expired.
-        tokens: Access tokens that were given out, as by the metadata service of a machine of Google's; the last of them
-            is asked for once there is one.
+        objects: Content and generation by key.
+        uploads: Unfinished uploads by id: key and parts by number.
+        begun: Number of started uploads.
+        refusals: Number of requests to throttle next.
+        is_expired: Whether to reject all requests because of expired credentials.
+        tokens: Issued access tokens, like those of Google's metadata service; requests must use the last one.
     """
 
     def __init__(self) -> None:
@@ -203,11 +202,11 @@ class Gcs:
 
 @contextmanager
 def gcs_service() -> Iterator[tuple[Gcs, dict[str, str]]]:
-    """Start a service that speaks the XML interface of GCS; yields it, and the storage options to reach it."""
+    """Start a service with the XML interface of GCS; yields it and its storage options."""
 
     class Quiet(WSGIRequestHandler):
         def log(self, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     app = Gcs()
     server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Quiet)

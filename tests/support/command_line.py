@@ -12,7 +12,7 @@ import lance_duck_command as command
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
-    """Run a command; what it raises comes out."""
+    """Run a command and let its exceptions through."""
     result = CliRunner().invoke(command.app, list(arguments), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -20,10 +20,10 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 
 
 def rows(*arguments: str) -> list[dict[str, str]]:
-    """Return what a command writes as CSV."""
+    """Return the CSV output of a command."""
     return list(csv.DictReader(io.StringIO(run(*arguments).stdout)))
 
 
 def objects(*arguments: str) -> list[dict[str, object]]:
-    """Return what a command writes as JSON."""
+    """Return the JSON output of a command."""
     return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]

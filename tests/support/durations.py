@@ -1,6 +1,6 @@
-"""Durations of tests: the slowest of a run, and those that `make test` leaves to `make test-rest`.
+"""Test durations: the slowest tests of a run, and the tests that `make test` leaves to `make test-rest`.
 
-tests/long.txt has a line for each test function whose cases take longer than `BUDGET` together: the seconds of one
+tests/long.txt has a line for each test function whose cases together take longer than `BUDGET`: the seconds of one
 case, and the function. `make test` runs as many of its cases as fit the budget.
 """
 
@@ -51,7 +51,7 @@ def long_functions(seconds: Mapping[str, float]) -> Iterator[str]:
 
 
 def left_out(tests: Iterable[str], lines: Iterable[str]) -> set[str]:
-    """Return the tests that `make test` leaves out; the cases that it keeps are spread over those of the function.
+    """Return the tests that `make test` leaves out; the kept cases are spread over each function.
 
     Args:
         tests: All tests, in order.

@@ -1,7 +1,8 @@
-"""A service that speaks DynamoDB, and an external manifest store in it: the one that pylance has for `s3+ddb://`.
+"""A DynamoDB service with an external manifest store: the one that pylance uses for `s3+ddb://`.
 
-Table, made by its owner: keys "base_uri" (text) and "version" (number). An item also has "path" and "committer"; others
-are pylance's own. `base_uri` and `path` are keys of the bucket: "t.lance", "t.lance/_versions/….manifest".
+The table, created by its owner, has the keys "base_uri" (string) and "version" (number). Items also have "path" and
+"committer", and fields that only pylance uses. `base_uri` and `path` are keys of the bucket: "t.lance",
+"t.lance/_versions/….manifest".
 """
 
 from __future__ import annotations

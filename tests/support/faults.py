@@ -1,8 +1,7 @@
-"""Stores that stop, fail or lose answers at a chosen step, beneath everything that the package does.
+"""Stores that stop, fail or lose responses at a chosen step, below all code of the package.
 
-A step is one call that changes files: a system call on a local disk, a request to an object store (that of the
-process's memory, as a rule). The calls are caught where the store modules make them, so that it does not matter who
-opened the store.
+A step is one call that changes files: a system call on a local disk, or a request to an object store, usually the
+in-memory store. Calls are intercepted in the store modules, so it does not matter who opened the store.
 
     with Faults() as seen: change()                    # how many steps there are
     with Faults(stop_at(3)): change()                  # raises Crash in place of the fourth step, and of all after it
@@ -37,15 +36,15 @@ LOCAL = (*SYSTEM_CALLS, "open", "flush")
 
 
 class Crash(BaseException):
-    """The end of the process, as far as the store can tell."""
+    """The simulated end of the process."""
 
 
 class Faults:
-    """Counts the steps of a block of code, and does to them what a plan says.
+    """Counts the steps of a block of code and applies a plan to them.
 
     Attributes:
         steps: Name of each step so far: "call path".
-        dead: Whether the process counts as dead: no step does anything any more.
+        dead: Whether the process counts as dead, so that steps have no effect.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -56,7 +55,7 @@ class Faults:
         self._undo: list[tuple[Any, str, Any]] = []
 
     def step(self, name: str, path: object, do: Do) -> Any:
-        """Do one step, or what the plan makes of it."""
+        """Run one step, or its planned fault."""
         with self._lock:
             at = len(self.steps)
             self.steps.append(f"{name} {path}")
@@ -115,7 +114,7 @@ def stop_at(at: int) -> Plan:
 
 
 def fail_at(at: int, code: int) -> Plan:
-    """Step `at` fails, and does nothing."""
+    """Let step `at` fail without an effect."""
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         if now == at:
@@ -126,7 +125,7 @@ def fail_at(at: int, code: int) -> Plan:
 
 
 def fail_from(at: int, code: int) -> Plan:
-    """From step `at` on, nothing that needs room succeeds."""
+    """Let all steps that need disk space fail from step `at` on."""
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         if now >= at and name in NEED_ROOM:
@@ -151,7 +150,7 @@ def lose_answer(at: int) -> Plan:
 
 
 def answer_twice(at: int) -> Plan:
-    """Step `at` is done two times where that makes sense; the second answer counts."""
+    """Run step `at` twice if it can be repeated; the second response counts."""
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         found = do()
@@ -161,7 +160,7 @@ def answer_twice(at: int) -> Plan:
 
 
 def now_and_then(seed: int, *, fails: float, loses: float, repeats: float) -> Plan:
-    """Each step fails, loses its answer or is done two times with some probability."""
+    """Let each step fail, lose its response or run twice with some probability."""
     rng = random.Random(seed)
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
@@ -192,7 +191,7 @@ class Proxy:
 
 
 class _File:
-    """A file of which some calls are steps. A dead process closes it without writing what is buffered."""
+    """A file with some calls counted as steps. A dead process closes it without writing its buffer."""
 
     def __init__(self, faults: Faults, path: str, file: Any, steps: tuple[str, ...]) -> None:
         self._faults = faults

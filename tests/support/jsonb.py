@@ -1,4 +1,4 @@
-"""A plain encoder of JSONB with all kinds of values, independent of the package."""
+"""A plain JSONB encoder for all value types, independent of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combinations of parameters: all in the full profile, and in the quick one so many that each two values meet."""
+"""Parameter combinations: all in the full profile, and a pairwise subset in the quick one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 
 def pairwise(*axes: Sequence[Any], ids: Sequence[Iterable[str]] | None = None) -> list[Any]:
-    """Return the parameters of a test, of which those that are not needed for each two values to meet are slow.
+    """Return test parameters; combinations outside the pairwise subset are marked as slow.
 
-    A combination is kept where the places of its values add up to a multiple of the length of the shortest axis: for
-    any two values there is a third that makes it so.
+    A combination is kept if the positions of its values add up to a multiple of the shortest axis length. Any two
+    values then have a third that completes a kept combination.
 
     Args:
         axes: Values of each parameter, three axes or more.
-        ids: Names of the values of each axis; None: their text.
+        ids: Names of the values of each axis, or None to use their text.
     """
     assert len(axes) >= 3
     least = min(len(axis) for axis in axes)

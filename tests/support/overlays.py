@@ -1,4 +1,4 @@
-"""Data overlays, which pylance 14 writes and reads where an environment variable says so."""
+"""Data overlays, which pylance 14 supports if an environment variable is set."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def add_overlay(
     """Commit new values of some rows of a fragment.
 
     Args:
-        uri: The table.
-        fragment_id: The fragment.
+        uri: Table URI.
+        fragment_id: Fragment id.
         values: Columns of the table; with a list of offsets for each of their fields, as deep as they are.
         offsets: Physical offsets of the rows.
-        version: Of the data file: 2.1 or later.
+        version: Data file version, 2.1 or later.
     """
     operation = lance.LanceOperation
     overlay = operation.DataOverlayFile(write_values(uri, values, version), offsets)

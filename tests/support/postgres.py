@@ -26,9 +26,9 @@ def is_installed() -> bool:
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Start a server that listens on a socket alone; yields the URL of a manifest store in it.
+    """Start a server on a local socket; yields the URL of a manifest store in it.
 
-    It refuses to run as root: then it runs as nobody.
+    The server cannot run as root, so root starts it as nobody.
     """
     owner: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     folder = tempfile.mkdtemp(prefix="postgres-")
@@ -49,10 +49,10 @@ def postgres_server() -> Iterator[str]:
 
 
 class PostgresManifestStore:
-    """See `ExternalManifestStore`; each call is a transaction of its own.
+    """See `ExternalManifestStore`; each call is a separate transaction.
 
     Args:
-        folder: Where the socket of the server is.
+        folder: Folder of the server socket.
     """
 
     def __init__(self, folder: str) -> None:
@@ -86,7 +86,7 @@ class PostgresManifestStore:
         self.run("DELETE FROM claims WHERE base = :'base'", base=base_uri)
 
     def run(self, statement: str, **values: object) -> str:
-        """Run a statement, and return what it gives. Raises StoreError."""
+        """Run a statement and return its output. Raises StoreError."""
         command = ["psql", "-XAtq", "-h", self._folder, "-U", "lance", "-d", "postgres", "-v", "ON_ERROR_STOP=1"]
         for name, value in values.items():
             command += ["-v", f"{name}={value}"]

@@ -1,8 +1,8 @@
-"""A disk that forgets, when the power is cut, all that was not flushed.
+"""A disk that loses all unflushed data in a power cut.
 
-The strictest reading of what a system promises: the contents of a file are safe when the file was flushed, a name in a
-directory (or its removal) when the directory was flushed after it. Everything else is lost; a file whose name is safe
-but whose contents are not is empty.
+The strictest reading of system guarantees: file contents are durable after a flush of the file. A name in a directory,
+or its removal, is durable after a later flush of the directory. Everything else is lost; a file with a durable name but
+without durable contents is empty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PowerCut(Faults):
                 self._keep_contents(os.path.join(folder, name))
 
     def step(self, name: str, path: object, do: Do) -> Any:
-        """Do one step, and remember what is safe after it. The real disk need not be waited for."""
+        """Run one step and record the durable state after it. The real disk is not flushed."""
         found = super().step(name, path, do if name != "fsync" else lambda: None)
         if name == "fsync" and isinstance(path, int):
             place = os.readlink(f"/proc/self/fd/{path}")
@@ -42,14 +42,14 @@ class PowerCut(Faults):
                 self._keep_names(place)
             else:
                 self._keep_contents(place)
-        elif name in ("open", "mkdir"):  # the number of a file that is gone may come again
+        elif name in ("open", "mkdir"):  # the inode number of a deleted file may be reused
             number = os.stat(str(path)).st_ino
             self._contents.pop(number, None)
             self._names.pop(number, None)
         return found
 
     def after(self, target: Path) -> Path:
-        """Write what is left to another directory, and return that."""
+        """Write the remaining files to another directory and return it."""
         self._restore(os.stat(self._disk).st_ino, target)
         return target
 

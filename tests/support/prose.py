@@ -40,7 +40,8 @@ PATTERNS: Final = {
         r"(?i)(?<!in )(?<!in-)(?<!take )(?<!takes )(?<!took )(?<!takes its )(?<!decimal )\bplaces?\b(?! ?holder)"
     ),
     "thing-says": (
-        r"(?i)\b(?:that|which|who|what|it|they|table|file|index|segment|manifest|query|statement|scan|column|version)s? "
+        r"(?i)\b(?:that|which|who|what|it|they|table|file|index|segment|manifest|query|statement|scan|column|version)s?"
+        r" "
         r"(?:tells?|says?|asks?|asked|knows?|told|said|speaks?|wants?|answers?)\b"
     ),
     "ours": (
@@ -54,9 +55,7 @@ PATTERNS: Final = {
         r"(?:^|[.!?] )(?:Of |Refused (?:is|are)|Missing (?:is|are)|Not (?:every|all|read|taken|known)|Only then|With it"
         r"|To it|By (?:this|it)|For (?:this|it)\b|So\b|Thus\b|Neither\b)"
     ),
-    "what-is": (
-        r"(?i)\bwhat (?:is|are|was|were|it|they|has|have|can|stands?|comes?|lies?|a|the|others?|this|these)\b"
-    ),
+    "what-is": (r"(?i)\bwhat (?:is|are|was|were|it|they|has|have|can|stands?|comes?|lies?|a|the|others?|this|these)\b"),
     "at-hand": (
         r"(?i)\bat hand\b|\bcome(?:s)? to\b(?! (?:an end|a))|\bto be had\b|\bby itself\b|\bapart from\b"
         r"|\bas (?:long|many|few|large)(?:\.|;|,|$)|\bstand(?:s)? (?:in|for|beside|there|alone)\b"
@@ -203,9 +202,10 @@ def main(*arguments: str) -> None:
     for page, found in documents.items():
         lengths = [sentence.words for sentence in found if not sentence.is_cell] or [0]
         cells = [sentence.words for sentence in found if sentence.is_cell] or [0]
+        name = page.relative_to(ROOT)
         print(
-            f"  {rate(found):4.0f}  {page.relative_to(ROOT)}: {len(found)} sentences of {sum(lengths) / len(lengths):.0f} "
-            f"words, the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
+            f"  {rate(found):4.0f}  {name}: {len(found)} sentences of {sum(lengths) / len(lengths):.0f} words, "
+            f"the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The tests of a room: those in its folders, and those that import its modules."""
+"""The tests of a room: tests in its folders, and tests that import its modules."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ BUCKET = "bucket"
 
 
 class _OneAtATime:
-    """A WSGI application that answers one request at a time.
+    """A WSGI application that handles one request at a time.
 
-    moto looks for an object and then puts it: of two conditional puts side by side both may win, which S3 rules out.
+    moto checks for an object and then writes it, so two concurrent conditional puts could both succeed, unlike in S3.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:

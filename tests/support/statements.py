@@ -1,31 +1,30 @@
-"""Files of SQL statements with the rows that they give: `tests/sql/statements/*.sql`.
+"""Files of SQL statements with their expected rows: `tests/sql/statements/*.sql`.
 
-A statement ends with a semicolon at the end of a line. The lines below it say what it gives:
+A statement ends with a semicolon at the end of a line. The lines below it are the expected result:
 
     UPDATE t SET id = id + 1 RETURNING id, name;
     --> 2 | a
     --> 3 | NULL
 
-- `--> 2 | a` is a row. `…` stands for any value. The order of rows counts if the statement says ORDER BY, or if a line
+- `--> 2 | a` is a row. `…` matches any value. The order of rows counts if the statement contains ORDER BY, or if a line
   `--ordered` is above it.
-- `--~ words` are part of a value, such as a plan. The rows are then not compared.
-- `--! words` are part of an error, as in `--! NotFoundError: no table`. `…` stands for any text in between.
-- A statement without such lines gives no rows.
+- `--~ words` are part of a value, for example in a plan. The rows are then not compared.
+- `--! words` are part of an error: `--! NotFoundError: no table`. `…` matches any text in between.
+- A statement without expected lines returns no rows.
 
-Lines above a statement say where it runs:
+Lines above a statement restrict it:
 
-- `--only lance`: not on DuckDB's own tables. The files in `statements/lance` never run there.
+- `--only lance`: not on native tables. The files in `statements/lance` never run there.
 - `--only duckdb 2`, `--only duckdb 1`: on this version of DuckDB.
 - `--on other`: on a second connection to the same tables. `--on reader`: on a read-only one, and only on Lance tables.
 
-Several such lines may precede one statement.
+A statement may have several of these lines.
 
-`--= words` begins a case. Each case has tables of its own: the statements above the first case of a file run before
-each. `--each name: a | b` below it repeats the case, with each of the values in place of `{name}`. Lines of one name
-add values, lines of different names multiply. A file without cases is one case.
+`--= words` begins a case. Each case has separate tables: the statements above the first case of a file run before each
+case. `--each name: a | b` below it repeats the case, with each of the values for `{name}`. Lines with one name add
+values, lines with different names multiply. A file without cases is one case.
 
-`{folder}` is the folder of the tables, which is the working directory, too. Other lines that begin with `--` are
-comments.
+`{folder}` is the folder of the tables and the working directory. Other lines that begin with `--` are comments.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ ANY = "…"
 
 @dataclass
 class StatementCase:
-    """A statement and what it gives.
+    """A statement and its expected result.
 
     Attributes:
         line: The line that it begins on.
@@ -55,11 +54,11 @@ class StatementCase:
         rows: Its rows, as strings.
         holds: Parts of its values.
         error: A part of its error, or None if it succeeds.
-        only: Where it runs: "lance", "duckdb 2".
+        only: Required environment: "lance", "duckdb 2".
         ordered: The order of its rows counts.
         on: The connection that runs it: "", "other" or "reader".
         about: The title of its case.
-        each: The values that stand for names in its case.
+        each: The placeholder values of its case.
     """
 
     line: int
@@ -175,7 +174,7 @@ def runs_of(path: Path) -> Iterator[list[StatementCase]]:
 
 
 def pattern_of(words: str) -> re.Pattern[str]:
-    """Return a pattern of words in which `…` stands for any text."""
+    """Return a pattern for words in which `…` matches any text."""
     return re.compile(".*".join(re.escape(part.strip()) for part in words.split(ANY)), re.DOTALL)
 
 

@@ -1,6 +1,6 @@
-"""Full-text queries, word by word and row by row: what a search has to give, in plain Python.
+"""A plain Python reference for full-text queries, word by word and row by row.
 
-Texts are of words that every analyser leaves alone (lower case, no stop words, no suffixes), split at spaces.
+The strings contain only words that every analyser keeps (lower case, no stop words, no suffixes), split at spaces.
 """
 
 from __future__ import annotations

@@ -21,21 +21,21 @@ from trust.kinds import TrialKind
 
 TESTS = Path(__file__).parents[1]
 MOST_TRIALS_OF_A_PROCESS = 200
-"""Trials after which a process is replaced: what one leaves in it may hide what the next one does."""
+"""Number of trials after which a process is replaced, since leftovers may hide later errors."""
 ENOUGH_FAILURES = 5
 
 
 @dataclass
 class TrialCounts:
-    """What became of the trials of one kind.
+    """The results of trials of one kind.
 
     Attributes:
-        kind: Their kind.
-        trials: How many were made.
-        counts: What they have checked, by name.
-        failures: Seeds of those that failed, and why.
-        first: Seed of the first trial; each other one has the next seed.
-        seconds: How long they took.
+        kind: Trial kind.
+        trials: Number of trials.
+        counts: Checks by name.
+        failures: Seeds of failed trials with their errors.
+        first: Seed of the first trial; later trials use the following seeds.
+        seconds: Total duration.
     """
 
     kind: TrialKind
@@ -54,11 +54,11 @@ class TrialCounts:
 
 
 class TrialProcess:
-    """A process that makes trials of one kind, and is started again when it dies or hangs.
+    """A process that runs trials of one kind, and is restarted after a crash or a hang.
 
     Args:
-        kind: Of the trials.
-        folder: Where they may write.
+        kind: Trial kind.
+        folder: Folder for files of the trials.
     """
 
     def __init__(self, kind: TrialKind, folder: Path) -> None:
@@ -69,7 +69,7 @@ class TrialProcess:
         self._log = folder / "log"
 
     def make(self, seed: int) -> dict[str, int] | str:
-        """Make a trial; returns what it has checked, or why it failed."""
+        """Run a trial; return its checks, or the reason of its failure."""
         process = self._running()
         self._made += 1
         assert process.stdin is not None
@@ -131,15 +131,15 @@ def run_kind(
     say: Callable[[str], None] = print,
     is_over: Event | None = None,
 ) -> TrialCounts:
-    """Make trials of one kind, one after the other.
+    """Run trials of one kind, one after the other.
 
     Args:
-        kind: Of the trials.
-        first: Seed of the first one.
-        trials: How many; None for as many as the time allows.
-        seconds: After which none begins; None for no limit.
-        say: Is given a text for each failure, and one at the end.
-        is_over: Once it is set, no further trial begins.
+        kind: Trial kind.
+        first: Seed of the first trial.
+        trials: Number of trials, or None to use all the time.
+        seconds: Time after which no trial begins, or None for no limit.
+        say: Receives a text for each failure, and a summary.
+        is_over: Stops further trials once set.
     """
     found, begin = TrialCounts(kind, first), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trust-", ignore_cleanup_errors=True) as folder:
@@ -170,5 +170,5 @@ def _count(found: TrialCounts, seed: int, process: TrialProcess, say: Callable[[
 
 
 def command(kind: TrialKind, seed: int) -> str:
-    """Return the command that makes one trial alone."""
+    """Return the command for a single trial."""
     return f"PYTHONPATH=.:tests {Path(sys.executable).name} -m trust --only '{kind.name}' --seed {seed} --trials 1"

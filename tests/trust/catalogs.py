@@ -1,4 +1,4 @@
-"""Catalogs that say what is not so: rows of `__manifest`, and answers of REST services."""
+"""Catalogs with false contents: rows of `__manifest`, and responses of REST services."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ANSWERS: tuple[dict[str, Any], ...] = (
 
 
 def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
-    """Use folders of tables whose `__manifest` has any rows; what lies outside of them stays as it is."""
+    """Use folders with arbitrary `__manifest` rows; files outside the folders do not change."""
     rng = random.Random(seed)
     outside = ld.write_dataset(ROWS, folder / "outside.lance", storage_options={"fsync": "false"})
     for number in range(CATALOGS):
@@ -69,7 +69,7 @@ def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask a REST service that answers anything; nothing comes to lie in the working directory."""
+    """Call a REST service with arbitrary responses; no files appear in the working directory."""
     rng, here = random.Random(seed), folder / "here"
     here.mkdir()
     with _service(lambda: _answer(rng)) as uri, contextlib.chdir(here):
@@ -80,7 +80,7 @@ def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def _use(rng: random.Random, namespace: Namespace) -> None:
-    """Call a namespace in all ways, in some order; only errors of this package come out."""
+    """Call all namespace methods in some order; only errors of this package may be raised."""
     name, other = rng.choice(NAMES), rng.choice(NAMES)
     ways: list[Callable[[], Any]] = [
         namespace.list_tables,
@@ -112,7 +112,7 @@ def _kind(rng: random.Random) -> str:
 
 
 def _answer(rng: random.Random) -> tuple[int, bytes]:
-    """Return a status and an answer of which one part is another one, or which is cut."""
+    """Return a status and a response that is changed or truncated."""
     answer = _changed(rng, rng.choice(ANSWERS)) if rng.random() < 0.8 else rng.choice(ANSWERS)
     data = json.dumps(answer).encode()
     if rng.random() < 0.1:
@@ -121,7 +121,7 @@ def _answer(rng: random.Random) -> tuple[int, bytes]:
 
 
 def _changed(rng: random.Random, value: Any) -> Any:
-    """Return JSON of which one part, at any depth, is another one."""
+    """Return JSON with one changed part at any depth."""
     if isinstance(value, dict) and value and rng.random() < 0.8:
         key = rng.choice(sorted(value))
         return {**value, key: _changed(rng, value[key])}
@@ -148,7 +148,7 @@ def _service(answer: Callable[[], tuple[int, bytes]]) -> Any:
         do_POST = do_GET
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

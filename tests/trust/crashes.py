@@ -1,4 +1,4 @@
-"""Verbs and jobs that do not come to their end: processes are killed, power is cut, stores fail."""
+"""Interrupted verbs and jobs: processes are killed, power is cut, stores fail."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def unplugged(seed: int, folder: Path) -> Mapping[str, int]:
 def _often(
     seed: int, place: str, trial: Callable[..., Mapping[str, int]], families: Sequence[Sequence[Job]] = FAMILIES
 ) -> Mapping[str, int]:
-    """Draw a job, and have it stopped some times: to find out what it does costs as much as a few of them."""
+    """Draw a job and interrupt it several times, because recording its steps costs as much as a few runs."""
     rng, counts = random.Random(seed), Counter[str]()
     job = rng.choice(rng.choice(families))
     known = course(job, place)
@@ -136,7 +136,7 @@ def _kill_at(at: int) -> Plan:
 
 
 def _forked(work: Callable[[], Any]) -> int:
-    """Start a child that does some work, and ends with 0 if that goes well."""
+    """Start a child that runs some work and exits with 0 on success."""
     if child := os.fork():
         return child
     status = 1
@@ -161,7 +161,7 @@ def _check(job: Job, known: Course, uri: str, what: str) -> bool:
 
 
 def _go_on(job: Job, uri: str) -> None:
-    """The table takes another commit, cleanup leaves nothing that no version names, and pylance reads it."""
+    """Check that the table accepts a commit, that cleanup leaves no unreferenced files, and that pylance reads it."""
     if newest(uri) is None:
         crashing.prepare(uri)
     dataset = opened(uri)

@@ -1,4 +1,4 @@
-"""Files whose structure says what is not so: readers raise errors of the package, in bounded memory and time."""
+"""Files with false structure: readers raise errors of the package, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lance_duck.checksums.container import MAGIC, TRAILER
 from lance_duck.checksums.digests import digest
 
 FILES = 60
-UNSEALED = {"fsync": "false", "checksums": "false"}  # what is changed has to reach the readers
+UNSEALED = {"fsync": "false", "checksums": "false"}  # changed bytes must reach the readers
 VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3", "overlay", "checksums")
 MEM_WAL = Path(__file__).parents[1] / "golden" / "tables" / "mem_wal.lance"
 
@@ -39,7 +39,7 @@ Change = Callable[[random.Random, bytes], bytes]
 
 @cache
 def _folder() -> Path:
-    """Where the sound tables of this process lie."""
+    """Return the folder of the valid tables of this process."""
     return Path(tempfile.mkdtemp(prefix="sound-"))
 
 
@@ -51,7 +51,7 @@ def columns(version: str) -> Path:
 
 @cache
 def history() -> Path:
-    """A table with what a manifest can hold."""
+    """Return a table with every manifest feature."""
     return sound.write_history(_folder())
 
 
@@ -163,7 +163,7 @@ def hostile_indexes(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def changed_recall(rng: random.Random, data: bytes) -> bytes:
-    """Return what was measured of an index with another value in it, and a digest that fits."""
+    """Return recall measurements with one changed value and a matching digest."""
     head, body = data.splitlines()
     content = json.loads(body)
     if rng.random() < 0.7 and content.get("curves"):

@@ -1,4 +1,4 @@
-"""Verbs and jobs that are stopped in the middle: how each begins, what it does, and what holds of its table."""
+"""Verbs and jobs that are interrupted: their start, their action, and the checks afterwards."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Job:
     """A verb or job.
 
     Attributes:
-        name: For messages.
-        family: Of tables that it begins with.
-        act: Does it to the table at a URI.
+        name: Name for messages.
+        family: Kind of starting tables.
+        act: Runs the job on the table at a URI.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Course:
-    """What a job does when nothing goes wrong.
+    """The effect of a job without faults.
 
     Attributes:
-        files: Of the table before.
-        views: Of each version from the one before to the last one; None: there is no table.
+        files: Files of the table before the job.
+        views: Rows of each version from the first to the last; None for a missing table.
         refs: Tags and branches before and after, and the rows of a clone.
-        steps: How many calls change files.
+        steps: Number of calls that change files.
     """
 
     files: Files
@@ -76,7 +76,7 @@ def build(kind: str, name: str, dataset: ld.LanceDataset) -> None:
 
 
 def prepare_vectors(kind: str, uri: str) -> None:
-    """Write a table of three fragments, of which an index covers two; some rows are gone."""
+    """Write a table of three fragments with an index over two, and some deleted rows."""
     write(uri, vectors(0, ROWS // 2), "create")
     write(uri, vectors(ROWS // 2, ROWS // 2), "append")
     build(kind, "near", opened(uri))
@@ -85,13 +85,13 @@ def prepare_vectors(kind: str, uri: str) -> None:
 
 
 def some_rows(first: int, count: int) -> pa.Table:
-    """Rows of which version 0.1 loses nothing."""
+    """Return rows that version 0.1 can store without loss."""
     ids = range(first, first + count)
     return pa.table({"id": ids, "n": [i % 7 for i in ids], "s": [f"text {i}" for i in ids]})
 
 
 def prepare_old(uri: str) -> None:
-    """Write a table of version 0.1 of two fragments, of which an index covers one; some rows are gone."""
+    """Write a 0.1 table of two fragments with an index over one, and some deleted rows."""
     ld.write_dataset(some_rows(0, 40), uri, data_storage_version="legacy", max_rows_per_group=16, storage_options=HASTY)
     opened(uri).create_scalar_index("id", "BTREE")
     write(uri, some_rows(40, 30), "append")
@@ -99,7 +99,7 @@ def prepare_old(uri: str) -> None:
 
 
 def prepare_overlaid(uri: str) -> None:
-    """Write a table of two fragments under an index, of which one has overlays; some rows are gone."""
+    """Write an indexed table of two fragments, one with overlays, and some deleted rows."""
     write(uri, some_rows(0, 40), "create")
     write(uri, some_rows(40, 30), "append")
     opened(uri).create_scalar_index("n", "BTREE")
@@ -171,7 +171,7 @@ VARIANTS = [
     [Job(name, "0.1", partial(_on_table, act)) for name, act in OLD_ACTS.items()],
     [Job(name, "overlaid", partial(_on_table, act)) for name, act in OVERLAY_ACTS.items()],
 ]
-"""Jobs of tables that few writers make; apart from the others, whose seeds stay what they were."""
+"""Jobs for rarely written tables, kept separate so that the seeds of the other jobs do not change."""
 PREPARE: dict[str, Callable[[str], None]] = {
     "none": lambda uri: None,
     "rows": crashing.prepare,
@@ -192,7 +192,7 @@ def view(dataset: ld.LanceDataset) -> View:
 
 
 def newest(uri: str) -> View | None:
-    """Return what users see of the newest version; None: there is no table."""
+    """Return the newest version as users see it, or None if the table does not exist."""
     try:
         return view(opened(uri))
     except NotFoundError:
@@ -222,7 +222,7 @@ def prepared(family: str) -> Files:
 
 
 def course(job: Job, folder: str) -> Course:
-    """Do a job below a folder, and see what it does."""
+    """Run a job below a folder and record its effect."""
     kind = folder.partition(":")[0] if folder.startswith("memory:") else "disk"
     if (known := _COURSES.get((str(job), kind))) is None:
         uri = write_files(fresh(folder), prepared(job.family))
@@ -242,7 +242,7 @@ _COURSES: dict[tuple[str, str], Course] = {}
 
 
 def check_answers(job: Job, dataset: ld.LanceDataset) -> None:
-    """Indexes give what is found without them."""
+    """Check that indexes and scans return the same rows."""
     if job.family in ("0.1", "overlaid"):
         for where in ("n = 1", "n = 12", "id BETWEEN 3 AND 9"):
             assert dataset.to_table(filter=where) == dataset.to_table(filter=where, use_scalar_index=False)

@@ -1,7 +1,7 @@
-"""The kinds of trials, and their shares of a campaign.
+"""The kinds of trials and their frequency.
 
-A trial is a function of a seed and an empty folder. The seed determines everything except the timing of threads,
-processes and clocks. A trial returns the number of its checks by name, and raises an error if a check fails.
+A trial is a function with a seed and an empty folder. Apart from threads, processes and clocks, its behaviour follows
+from the seed. It returns its checks by name and raises an error on a failure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class TrialKind:
 
     Attributes:
         name: Name for `--only`.
-        place: Function of a trial, as "module:name". The module is in this folder.
-        what: Description of a trial, for the page of counts.
-        short: Number of trials in the short profile. 0 runs the kind only in the long profile.
-        share: Weight of the kind in the time of the long profile.
-        seconds: Timeout of a trial, generous enough for a busy machine.
+        place: Its function: "module:name", with a module in this folder.
+        what: Description for the page of counts.
+        short: Trials in the short profile; 0 limits it to the long one.
+        share: Share of the time in the long profile.
+        seconds: Time limit of a trial on a busy machine.
     """
 
     name: str

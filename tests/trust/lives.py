@@ -1,4 +1,4 @@
-"""Tables that this package and pylance change in turns, asked after every change."""
+"""Tables changed by this package and pylance alternately, and checked after every change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def predicates_of_old_files(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def predicates_under_overlays(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask random filters through the life of a table to which we and pylance give data overlays."""
+    """Check random filters through the changes of a table with data overlays from both libraries."""
     cases = Cases()
     life = test_index_answers.live(seed, folder, cases, ASKED, changes=variants.OVERLAYING_CHANGES)
     return _settled(cases, life, "filters")

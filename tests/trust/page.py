@@ -1,10 +1,10 @@
-"""Counts of long runs, one JSON line per run of a kind, and their sums on the page.
+"""Counts of long runs, one line of JSON per run and kind, and the page that sums them.
 
     {"kind": …, "on": "2026-11-26", "with": "lance-duck …, Python …, …",
      "first": 7, "trials": 3, "failed": [8], "counts": {…}}
 
-`first` is the seed of the first trial, and the other seeds follow it. `failed` lists seeds. The page adds up the runs
-of one package version, the version in the last line.
+`first` is the seed of the first trial, the others follow; `failed` has seeds. Only runs of the package version in the
+last line are added.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def record(file: Path, found: TrialCounts) -> bool:
 
 
 def runs(file: Path) -> list[Run]:
-    """Return the runs in a file. Returns an empty list if the file does not exist."""
+    """Return the runs in a file, or an empty list if the file does not exist."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
@@ -97,7 +97,7 @@ def row(kind: TrialKind, found: Sequence[Run]) -> tuple[str, ...]:
 
 
 def versions() -> str:
-    """Return the versions of this package, Python and the libraries, in this order."""
+    """Return the versions of a campaign, this package first."""
     package, *libraries = (f"{name} {version(name)}" for name in LIBRARIES)
     return ", ".join((package, f"Python {platform.python_version()}", *libraries))
 

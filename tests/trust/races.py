@@ -54,7 +54,7 @@ def hammered(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def cleaned_under_readers(seed: int, folder: Path) -> Mapping[str, int]:
-    """Two compactions and a cleanup run while old versions are read: their rows, or an error that they are gone."""
+    """Run two compactions and a cleanup while old versions are read: reads return rows or report removed files."""
     rng, uri = random.Random(seed), str(folder / "t.lance")
     dataset = ld.write_dataset(rows(list(range(60)), 0), uri, max_rows_per_file=7, storage_options=OPTIONS)
     known = {1: set(range(60))}
@@ -128,7 +128,7 @@ def forked(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def pickled(seed: int, folder: Path) -> Mapping[str, int]:
-    """Another process goes on with datasets, fragments and scanners that were pickled."""
+    """Let another process use pickled datasets, fragments and scanners."""
     rng = np.random.default_rng(seed)
     data = pa.table({"id": np.arange(50), "x": rng.integers(0, 9, 50)})
     dataset = ld.write_dataset(data, folder / "t.lance", max_rows_per_file=int(rng.integers(5, 50)))
@@ -145,7 +145,7 @@ def pickled(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def _python(text: str, *arguments: str) -> bytes:
-    """Run a program in a process of its own, and return what it prints."""
+    """Run a program in a separate process and return its output."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""A service that speaks S3: refuses requests for a moment, lets credentials expire, loses answers."""
+"""An S3 service that rejects requests for a moment, expires credentials, and loses responses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expi
 
 
 class Moods:
-    """What the service does to requests.
+    """The faults of a service.
 
     Attributes:
-        throttles: Share of requests that are refused with 503 before they are done.
-        loses: Share that are done, and answered with 500.
-        expired: Access keys that are no longer known.
+        throttles: Share of requests that are rejected with 503 before they run.
+        loses: Share of requests that run and respond with 500.
+        expired: Expired access keys.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ _SERVERS: list[Any] = []  # one that is collected is shut down
 
 
 def hammered(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have writers work on a service that throttles, and loses answers: nothing is lost, nothing is double."""
+    """Let writers use a service that throttles and loses responses, and check that nothing is lost or duplicated."""
     moods, options = _service()
     rng = random.Random(seed)
     uri = f"s3://{BUCKET}/{uuid.UUID(int=rng.getrandbits(128)).hex}/t.lance"
@@ -117,7 +117,7 @@ def renewed(seed: int, folder: Path) -> Mapping[str, int]:
             hammer.change(uri, own, rng.choice(("append", "count", "upsert")), 0, turn, tally, rng, dataset)
         assert not tally.unsure
         listed = [entry["version"] for entry in ld.dataset(uri, storage_options=own).versions()]
-        assert listed == list(range(1, dataset.version + 1))  # what was put is listed at once
+        assert listed == list(range(1, dataset.version + 1))  # written objects are listed immediately
         moods.expired.add(key)
         with pytest.raises(StoreError) as caught:
             dataset.delete("id < 0 OR id > 5")

@@ -1,4 +1,4 @@
-"""Tables of unusual shapes, and uses that go on for long: all is read back, and nothing grows."""
+"""Tables of unusual shapes, and long-running uses: all rows are read back, and memory does not grow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import lance_duck as ld
 COLUMNS, FRAGMENTS, CELL_BYTES, LEVELS = 1_000, 5_000, 100_000_000, 30
 HANDLES, SEARCHES = 2_000, 10_000
 GROWTH = 48 << 20
-"""Bytes by which a process may grow once it has done everything a few times: caches and pools fill up."""
+"""Allowed growth of a process in bytes after its warm-up, because caches and pools fill up."""
 OPTIONS = {"fsync": "false"}
 
 

@@ -31,13 +31,13 @@ def conditions(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def errors(seed: int, folder: Path) -> Mapping[str, int]:
-    """Make random statements that fail; the connection goes on after each."""
+    """Run random failing statements; the connection is usable after each."""
     counts = failed(folder, seed, statements=150)
     return {f"errors of {kind}": count for kind, count in counts.items()}
 
 
 def open_files(seed: int, folder: Path) -> Mapping[str, int]:
-    """Run 2,000 mixed statements on one connection; what it leaves open stays bounded."""
+    """Run 2,000 mixed statements on one connection; the number of open files stays bounded."""
     counts = used(folder, seed, statements=2_000)
     assert max(descriptors for descriptors, _, _ in counts) == 0, counts
     assert max(maps for _, maps, _ in counts) < 300, counts

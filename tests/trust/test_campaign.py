@@ -1,4 +1,4 @@
-"""The runner: failures come with their seeds, and processes that die or hang are failures."""
+"""The runner: failures have seeds, and crashed or hanging processes are failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_its_seed_says(seed: int, folder: Path) -> Mapping[str, int]:
 KIND = TrialKind("sample", "test_campaign:as_its_seed_says", "what its seed says", 1, seconds=1.0)
 
 
-def test_what_is_wrong_dies_or_hangs_is_told_with_its_seed() -> None:
+def test_failures_crashes_and_hangs_are_reported_with_their_seed() -> None:
     said: list[str] = []
     found = run_kind(KIND, 0, 6, None, said.append)
     assert (found.trials, found.counts) == (6, {"checks": 1 + 5 + 6})
@@ -42,17 +42,17 @@ def test_what_is_wrong_dies_or_hangs_is_told_with_its_seed() -> None:
     assert said[-1].startswith("sample: 6 trials, 3 failed, 12 checks; seeds 0 to 5;")
 
 
-def test_time_that_is_over_ends_it_after_a_trial() -> None:
+def test_a_campaign_without_time_runs_one_trial() -> None:
     assert run_kind(KIND, 4, None, 0.0, lambda text: None).trials == 1
 
 
-def test_no_trial_begins_once_it_is_over() -> None:
+def test_no_trial_begins_after_the_deadline() -> None:
     is_over = Event()
     is_over.set()
     assert run_kind(KIND, 4, 9, None, lambda text: None, is_over).trials == 0
 
 
-def test_runs_add_up_on_the_page_and_no_seed_is_counted_twice(tmp_path: Path) -> None:
+def test_recorded_runs_are_summed_and_no_seed_is_counted_twice(tmp_path: Path) -> None:
     file, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\n\n{END}\n\nafter\n")
     other = TrialKind("other", "", "", 1)
@@ -74,7 +74,7 @@ def test_runs_add_up_on_the_page_and_no_seed_is_counted_twice(tmp_path: Path) ->
     assert (next_seed(file, "sample"), next_seed(file, "never made")) == (2001, 0)
 
 
-def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> None:
+def test_the_documented_campaign_totals_match_the_recorded_runs(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     write_page(page, runs(RUNS))
@@ -85,5 +85,5 @@ def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> N
         assert sum(last - first + 1 for first, last in seed_ranges(of_kind)) == sum(run["trials"] for run in of_kind)
 
 
-def test_kinds_have_names_of_their_own() -> None:
+def test_campaign_kinds_have_unique_names_and_folders() -> None:
     assert len({kind.name for kind in KINDS}) == len({kind.place for kind in KINDS}) == len(KINDS)

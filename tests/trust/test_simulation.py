@@ -1,4 +1,4 @@
-"""The simulation finds what it is for: faults that are planted in the package or in the service."""
+"""The simulation finds planted faults in the package and in the service."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def found(most: int = 12) -> bool:
     return False
 
 
-def test_the_same_seed_does_the_same() -> None:
+def test_the_simulation_is_reproducible_by_seed() -> None:
     first = commits(3, Path())
     assert commits(3, Path()) == first
     assert first["commits"] > 40
     assert first != commits(4, Path())
 
 
-def test_a_service_on_which_two_puts_of_a_name_succeed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_store_without_conditional_put(monkeypatch: pytest.MonkeyPatch) -> None:
     put = SimulatedService._put
     monkeypatch.setattr(SimulatedService, "_put", lambda self, key, data, is_new=False: put(self, key, data))
     assert found()
 
 
-def test_a_transaction_that_does_not_recognize_itself_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_commit_that_does_not_recognise_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_it(self: Any, error: Exception, cause: Exception | None = None) -> Any:
         raise error
 
@@ -46,11 +46,11 @@ def test_a_transaction_that_does_not_recognize_itself_is_found_out(monkeypatch: 
     assert found()
 
 
-def test_a_conflict_that_is_passed_over_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_skipped_conflict_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert committer.check_conflict is conflicts.check_conflict
     monkeypatch.setattr(committer, "check_conflict", lambda *_: None)
     assert found()
 
 
-def test_verbs_lose_nothing() -> None:
+def test_the_simulation_loses_no_changes() -> None:
     assert verbs(0, Path())["changes"] > 5

@@ -14,10 +14,10 @@ from support.overlays import add_overlay
 
 import lance_duck as ld
 
-import lance  # isort: skip  after what it reads of the environment is set
+import lance  # isort: skip  after setting the environment variables that it reads
 
 FILLED = "a"
-"""Text in place of nulls and of empty texts, which files of version 0.1 do not tell apart."""
+"""String that replaces nulls and empty strings, which version 0.1 cannot distinguish."""
 
 
 class OldLife(Life):

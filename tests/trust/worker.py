@@ -1,7 +1,7 @@
-"""A process that makes trials of one kind: `python -m trust.worker {module}:{function} {folder}`.
+"""A process that runs trials of one kind: `python -m trust.worker {module}:{function} {folder}`.
 
-It reads a seed from each line of its standard input, and answers with one line of JSON: {"counts": {…}} or
-{"error": "…"}. All else that trials print goes to standard error.
+It reads a seed from each line of standard input, and responds with one line of JSON: {"counts": {…}} or {"error": "…"}.
+All other output of trials goes to standard error.
 """
 
 from __future__ import annotations

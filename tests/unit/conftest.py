@@ -1,4 +1,4 @@
-"""Tables made by hand: only what the metadata needs, as files by name."""
+"""Handmade tables: only the parts that the metadata needs, as files by name."""
 
 from __future__ import annotations
 

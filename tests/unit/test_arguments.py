@@ -1,4 +1,4 @@
-"""Arguments of public functions: unknown names, wrong types, and parameters that have no effect."""
+"""Arguments of public functions: unknown names, wrong types, and parameters without effect."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ WITHOUT_EFFECT = {
         *("block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "read_params"),
     },
 }
-"""Parameters that no code reads; their documentation says so, and why."""
+"""Unused parameters, whose documentation states the reason."""
 REFUSED = {"SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
-"""Methods of pylance that are refused, whatever their arguments."""
+"""Methods of pylance that are always rejected."""
 CHECKED_ONLY = {
     ScanOptions: {
         *("batch_readahead", "fragment_readahead", "io_buffer_size", "scan_in_order", "use_stats"),
@@ -116,7 +116,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 VECTOR = pa.list_(pa.float32(), 2)
 
 
-def test_every_public_function_is_walked() -> None:
+def test_every_public_function_is_checked() -> None:
     assert {"dataset", "write_dataset", "connect", "knn_join", "LanceDataset.update", "LanceFragment.scanner"} <= set(
         FUNCTIONS
     )
@@ -124,7 +124,7 @@ def test_every_public_function_is_walked() -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_parameter_that_is_not_read_is_documented_as_without_effect(name: str) -> None:
+def test_ignored_parameters_are_documented_as_without_effect(name: str) -> None:
     function = inspect.unwrap(FUNCTIONS[name])
     body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].body  # type: ignore[attr-defined]
     read = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
@@ -136,7 +136,7 @@ def test_a_parameter_that_is_not_read_is_documented_as_without_effect(name: str)
 
 
 @pytest.mark.parametrize("options", CHECKED_ONLY)
-def test_an_option_without_effect_says_so(options: type) -> None:
+def test_options_without_effect_are_documented(options: type) -> None:
     documented = re.findall(r"^ +(\w+): (?:Checked, and w|W)ithout effect", options.__doc__ or "", re.MULTILINE)
     assert set(documented) == CHECKED_ONLY[options]
 
@@ -151,7 +151,7 @@ CALLED_WITH = [
 
 
 @pytest.mark.parametrize("name", [name for name in CALLED_WITH if name not in ("ensure_java", "stable_version")])
-def test_an_unknown_keyword_is_an_error_of_ours_and_a_type_error(name: str) -> None:
+def test_an_unknown_keyword_raises_a_lance_duck_type_error(name: str) -> None:
     first = next(iter(inspect.signature(FUNCTIONS[name]).parameters))
     with pytest.raises(WrongTypeError, match=f"unknown argument '{first}s'; did you mean '{first}'") as raised:
         FUNCTIONS[name](**{f"{first}s": 1})
@@ -169,7 +169,7 @@ OF_PYARROW = {"join", "join_asof", "sort_by"}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEEN_BY_DUCKDB | OF_PYARROW])
-def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDataset) -> None:
+def test_every_method_rejects_an_unknown_keyword(name: str, table: ld.LanceDataset) -> None:
     given = {"column": "v", "q": [0.0, 0.0], "index_type": "BTREE", "base_uri": "x", "operation": None, "dest": "x"}
     given |= {"num_rows": 1, "indices": [0], "transactions": [append()], "data": [], "name": "i"}
     parameters = inspect.signature(getattr(table, name)).parameters
@@ -199,7 +199,7 @@ def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDatas
         (lambda t: t.create_index("v", "IVF_FLAT", metric="cosin"), InvalidInputError, "did you mean 'cosine'"),
         (lambda t: t.create_index("v", "IVF_FLAT", accelerator="cuda"), UnsupportedError, "accelerator"),
         (lambda t: t.head(pa.scalar(1)), WrongTypeError, "head"),
-        (lambda t: t.create_scalar_index("id", "BTREE", name="\ud800"), InvalidInputError, "name of an index"),
+        (lambda t: t.create_scalar_index("id", "BTREE", name="\ud800"), InvalidInputError, "invalid index name"),
         (lambda t: t.search([0, 0], metrik="l2"), WrongTypeError, "did you mean 'metric'"),
         (lambda t: t.to_table(nearest={"column": "v", "q": [0, 0], "nprobs": 3}), WrongTypeError, "'nprobes'"),
         (lambda t: t.to_table(nearest={"column": "w", "q": [0, 0]}), UnknownColumnError, "expected one of id"),
@@ -216,7 +216,7 @@ def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDatas
         (lambda t: t.drop_index("nope"), NotFoundError, "no index 'nope'"),
     ],
 )
-def test_a_misspelt_name_is_answered_with_the_nearest(
+def test_a_misspelled_name_suggests_the_nearest(
     call: Callable[[ld.LanceDataset], object], error: type[Exception], message: str, table: ld.LanceDataset
 ) -> None:
     with pytest.raises(error, match=message):
@@ -256,14 +256,14 @@ def test_a_value_of_a_wrong_type_is_named(
 
 
 @pytest.mark.parametrize("uri", ["a\0b", "", "a\ud800"])
-def test_a_path_that_can_be_none_is_refused(uri: str) -> None:
+def test_invalid_paths_are_rejected(uri: str) -> None:
     for call in (ld.dataset, ld.connect, lambda place: ld.write_dataset(pa.table({"a": [1]}), place)):
         with pytest.raises(InvalidInputError):
             call(uri)
 
 
 @pytest.mark.parametrize("place", ["a\0b", "a\ud800"])
-def test_a_path_of_a_database_that_can_be_none_is_refused(place: str) -> None:
+def test_invalid_database_paths_are_rejected(place: str) -> None:
     with pytest.raises(InvalidInputError):
         ld.connect(database=place)
 
@@ -274,13 +274,13 @@ def test_a_database_without_a_path_is_in_memory(place: str) -> None:
         assert con.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'memory'").fetchall() == [(None,)]
 
 
-def test_storage_options_are_texts_that_can_be_encoded(tmp_path: Path) -> None:
+def test_storage_options_must_be_encodable_strings(tmp_path: Path) -> None:
     for options in ({"region": "\ud800"}, {"\ud800": "x"}):
-        with pytest.raises(InvalidInputError, match="expected text, found a lone surrogate"):
+        with pytest.raises(InvalidInputError, match="expected a valid string, found a lone surrogate"):
             ld.dataset(tmp_path, storage_options=options)
 
 
-def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff.lance")
     ld.write_dataset(pa.table({"a": [1]}), path, storage_options=HASTY)
     assert ld.dataset(path).count_rows() == 1
@@ -296,19 +296,19 @@ def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 3, 2**63, 2**64 - 1, 2**64, -(2**63), 2**100])
-def test_a_position_beyond_the_rows_is_reported_as_it_was_given(number: int, table: ld.LanceDataset) -> None:
+def test_an_out_of_range_position_is_reported_as_given(number: int, table: ld.LanceDataset) -> None:
     fragment = table.get_fragments()[0]
     for take in (table.take, fragment.take, fragment.open_session().take):
         with pytest.raises(InvalidInputError, match=f"found {number}$"):
             take([0, number])
 
 
-def test_row_ids_and_addresses_are_never_negative(table: ld.LanceDataset) -> None:
+def test_negative_row_ids_and_addresses_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="bad row addresses: expected no negative number, found -1"):
         table.take_rows([-1])
 
 
-def test_a_search_without_k_gives_as_many_rows_as_limit_asks_for(tmp_path: Path) -> None:
+def test_a_search_without_k_returns_limit_rows(tmp_path: Path) -> None:
     rows = pa.table({"id": range(30), "v": pa.array([[0.0, i] for i in range(30)], VECTOR)})
     table = ld.write_dataset(rows, tmp_path / "t.lance", storage_options=HASTY)
     nearest = {"column": "v", "q": [0.0, 0.0]}
@@ -327,7 +327,7 @@ def test_a_search_without_k_gives_as_many_rows_as_limit_asks_for(tmp_path: Path)
     assert table.search([0.0, 0.0]).num_rows == 10
 
 
-def test_unknown_storage_options_are_refused_on_a_local_disk(tmp_path: Path) -> None:
+def test_unknown_storage_options_are_rejected_on_a_local_disk(tmp_path: Path) -> None:
     rows, place = pa.table({"a": [1]}), tmp_path / "t.lance"
     with pytest.raises(InvalidInputError, match="unknown storage option 'fsnyc'; did you mean 'fsync'"):
         ld.write_dataset(rows, place, storage_options={"fsnyc": "false"})
@@ -338,13 +338,13 @@ def test_unknown_storage_options_are_refused_on_a_local_disk(tmp_path: Path) -> 
         ld.dataset(place, storage_options={"aws_regoin": "eu-central-1"})
 
 
-def test_row_groups_of_no_rows_are_refused(tmp_path: Path) -> None:
+def test_empty_row_groups_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="max_rows_per_group: expected a number from 1"):
         ld.write_dataset(pa.table({"a": [1]}), tmp_path / "t.lance", max_rows_per_group=0)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_stable_row_ids_are_refused_for_a_table_without_them(mode: str, table: ld.LanceDataset) -> None:
+def test_stable_row_ids_cannot_be_enabled_on_an_existing_table(mode: str, table: ld.LanceDataset) -> None:
     rows = pa.table({"id": [4]})
     with pytest.raises(InvalidInputError, match="enable_stable_row_ids: the table does not have stable row ids"):
         ld.write_dataset(rows, table, mode=mode, enable_stable_row_ids=True)
@@ -353,7 +353,7 @@ def test_stable_row_ids_are_refused_for_a_table_without_them(mode: str, table: l
     assert table.latest_version == 1
 
 
-def test_stable_row_ids_may_be_said_again(tmp_path: Path) -> None:
+def test_stable_row_ids_may_be_requested_again(tmp_path: Path) -> None:
     place = tmp_path / "t.lance"
     for _ in range(2):
         table = ld.write_dataset(
@@ -362,14 +362,14 @@ def test_stable_row_ids_may_be_said_again(tmp_path: Path) -> None:
     assert table.count_rows() == 2
 
 
-def test_a_merge_can_leave_indexes_alone(table: ld.LanceDataset) -> None:
+def test_a_merge_can_skip_indexes(table: ld.LanceDataset) -> None:
     table.create_scalar_index("id", "BTREE")
     for use_index in (True, False):
         merge = table.merge_insert("id").when_matched_update_all().use_index(use_index)
         assert merge.execute(pa.table({"id": [2], "fare": [9.0]}))["num_updated_rows"] == 1
 
 
-def test_options_of_a_take_from_a_fragment_hold(table: ld.LanceDataset) -> None:
+def test_fragment_take_accepts_scan_options(table: ld.LanceDataset) -> None:
     fragment = table.get_fragments()[0]
     assert fragment.take([2, 0], ["id"], with_row_id=True).to_pydict() == {"id": [3, 1], "_rowid": [2, 0]}
     assert fragment.take([0], ["id"], filter="id > 1").to_pydict() == {"id": [2]}
@@ -392,7 +392,7 @@ def test_the_nearest_name_is_found(name: object, names: list[str], nearest: str 
 
 @checked_call
 def example(count: int, names: list[str] | None = None, *, options: Mapping[str, int] | None = None) -> int:
-    """Fails where an argument is of a wrong type, and where one is zero.
+    """Fail on an argument of a wrong type, and on zero.
 
     Args:
         count: Number of parts,
@@ -413,9 +413,7 @@ def example(count: int, names: list[str] | None = None, *, options: Mapping[str,
         ((1, [], 3), {}, "takes from 1 to 2 positional arguments but 3 were given"),
     ],
 )
-def test_a_call_that_fails_names_the_wrong_argument(
-    args: tuple[Any, ...], options: dict[str, Any], message: str
-) -> None:
+def test_a_failing_call_names_the_wrong_argument(args: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongTypeError, match=message):
         example(*args, **options)
 
@@ -433,7 +431,7 @@ def sized(count: int, **sizes: Unpack[Sizes]) -> int:
     return count // sizes.get("width", 1) + len(sizes.get("names") or [])
 
 
-def test_a_signature_shows_declared_arguments_one_by_one() -> None:
+def test_a_signature_lists_declared_arguments() -> None:
     assert str(inspect.signature(sized)) == (
         "(count: 'int', *, width: 'int' = None, names: 'list[str] | None' = None) -> 'int'"
     )
@@ -450,7 +448,7 @@ def test_a_signature_shows_declared_arguments_one_by_one() -> None:
         ({"names": 5}, "sized: names: expected list.str. . None, found 5 of type int"),
     ],
 )
-def test_a_call_that_fails_names_the_wrong_declared_argument(arguments: dict[str, Any], message: str) -> None:
+def test_a_failing_call_names_the_wrong_declared_argument(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongTypeError, match=message):
         sized(1, **arguments)
     with pytest.raises(ZeroDivisionError):
@@ -465,7 +463,7 @@ POSITIONAL = {"columns", "filter", "limit", "offset", "nearest", "batch_size"}
 REFUSED_OPTIONS = {"index_segments", "memory_pool", "fragment_scan_options"}
 
 
-def test_declared_arguments_are_the_options_that_there_are() -> None:
+def test_declared_arguments_equal_the_supported_options() -> None:
     scan = set(ScanOptions.__dataclass_fields__) - REFUSED_OPTIONS
     assert keys(ScanArguments) == scan - POSITIONAL
     assert keys(CountArguments) == scan - {"columns", "filter"}
@@ -478,7 +476,7 @@ def test_declared_arguments_are_the_options_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(keys(VectorParameters)))
-def test_declared_parameters_of_vector_indexes_are_known(name: str, table: ld.LanceDataset) -> None:
+def test_declared_vector_index_parameters_are_supported(name: str, table: ld.LanceDataset) -> None:
     value = "V3" if name == "index_file_version" else None
     assert vector_spec(table.handle.snapshot, "v", "IVF_FLAT", {name: value}).kind is vector_kind.VECTOR
 
@@ -492,19 +490,19 @@ def test_declared_arguments_have_the_types_of_the_options(declaration: type, opt
     assert {name: kind for name, kind in declared.items() if name in expected and kind != expected[name]} == {}
 
 
-def test_arguments_are_passed_by_position_where_pylance_has_one(table: ld.LanceDataset) -> None:
+def test_arguments_have_the_same_positions_as_in_pylance(table: ld.LanceDataset) -> None:
     nearest = {"column": "v", "q": [0.0, 2.0], "k": 1}
     assert table.to_table(["id"], None, None, None, nearest)["id"].to_pylist() == [3]
     assert [batch.num_rows for batch in table.to_batches(["id"], "id > 0", 3, 0, None, 2)] == [2, 1]
 
 
-def test_the_old_name_of_a_format_warns_where_it_is_written(tmp_path: Path) -> None:
+def test_the_deprecated_format_option_warns_at_the_caller(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="use_legacy_format is deprecated") as warned:
         table = ld.write_dataset(pa.table({"id": [1]}), tmp_path / "t", use_legacy_format=False, storage_options=HASTY)
     assert (table.data_storage_version, warned[0].filename) == ("2.2", __file__)
 
 
-def test_a_call_that_fails_with_right_arguments_keeps_its_error() -> None:
+def test_a_failing_call_with_valid_arguments_keeps_its_error() -> None:
     assert example(2, ["a", "b"]) == 1
     with pytest.raises(ZeroDivisionError):
         example(0)

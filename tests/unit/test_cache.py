@@ -18,7 +18,7 @@ def by_size(limit: int) -> SizedCache[Thing]:
     return SizedCache(limit, lambda thing: thing.nbytes, grows=True)
 
 
-def test_the_last_things_used_are_kept_by_number() -> None:
+def test_the_most_recently_used_values_are_kept_up_to_a_count() -> None:
     kept: LruCache[object] = LruCache(2)
     a, b = kept.get("a", object), kept.get("b", object)
     assert kept.get("a", object) is a
@@ -27,13 +27,13 @@ def test_the_last_things_used_are_kept_by_number() -> None:
     assert kept.get("b", object) is not b
 
 
-def test_a_value_that_is_put_under_a_key_that_has_one_is_not_kept() -> None:
+def test_a_second_value_for_a_key_is_not_stored() -> None:
     cache: LruCache[str] = LruCache(2)
     assert cache.find("a") is None
     assert [cache.put("a", "one"), cache.put("a", "two"), cache.find("a")] == ["one", "one", "one"]
 
 
-def test_a_value_that_is_found_stays_longer_than_others() -> None:
+def test_recently_used_values_stay_longer() -> None:
     cache: LruCache[str] = LruCache(2)
     cache.put("a", "one")
     cache.put("b", "two")
@@ -42,14 +42,14 @@ def test_a_value_that_is_found_stays_longer_than_others() -> None:
     assert [cache.find(key) for key in "abc"] == ["one", None, "three"]
 
 
-def test_the_key_of_a_value_is_that_of_the_very_object() -> None:
+def test_key_of_compares_by_identity() -> None:
     cache: LruCache[list[int]] = LruCache(2)
     value = cache.put("a", [1])
     assert cache.key_of(value) == "a"
     assert cache.key_of([1]) is None
 
 
-def test_the_bytes_of_values_that_do_not_grow_are_measured_once() -> None:
+def test_sizes_of_fixed_values_are_measured_once() -> None:
     cache: SizedCache[Thing] = SizedCache(10, lambda thing: thing.nbytes)
     thing = cache.get("a", lambda: Thing(4))
     cache.put("b", Thing(4))
@@ -63,7 +63,7 @@ def test_the_bytes_of_values_that_do_not_grow_are_measured_once() -> None:
     assert (cache.nbytes, len(cache)) == (4, 1)
 
 
-def test_the_last_things_used_are_kept_by_size() -> None:
+def test_the_most_recently_used_values_are_kept_up_to_a_size() -> None:
     kept = by_size(10)
     for key in "abc":
         kept.get(key, lambda: Thing(4))
@@ -72,7 +72,7 @@ def test_the_last_things_used_are_kept_by_size() -> None:
     assert "c" in kept
 
 
-def test_of_things_larger_than_the_limit_only_the_last_one_is_kept() -> None:
+def test_only_the_last_oversized_value_is_cached() -> None:
     kept = by_size(10)
     kept.get("a", lambda: Thing(50))
     large = kept.get("b", lambda: Thing(100))
@@ -80,7 +80,7 @@ def test_of_things_larger_than_the_limit_only_the_last_one_is_kept() -> None:
     assert "a" not in kept
 
 
-def test_a_large_thing_and_small_ones_do_not_push_each_other_out() -> None:
+def test_a_large_value_does_not_evict_small_ones() -> None:
     kept = by_size(100)
     things = [kept.get(key, lambda size=size: Thing(size)) for key, size in [("small", 10), ("large", 300), ("s", 10)]]
     for _ in range(100):
@@ -91,7 +91,7 @@ def test_a_large_thing_and_small_ones_do_not_push_each_other_out() -> None:
     assert "large" in kept
 
 
-def test_things_that_grow_push_others_out() -> None:
+def test_growing_values_evict_others() -> None:
     kept = by_size(10)
     a = kept.get("a", lambda: Thing(1))
     kept.get("b", lambda: Thing(5))
@@ -102,7 +102,7 @@ def test_things_that_grow_push_others_out() -> None:
     assert "b" not in kept
 
 
-def test_a_thing_is_made_once_by_many_threads() -> None:
+def test_concurrent_requests_create_a_value_once() -> None:
     kept, barrier, made = by_size(10), threading.Barrier(8), []
 
     def make() -> Thing:
@@ -119,7 +119,7 @@ def test_a_thing_is_made_once_by_many_threads() -> None:
     assert all(thing is things[0] for thing in things)
 
 
-def test_what_cannot_be_made_is_tried_again() -> None:
+def test_a_failed_creation_is_retried() -> None:
     kept = by_size(10)
 
     def fail() -> Thing:
@@ -131,7 +131,7 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     assert kept.get("a", lambda: Thing(3)).nbytes == 3
 
 
-def test_a_dropped_thing_is_made_anew() -> None:
+def test_a_dropped_value_is_created_again() -> None:
     kept = by_size(10)
     a = kept.get("a", lambda: Thing(1))
     kept.drop("a")
@@ -139,7 +139,7 @@ def test_a_dropped_thing_is_made_anew() -> None:
     assert kept.get("a", lambda: Thing(1)) is not a
 
 
-def test_values_of_keys_that_are_gone_are_forgotten() -> None:
+def test_values_of_expired_keys_are_evicted() -> None:
     by_number: LruCache[Thing] = LruCache(8)
     sized = by_size(100)
     for key in range(6):

@@ -54,14 +54,14 @@ COMMANDS = (
 )
 
 
-def test_help_names_every_command_with_what_it_does() -> None:
+def test_help_lists_every_command_with_a_summary() -> None:
     listed = run("--help").stdout.partition("Commands:")[2].splitlines()
     assert tuple(line.split()[0] for line in listed if line.startswith("  ") and line[2] != " ") == COMMANDS
     assert all(len(line.split()) > 2 for line in listed if line.strip())
     assert not [line for line in listed if line.endswith("...")]
 
 
-def test_words_of_other_tools_are_answered_by_the_command_that_is_meant() -> None:
+def test_command_names_of_other_tools_suggest_the_right_command() -> None:
     words = [(word, meant) for meant, others in command.OTHER_WORDS.items() for word in others.split()]
     assert len(words) == len(dict(words)) > 40
     assert {meant for _, meant in words} <= set(COMMANDS)
@@ -82,17 +82,17 @@ def test_words_of_other_tools_are_answered_by_the_command_that_is_meant() -> Non
         ("frobnicate", "No such command 'frobnicate'"),
     ],
 )
-def test_what_is_no_command_is_answered_by_the_right_call(first: str, message: str) -> None:
+def test_unknown_commands_suggest_the_right_call(first: str, message: str) -> None:
     result = run(first)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_a_file_is_no_table_and_the_command_that_makes_one_is_named(tmp_path: Path) -> None:
+def test_a_file_is_rejected_as_table_with_the_import_command(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("id,name,city\n1,Ada,London\n")
     for arguments, message in (
-        (("head", str(file)), "it is a file: lance-duck import TABLE FILE makes a table of CSV, Parquet or JSON"),
+        (("head", str(file)), "this is a file: lance-duck import TABLE FILE loads CSV, Parquet or JSON into a table"),
         (("sql", str(file), "SELECT 1"), f"SQL reads files by their paths: FROM '{file}'"),
     ):
         with pytest.raises(LanceDuckError) as raised:
@@ -103,7 +103,7 @@ def test_a_file_is_no_table_and_the_command_that_makes_one_is_named(tmp_path: Pa
     with pytest.raises(LanceDuckError) as raised:
         run("search", table, "ada")
     assert message_of(raised.value).endswith(
-        "name one by --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED"
+        "name one with --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED"
     )
 
 
@@ -122,7 +122,7 @@ DOING = (
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> None:
+def test_each_command_function_accepts_its_arguments(name: str) -> None:
     declared = getattr(command, name.replace("-", "_") + "_" * iskeyword(name))
     (done,) = [
         getattr(module, declared.__name__)
@@ -134,7 +134,7 @@ def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> 
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("sql", "--help"), ("index", "--help"), ("info",)])
-def test_help_and_wrong_usage_do_not_wait_for_heavy_libraries(arguments: tuple[str, ...]) -> None:
+def test_help_and_usage_errors_do_not_load_heavy_libraries(arguments: tuple[str, ...]) -> None:
     code = (
         "import sys; from lance_duck_command import main\n"
         "try: main()\n"
@@ -176,7 +176,7 @@ def test_head_shows_the_first_rows_of_a_version() -> None:
     assert objects("head", HISTORY, "--version", "1", "-n", "1") == [{"id": 0, "word": "w0"}]
 
 
-def test_versions_carry_tags() -> None:
+def test_versions_list_their_tags() -> None:
     found = objects("versions", HISTORY)
     assert [entry["version"] for entry in found] == [1, 2, 3, 4, 5, 6]
     assert [entry["tags"] for entry in found] == ["first", "", "", "stable", "", ""]
@@ -189,14 +189,14 @@ def test_files_lists_data_and_deletion_files() -> None:
     assert all(entry["format"] == "2.2" and str(entry["path"]).endswith(".lance") for entry in found)
 
 
-def test_sql_over_a_folder_knows_every_table() -> None:
+def test_sql_over_a_folder_reads_every_table() -> None:
     query = (
         "SELECT n_name FROM nation JOIN region ON n_regionkey = r_regionkey WHERE r_name = 'ASIA' ORDER BY 1 LIMIT 2"
     )
     assert rows("sql", SHOP, query) == [{"n_name": "CHINA"}, {"n_name": "INDIA"}]
 
 
-def test_sql_over_one_table_takes_a_version() -> None:
+def test_sql_over_one_table_accepts_a_version() -> None:
     assert objects("sql", HISTORY, "SELECT count(*) AS n FROM history", "--version", "1") == [{"n": 10}]
 
 
@@ -204,12 +204,12 @@ def test_sql_is_read_from_standard_input() -> None:
     assert run("sql", HISTORY, "-", stdin="SELECT id FROM history").stdout == "id\n100\n"
 
 
-def test_two_versions_at_once_are_refused() -> None:
+def test_two_version_options_are_rejected() -> None:
     with pytest.raises(ValueError, match="several options choose a version"):
         run("info", HISTORY, "--version", "1", "--tag", "first")
 
 
-def test_wrong_usage_is_exit_code_2() -> None:
+def test_wrong_usage_exits_with_code_2() -> None:
     assert run("info").exit_code == 2
     assert run("nonsense").exit_code == 2
 
@@ -222,7 +222,7 @@ def test_wrong_usage_is_exit_code_2() -> None:
         ("tables", "nowhere"),
     ],
 )
-def test_an_error_is_one_line_and_exit_code_1(
+def test_an_error_is_printed_on_one_line_with_exit_code_1(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = failed(arguments, monkeypatch, capsys)
@@ -231,7 +231,7 @@ def test_an_error_is_one_line_and_exit_code_1(
 
 
 def failed(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command that fails; returns what it says."""
+    """Run a failing command and return its error output."""
     monkeypatch.setattr(sys, "argv", ["lance-duck", *arguments])
     with pytest.raises(SystemExit) as leaving:
         command.main()
@@ -248,7 +248,7 @@ def failed(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: 
         ("SELEC", ["\nLINE 1: SELEC\n", "\n        ^"]),
     ],
 )
-def test_the_help_of_duckdb_is_kept_in_lines_of_its_own(
+def test_duckdb_hints_stay_on_separate_lines(
     query: str, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = failed(("sql", HISTORY, query, "--version", "1"), monkeypatch, capsys)
@@ -258,7 +258,7 @@ def test_the_help_of_duckdb_is_kept_in_lines_of_its_own(
 
 
 @pytest.mark.parametrize("source", ["(SELECT 1 AS id)", "rows.parquet", "rows.CSV", "some where/rows.json.gz"])
-def test_swapped_arguments_of_write_are_noticed(
+def test_swapped_write_arguments_are_detected(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = failed(("write", source, str(tmp_path / "t.lance")), monkeypatch, capsys)
@@ -282,7 +282,7 @@ def test_a_closed_pipe_ends_a_command_without_a_word() -> None:
     assert running.wait() == 1
 
 
-def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
+def test_a_missing_cli_dependency_suggests_the_install_command() -> None:
     code = "import sys; sys.modules['typer'] = None; from lance_duck_command import main; main()"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 1
@@ -305,7 +305,7 @@ def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
         ({"a": b"\x01"}, '{"a": "01"}'),
     ],
 )
-def test_values_in_csv(value: object, shown: str) -> None:
+def test_csv_output_quotes_values(value: object, shown: str) -> None:
     assert cli.text(value) == shown
 
 
@@ -338,7 +338,7 @@ def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) ->
     assert json.loads(found.stdout)["where"] == f"fragment 2: {data.name}"
 
 
-def test_repair_says_what_is_lost_and_goes_on_without_it(tmp_path: Path) -> None:
+def test_repair_lists_its_losses(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     assert run("write", table, "(SELECT unnest(range(5)) AS id)").exit_code == 0
     assert run("write", table, "(SELECT 7::BIGINT AS id)", "--mode", "append").exit_code == 0
@@ -353,7 +353,7 @@ def test_repair_says_what_is_lost_and_goes_on_without_it(tmp_path: Path) -> None
     assert [row["id"] for row in rows("head", table)] == ["0", "1", "2", "3", "4"]
 
 
-def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:
+def test_write_replaces_a_table_only_on_request(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     assert run("write", table, "(SELECT 1 AS id)").exit_code == 0
     with pytest.raises(AlreadyExistsError):
@@ -363,13 +363,13 @@ def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["SELECT 7 AS id", " from (SELECT 7 AS id)", "(SELECT 7 AS id)", "VALUES (7)"])
-def test_write_takes_sql_with_and_without_parentheses(source: str, tmp_path: Path) -> None:
+def test_write_accepts_sql_with_and_without_parentheses(source: str, tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     assert run("write", table, source).exit_code == 0
     assert list(rows("head", table)[0].values()) == ["7"]
 
 
-def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
+def test_indexes_are_created_listed_optimized_and_dropped(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     run("write", table, "(SELECT range AS id, range % 3 AS kind FROM range(10))")
     assert objects("index", table, "kind", "--kind", "zonemap", "--name", "k") == [
@@ -419,20 +419,18 @@ def pets(tmp_path_factory: pytest.TempPathFactory) -> str:
         (("nothing",), []),
     ],
 )
-def test_search_finds_rows_by_words_by_a_vector_or_by_both(
-    pets: str, arguments: tuple[str, ...], expected: list[int]
-) -> None:
+def test_search_finds_rows_by_text_vector_or_both(pets: str, arguments: tuple[str, ...], expected: list[int]) -> None:
     assert [row["id"] for row in objects("search", pets, *arguments)] == expected
 
 
-def test_search_shows_scores_and_row_ids_but_no_vectors_unless_told(pets: str) -> None:
+def test_search_shows_scores_and_row_ids_but_no_vectors_by_default(pets: str) -> None:
     (found,) = rows("search", pets, "puppy", "-k", "1")
     assert list(found) == ["id", "text", "_score", "_rowid"]
     (found,) = rows("search", pets, "--vector", "[0, 0]", "-k", "1", "--select", "id", "--select", "vec")
     assert found == {"id": "1", "vec": "[0.0, 0.0]", "_distance": "0.0", "_rowid": "0"}
 
 
-def test_search_colours_words_on_a_terminal(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_highlights_words_on_a_terminal(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", no_color=False)
     module = import_module("lance_duck.cli.show")
     monkeypatch.setattr(module, "Console", lambda: console)
@@ -454,6 +452,6 @@ def test_search_colours_words_on_a_terminal(pets: str, monkeypatch: pytest.Monke
         (("dog", "--filter", "no_column = 1"), "no column 'no_column'"),
     ],
 )
-def test_search_says_what_is_wrong(pets: str, arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_searches_raise_clear_errors(pets: str, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(LanceDuckError, match=re.escape(message)):
         run("search", pets, *arguments)

@@ -31,7 +31,7 @@ def numbers() -> ld.LanceDataset:
     return table("evolved")
 
 
-def test_it_is_a_pyarrow_dataset(numbers: ld.LanceDataset) -> None:
+def test_a_dataset_is_a_pyarrow_dataset(numbers: ld.LanceDataset) -> None:
     assert isinstance(numbers, pads.Dataset)
     assert isinstance(numbers.scanner(), pads.Scanner)
     assert all(isinstance(fragment, pads.Fragment) for fragment in numbers.get_fragments())
@@ -70,7 +70,7 @@ def test_tags_in_the_order_of_their_versions() -> None:
         tags.list_ordered("up")
 
 
-def test_branches() -> None:
+def test_branches_are_listed_and_opened() -> None:
     branched = table("branched")
     assert set(branched.branches.list()) == {"side"}
     assert branched.branches.list_ordered() == list(branched.branches.list().items())
@@ -102,13 +102,13 @@ def test_branches() -> None:
         lambda: ld.LanceScanner.from_dataset(table("history")),
     ],
 )
-def test_mistakes_are_value_errors_of_ours(wrong: Callable[[], object]) -> None:
+def test_user_mistakes_raise_lance_duck_value_errors(wrong: Callable[[], object]) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         wrong()
     assert isinstance(caught.value, ld.LanceDuckError)
 
 
-def test_counting_and_describing_open_no_data_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_and_describing_open_no_data_files(monkeypatch: pytest.MonkeyPatch) -> None:
     rowids = table("rowids")
 
     def refuse(*_: object) -> None:
@@ -125,13 +125,13 @@ def test_counting_and_describing_open_no_data_file(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_html_shows_no_markup_of_the_table() -> None:
+def test_html_escapes_table_content() -> None:
     shown = ld.dataset(TABLES / "evolved.lance")
     shown.handle.uri = "<script>"
     assert "<script>" not in shown._repr_html_()
 
 
-def test_html_says_what_indexes_cover_and_sizes_for_people(tmp_path: Path) -> None:
+def test_html_shows_index_coverage_and_readable_sizes(tmp_path: Path) -> None:
     made = ld.write_dataset({"id": range(3000)}, tmp_path / "t.lance")
     made.create_scalar_index("id", "BTREE")
     made.insert({"id": [3000]})
@@ -142,7 +142,7 @@ def test_html_says_what_indexes_cover_and_sizes_for_people(tmp_path: Path) -> No
     assert re.search(r"<th>data files</th><td>2, [0-9.]+ KiB</td>", text)
 
 
-def test_rows_by_position_id_and_chance() -> None:
+def test_rows_are_taken_by_position_id_and_at_random() -> None:
     rowids = table("rowids")
     whole = rowids.to_table(with_row_id=True)
     places = [563, 0, 7, 7]
@@ -176,7 +176,7 @@ def test_a_filtered_dataset_has_only_its_rows(numbers: ld.LanceDataset) -> None:
     assert len(numbers) > len(few)
 
 
-def test_fragments_without_a_row_that_passes_are_left_out(numbers: ld.LanceDataset) -> None:
+def test_fragments_without_matching_rows_are_skipped(numbers: ld.LanceDataset) -> None:
     first, *others = numbers.get_fragments()
     low = first.to_table(columns=["id"])["id"].to_pylist()
     assert [f.fragment_id for f in numbers.get_fragments(pc.field("id") == low[0])] == [first.fragment_id]
@@ -187,7 +187,7 @@ def test_fragments_without_a_row_that_passes_are_left_out(numbers: ld.LanceDatas
     assert numbers.get_fragment(99) is None
 
 
-def test_fragments_hold_what_the_table_holds() -> None:
+def test_fragment_rows_equal_those_of_the_table() -> None:
     rowids = table("rowids")
     fragments = rowids.get_fragments()
     assert [f.fragment_id for f in fragments] == rowids.fragment_ids()
@@ -219,7 +219,7 @@ def test_physical_schema_names_the_columns_that_the_files_hold() -> None:
 
 
 @pytest.mark.parametrize("name", ["rowids", "deletions", "evolved", "clone"])
-def test_fragment_metadata_goes_to_json_and_back(name: str) -> None:
+def test_fragment_metadata_round_trips_through_json(name: str) -> None:
     for fragment in table(name).get_fragments():
         metadata = fragment.metadata
         assert ld.FragmentMetadata.from_json(json.dumps(metadata.to_json())) == metadata
@@ -231,7 +231,7 @@ def test_fragment_metadata_goes_to_json_and_back(name: str) -> None:
         assert metadata.deletion_file is None or isinstance(metadata.deletion_file, DeletionFile)
 
 
-def test_batches_come_with_their_fragment(numbers: ld.LanceDataset) -> None:
+def test_batches_are_tagged_with_their_fragment(numbers: ld.LanceDataset) -> None:
     tagged = list(numbers.scanner(columns=["id"]).scan_batches())
     assert [t.fragment.fragment_id for t in tagged] == numbers.fragment_ids()
     assert sum(t.record_batch.num_rows for t in tagged) == len(numbers)
@@ -239,7 +239,7 @@ def test_batches_come_with_their_fragment(numbers: ld.LanceDataset) -> None:
     assert [(t.record_batch.num_rows, t.fragment) for t in limited] == [(3, None)]
 
 
-def test_a_scanner_can_be_read_again(numbers: ld.LanceDataset) -> None:
+def test_a_scanner_can_be_read_repeatedly(numbers: ld.LanceDataset) -> None:
     scanner = numbers.scanner(columns=["renamed"], filter="id < 10")
     assert scanner.projected_schema.names == ["renamed"]
     assert scanner.dataset_schema == numbers.schema
@@ -251,7 +251,7 @@ def test_a_scanner_can_be_read_again(numbers: ld.LanceDataset) -> None:
     assert pa.table(scanner).num_rows == 10
 
 
-def test_a_plan_says_what_will_be_read(numbers: ld.LanceDataset) -> None:
+def test_a_plan_shows_the_expected_reads(numbers: ld.LanceDataset) -> None:
     text = numbers.scanner(columns=["renamed"], filter="id < 10", limit=5).explain_plan()
     assert "read first, for the filter: id" in text
     assert "read then, for the rows left: renamed" in text
@@ -261,7 +261,7 @@ def test_a_plan_says_what_will_be_read(numbers: ld.LanceDataset) -> None:
     assert "5 rows" in numbers.scanner(limit=5).analyze_plan()
 
 
-def test_statistics() -> None:
+def test_statistics_describe_the_dataset() -> None:
     rowids = table("rowids")
     assert rowids.stats.dataset_stats() == {"num_deleted_rows": 1, "num_fragments": 2, "num_small_files": 2}
     fields = rowids.stats.data_stats().fields
@@ -269,7 +269,7 @@ def test_statistics() -> None:
     assert all(field.bytes_on_disk > 0 for field in fields)
 
 
-def test_properties() -> None:
+def test_dataset_properties_are_exposed() -> None:
     rowids = table("rowids")
     assert rowids.has_stable_row_ids
     assert rowids.data_storage_version == "2.2"
@@ -303,7 +303,7 @@ def test_pyarrow_below_its_python_methods_reads_the_same_rows(numbers: ld.LanceD
     assert plan.to_table().num_rows == 5
 
 
-def test_other_libraries_take_it_as_it_is(numbers: ld.LanceDataset) -> None:
+def test_other_libraries_accept_a_dataset(numbers: ld.LanceDataset) -> None:
     expected = numbers.to_table(filter="id < 5", columns=["renamed"])["renamed"].to_pylist()
     polars = pytest.importorskip("polars")
     lazy = polars.scan_pyarrow_dataset(numbers).filter(polars.col("id") < 5).select("renamed")
@@ -312,7 +312,7 @@ def test_other_libraries_take_it_as_it_is(numbers: ld.LanceDataset) -> None:
     assert pa.RecordBatchReader.from_stream(numbers).read_all().num_rows == len(numbers)
 
 
-def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
+def test_read_settings_are_accepted_and_unknown_ones_rejected() -> None:
     place = str(TABLES / "rowids.lance")
     plain = ld.dataset(place).to_table()
     assert ld.dataset(place, block_size=4096, read_params={"cache_repetition_index": True}).to_table() == plain
@@ -325,7 +325,7 @@ def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
         ld.dataset(place, colour="red")
 
 
-def test_default_options_hold_for_scans_that_do_not_say(tmp_path: Path) -> None:
+def test_default_scan_options_apply_to_every_scan(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(pa.table({"a": range(6)}), uri)
     dataset = ld.dataset(uri, default_scan_options={"with_row_id": True, "batch_size": 4})
@@ -339,7 +339,7 @@ def test_default_options_hold_for_scans_that_do_not_say(tmp_path: Path) -> None:
         assert con.sql("SELECT a FROM t WHERE _rowid = 5").fetchall() == [(5,)]
 
 
-def test_default_options_choose_no_rows(tmp_path: Path) -> None:
+def test_default_options_cannot_filter_rows(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(pa.table({"a": range(6)}), uri)
     with pytest.raises(UnsupportedError, match=r"default_scan_options: filter is not supported; dataset\.filter"):
@@ -354,7 +354,7 @@ def two_columns(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=20)
 
 
-def test_a_schema_that_is_equal_to_that_of_the_table_is_accepted(two_columns: ld.LanceDataset) -> None:
+def test_an_equal_schema_is_accepted(two_columns: ld.LanceDataset) -> None:
     fragment = two_columns.get_fragments()[0]
     equal = pa.schema([field.with_metadata({"a": "b"}) for field in two_columns.schema], {"c": "d"})
     assert fragment.scanner(equal, columns=["id"]).to_table().num_rows == 20
@@ -376,7 +376,7 @@ def test_a_schema_that_is_equal_to_that_of_the_table_is_accepted(two_columns: ld
     ],
     ids=["fewer columns", "more columns", "another type", "no schema"],
 )
-def test_another_schema_is_refused(
+def test_a_different_schema_is_rejected(
     two_columns: ld.LanceDataset, change: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -9,7 +9,7 @@ from lance_duck import errors
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.LanceDuckError)]
 
 
-def test_a_message_names_where_what_expected_found_and_remedy() -> None:
+def test_a_message_has_location_problem_expectation_and_remedy() -> None:
     error = errors.CorruptError(
         "wrong magic", where="footer of data/0.lance", expected=b"LANC", found=b"PAR1", remedy="is this a Parquet file?"
     )
@@ -26,12 +26,12 @@ def test_a_message_names_where_what_expected_found_and_remedy() -> None:
         ({"remedy": "see versions()"}, "no such version; see versions()"),
     ],
 )
-def test_absent_parts_leave_no_trace(parts: dict[str, object], message: str) -> None:
+def test_missing_message_parts_are_omitted(parts: dict[str, object], message: str) -> None:
     assert str(errors.NotFoundError("no such version", **parts)) == message  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.LanceDuckError]) -> None:
+def test_every_error_class_shows_its_message_and_can_be_pickled(kind: type[errors.LanceDuckError]) -> None:
     error = kind("what", where="where", expected=1, found=2, remedy="remedy")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind
@@ -61,12 +61,12 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
         (errors.InternalError, (RuntimeError,)),
     ],
 )
-def test_builtin_parents_catch_what_people_already_catch(kind: type[Exception], parents: tuple[type, ...]) -> None:
+def test_errors_inherit_from_the_matching_builtin_exceptions(kind: type[Exception], parents: tuple[type, ...]) -> None:
     assert issubclass(kind, (errors.LanceDuckError, *parents)[0])
     assert all(issubclass(kind, parent) for parent in parents)
 
 
-def test_nothing_outside_the_tree() -> None:
+def test_every_public_class_is_in_the_error_tree() -> None:
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
     assert {value for value in classes if value.__module__ == errors.__name__} == {
         *(*KINDS, errors.DerivedDataWarning, errors.IndexWarning, errors.MemWalWarning, errors.TableWarning)

@@ -19,7 +19,7 @@ def test_the_same_arguments_give_the_same_rows() -> None:
     assert examples.docs(20).equals(examples.docs(30).slice(0, 20))
 
 
-def test_trips_are_plausible_and_begin_in_zones() -> None:
+def test_trips_are_plausible_and_start_in_known_zones() -> None:
     trips, zones = examples.trips(2_000), examples.zones()
     assert set(trips["zone"].to_pylist()) <= set(zones["zone"].to_pylist())
     for row in trips.to_pylist()[:100]:
@@ -31,7 +31,7 @@ def test_trips_are_plausible_and_begin_in_zones() -> None:
     assert trips["pickup"].to_pylist() == sorted(trips["pickup"].to_pylist())
 
 
-def test_texts_differ_and_near_vectors_share_words() -> None:
+def test_documents_are_unique_and_near_vectors_share_words() -> None:
     docs = examples.docs(625, dimensions=64)
     assert len(set(docs["text"].to_pylist())) == 625
     vectors = np.stack(docs["v"].to_numpy(zero_copy_only=False))
@@ -41,7 +41,7 @@ def test_texts_differ_and_near_vectors_share_words() -> None:
     assert len(set(examples.docs(700)["text"].to_pylist())) == 625
 
 
-def test_vectors_of_one_text_or_several() -> None:
+def test_embed_accepts_one_string_or_several() -> None:
     one, two = examples.embed(["a duck", "a lake"])
     assert np.array_equal(one, examples.embed("A duck!"))
     assert np.linalg.norm(two) == pytest.approx(1)
@@ -52,7 +52,7 @@ def test_vectors_of_one_text_or_several() -> None:
 @pytest.mark.parametrize(
     "call", [lambda: examples.trips(-1), lambda: examples.docs(-1), lambda: examples.embed("a", 0)]
 )
-def test_sizes_that_make_no_sense_are_refused(call: object) -> None:
+def test_invalid_sizes_are_rejected(call: object) -> None:
     with pytest.raises(InvalidInputError):
         call()
 
@@ -83,6 +83,6 @@ def test_tables_are_written_into_folders_of_a_local_disk(folder: Any, error: typ
 
 
 @pytest.mark.parametrize("text", [5, None, ["a", 5], b"a"])
-def test_only_texts_have_vectors(text: Any) -> None:
+def test_only_strings_can_be_embedded(text: Any) -> None:
     with pytest.raises(WrongTypeError, match="expected a string, or a list of strings"):
         examples.embed(text)

@@ -22,7 +22,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
     return made
 
 
-def test_a_plan_is_a_text_that_shows_its_lines(table: ld.LanceDataset) -> None:
+def test_a_plan_is_a_string_with_an_html_form(table: ld.LanceDataset) -> None:
     plan = table.scanner(filter=f'"{HOSTILE}" > 1998').explain_plan()
     assert isinstance(plan, str)
     assert "<pre style" in plan._repr_html_()

@@ -1,4 +1,4 @@
-"""Secrets, planted wherever a user may write one, never come out: not in errors, nor in what is shown of what works."""
+"""Planted secrets never appear in errors or displayed values, wherever a user may write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLANTED = "pLaNtEd"
 CLOSED = "http://127.0.0.1:1"
 IMPATIENT = {"client_max_retries": "0", "timeout": "2s", "connect_timeout": "1s", "allow_http": "true"}
 
-KEYS = {"access_key_id": "x", "secret_access_key": "y"}  # with them nobody is asked for others
+KEYS = {"access_key_id": "x", "secret_access_key": "y"}  # avoids a lookup of other credentials
 S3 = ("access_key_id", "secret_access_key", "session_token", "sse_kms_key_id", "sse_customer_key_base64", "role_arn")
 GCS = ("google_service_account_key", "google_service_account", "google_application_credentials", "bearer_token")
 AZURE = (
@@ -52,7 +52,7 @@ def marker() -> str:
 
 
 def said(error: BaseException) -> str:
-    """Everything that an error and those behind it say."""
+    """Return the text of an error and all its causes."""
     texts, waiting, seen = ["".join(traceback.format_exception(error))], [error], set[int]()
     while waiting:
         each = waiting.pop()
@@ -61,7 +61,7 @@ def said(error: BaseException) -> str:
             parts = [getattr(each, name, None) for name in ("what", "where", "expected", "found", "remedy")]
             texts += [str(each), repr(each), repr(each.args), repr(parts)]
             waiting += [other for other in (each.__cause__, each.__context__) if other is not None]
-    # What Python itself shows of a script is the line that called: it is the test's, and holds no marker.
+    # Python shows the calling line of a script, which belongs to the test and does not contain a marker.
     return "\n".join(texts)
 
 
@@ -74,7 +74,7 @@ def refused(do: Callable[[], Any]) -> str:
 @pytest.mark.parametrize(
     ("kind", "option"), [(kind, option) for kind, (_, _, names) in STORES.items() for option in (*names, "nonsense")]
 )
-def test_no_option_of_a_store_comes_out(kind: str, option: str) -> None:
+def test_store_options_do_not_leak(kind: str, option: str) -> None:
     uri, options, _ = STORES[kind]
     with_secret = options | IMPATIENT | {option: marker()}
     assert PLANTED not in refused(lambda: ld.dataset(uri, storage_options=with_secret))
@@ -82,7 +82,7 @@ def test_no_option_of_a_store_comes_out(kind: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("option", NUMBER_OPTIONS)
-def test_no_value_of_a_bad_option_comes_out(option: str, tmp_path: Path) -> None:
+def test_values_of_invalid_options_do_not_leak(option: str, tmp_path: Path) -> None:
     options = {"aws_endpoint": CLOSED, "region": "x", "access_key_id": "x", "secret_access_key": "y", option: marker()}
     uri = str(tmp_path / "t.lance") if option == "fsync" else "s3://bucket/t.lance"
     assert PLANTED not in refused(lambda: ld.write_dataset(pa.table({"a": [1]}), uri, storage_options=options))
@@ -105,18 +105,18 @@ def test_no_value_of_a_bad_option_comes_out(option: str, tmp_path: Path) -> None
     ],
 )
 @pytest.mark.parametrize("version", [None, 7, "tag"])
-def test_no_secret_of_a_uri_comes_out(uri: str, version: Any) -> None:
+def test_secrets_in_uris_do_not_leak(uri: str, version: Any) -> None:
     secret = uri.format(marker())
     options = IMPATIENT | {"aws_endpoint": CLOSED, "region": "x", "access_key_id": "x", "secret_access_key": "y"}
     assert PLANTED not in refused(lambda: ld.dataset(secret, version, storage_options=options))
     if uri.startswith(("http", "s3:", "abfss")):
-        return  # DuckDB is told no options, by which these would stay on this machine
+        return  # DuckDB receives no options that would keep these on this machine
     assert PLANTED not in refused(lambda: ld.connect({"t": secret}))
     assert PLANTED not in refused(lambda: ld.connect().execute(f"FROM lance_scan('{secret}')"))
     assert PLANTED not in refused(lambda: ld.connect().execute(f"FROM '{secret}'"))
 
 
-def test_no_secret_of_a_database_comes_out() -> None:
+def test_secrets_in_database_paths_do_not_leak() -> None:
     assert PLANTED not in refused(lambda: ld.connect(database=f"elsewhere://user:{marker()}@host/db"))
 
 
@@ -129,7 +129,7 @@ def test_no_secret_of_a_database_comes_out() -> None:
         "failing://user:{}@host/x?key={}",
     ],
 )
-def test_no_secret_of_a_manifest_store_comes_out(url: str, tmp_path: Path) -> None:
+def test_secrets_in_manifest_store_urls_do_not_leak(url: str, tmp_path: Path) -> None:
     def fail(url: str) -> Any:
         raise OSError(f"cannot reach {url}")
 
@@ -147,7 +147,7 @@ def hidden() -> tuple[Any, str]:
     return ld.write_dataset(data, uri, storage_options={"access_key_id": marker()}), uri
 
 
-def test_what_is_shown_of_a_table_holds_no_secret(hidden: tuple[Any, str]) -> None:
+def test_displayed_tables_contain_no_secrets(hidden: tuple[Any, str]) -> None:
     dataset, _ = hidden
     dataset.create_scalar_index("id", "BTREE")
     connection = ld.connect({"t": dataset})
@@ -165,7 +165,7 @@ def test_what_is_shown_of_a_table_holds_no_secret(hidden: tuple[Any, str]) -> No
     assert dataset.to_table(filter="id = 7").num_rows == 1
 
 
-def test_failures_on_a_table_show_no_secret(hidden: tuple[Any, str]) -> None:
+def test_table_errors_contain_no_secrets(hidden: tuple[Any, str]) -> None:
     dataset, uri = hidden
     other = ld.dataset(uri)
     other.update({"id": "id + 1"})
@@ -202,7 +202,7 @@ def test_credentials_are_not_written_into_a_table(tmp_path: Path) -> None:
         *(["info", "--json"], ["versions", "--json"], ["indices", "--json"]),
     ],
 )
-def test_the_command_line_shows_no_secret(
+def test_command_line_output_contains_no_secrets(
     command: list[str], hidden: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, uri = hidden
@@ -215,7 +215,7 @@ def test_the_command_line_shows_no_secret(
     assert PLANTED not in "".join(capsys.readouterr())
 
 
-def test_places_are_shown_without_their_secrets() -> None:
+def test_displayed_locations_contain_no_secrets() -> None:
     uri = f"https://user:{marker()}@host/x?sig={marker()}"
     assert repr(ld.Blob.from_uri(uri)) == "Blob(data=None, uri='https://***@host/x?sig=***', position=None, size=None)"
     assert repr(DatasetBasePath(uri, "base")) == (

@@ -57,12 +57,12 @@ BENCHMARKS = {
     "merges": ("--merges", "5", "--rounds", "1"),
     "sql_statements": ("--repeats", "5", "--rounds", "1"),
 }
-"""Benchmarks at sizes that take some seconds, and keep no data."""
+"""Benchmark sizes that take some seconds and store no data."""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_what_the_documentation_shows_compiles_nothing_after_a_warm_up(tmp_path: Path) -> None:
+def test_documented_examples_compile_nothing_after_a_warm_up(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     kernels.mkdir()
     (tmp_path / "sitecustomize.py").write_text(

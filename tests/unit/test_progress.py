@@ -35,7 +35,7 @@ class Noted(FragmentWriteProgress):
 
 
 @pytest.mark.parametrize("write", [ld.write_dataset, write_fragments])
-def test_an_observer_is_told_of_each_fragment(tmp_path: Path, write: Any) -> None:
+def test_an_observer_receives_each_fragment(tmp_path: Path, write: Any) -> None:
     seen = Noted()
     written = write(ROWS, tmp_path / "t", max_rows_per_file=2, progress=seen, storage_options={"fsync": "false"})
     fragments = written if isinstance(written, list) else [f.metadata for f in written.get_fragments()]
@@ -48,7 +48,7 @@ def test_an_observer_is_told_of_each_fragment(tmp_path: Path, write: Any) -> Non
     ]
 
 
-def test_an_observer_knows_the_number_that_a_fragment_will_have(tmp_path: Path) -> None:
+def test_an_observer_receives_the_future_fragment_id(tmp_path: Path) -> None:
     seen = Noted()
     LanceFragment.create(tmp_path / "t", ROWS, fragment_id=4, progress=seen)
     assert [event[:2] for event in seen.events] == [("begin", 4), ("complete", 4)]
@@ -56,7 +56,7 @@ def test_an_observer_knows_the_number_that_a_fragment_will_have(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("uri", [str, Path, Path.as_uri])
-def test_files_say_which_fragments_are_whole(tmp_path: Path, uri: Any) -> None:
+def test_progress_files_mark_complete_fragments(tmp_path: Path, uri: Any) -> None:
     notes = tmp_path / "notes"
     watch = FileSystemFragmentWriteProgress(uri(notes), metadata={"by": "me"})
     made = LanceFragment.create(tmp_path / "t", ROWS, fragment_id=1, progress=watch)

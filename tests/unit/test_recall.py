@@ -1,4 +1,4 @@
-"""Recall and latency of searches through an index, and what a user is shown of them."""
+"""Recall and latency of index searches, and their display."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
     return dataset.create_index("vec", "IVF_FLAT", num_partitions=8)
 
 
-def test_recall_grows_with_the_partitions_and_is_whole_when_all_are_looked_into(table: ld.LanceDataset) -> None:
+def test_recall_grows_with_nprobes_and_reaches_one(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=20, nprobes=(1, 4, 8))
     recalls = report.table["recall"].to_pylist()
     assert report.table["nprobes"].to_pylist() == [1, 4, 8, None]
@@ -42,7 +42,7 @@ def test_recall_grows_with_the_partitions_and_is_whole_when_all_are_looked_into(
     assert all(latency > 0 for latency in report.table["latency_ms"].to_pylist())
 
 
-def test_the_share_found_is_that_of_the_exact_search(table: ld.LanceDataset) -> None:
+def test_recall_is_measured_against_the_exact_search(table: ld.LanceDataset) -> None:
     queries = np.random.default_rng(2).standard_normal((5, DIM)).astype(np.float32)
     shares = []
     for query in queries:
@@ -62,23 +62,23 @@ def test_the_same_seed_draws_the_same_queries(table: ld.LanceDataset) -> None:
     assert recalls(3) == recalls(3)
 
 
-def test_partitions_beyond_those_there_are_are_not_asked_twice(table: ld.LanceDataset) -> None:
+def test_nprobes_above_the_partition_count_are_measured_once(table: ld.LanceDataset) -> None:
     assert ld.recall_report(table, "vec", sample=2).table["nprobes"].to_pylist() == [1, 2, 5, 8, None]
 
 
-def test_settings_are_combined(table: ld.LanceDataset) -> None:
+def test_all_setting_combinations_are_measured(table: ld.LanceDataset) -> None:
     rows = ld.recall_report(table, "vec", sample=2, nprobes=(1, 2), refine_factor=(1, 3)).table.to_pylist()
     assert [(row["refine_factor"], row["nprobes"]) for row in rows[:-1]] == [(1, 1), (1, 2), (3, 1), (3, 2)]
 
 
-def test_neighbours_have_to_pass_the_filter(table: ld.LanceDataset) -> None:
+def test_neighbours_must_pass_the_filter(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=5, nprobes=8, filter="id < 4")
     assert report.table["recall"].to_pylist() == [1, 1]
     with pytest.raises(ld.InvalidInputError, match="the search does not return rows for any query"):
         ld.recall_report(table, "vec", sample=5, filter="id < 0")
 
 
-def test_graphs_are_walked_with_several_numbers_of_candidates(tmp_path: Path) -> None:
+def test_graphs_are_measured_with_several_ef_values(tmp_path: Path) -> None:
     values = np.random.default_rng(1).standard_normal((ROWS, DIM)).astype(np.float32)
     dataset = written(tmp_path / "t.lance", column(values))
     dataset.create_index("vec", "IVF_HNSW_SQ", metric="cosine", num_partitions=1)
@@ -87,13 +87,13 @@ def test_graphs_are_walked_with_several_numbers_of_candidates(tmp_path: Path) ->
     assert "IVF_HNSW_SQ, cosine, 1 partition, 600 rows, 5 queries" in str(report)
 
 
-def test_a_row_just_as_far_may_stand_for_a_neighbour(tmp_path: Path) -> None:
+def test_rows_at_equal_distance_count_as_neighbours(tmp_path: Path) -> None:
     values = np.repeat(np.arange(8, dtype=np.float32), 40)[:, None] * np.ones(DIM, np.float32)
     dataset = written(tmp_path / "t.lance", column(values)).create_index("vec", "IVF_FLAT", num_partitions=2)
     assert ld.recall_report(dataset, "vec", k=3, sample=8, nprobes=2).table["recall"].to_pylist() == [1, 1]
 
 
-def test_vectors_that_cannot_be_searched_are_not_drawn(tmp_path: Path) -> None:
+def test_unsearchable_vectors_are_not_sampled(tmp_path: Path) -> None:
     values: list[list[float | None] | None] = [[float(i), 1, 2, 3] for i in range(300)]
     for place in range(290):
         values[place] = (None, [float("nan")] * DIM, [0.0] * DIM, [1.0, None, 1.0, 1.0])[place % 4]
@@ -102,7 +102,7 @@ def test_vectors_that_cannot_be_searched_are_not_drawn(tmp_path: Path) -> None:
     assert str(ld.recall_report(dataset, "vec", k=2, sample=100).title).endswith(" 10 queries")
 
 
-def test_rows_that_are_in_no_index_are_told(tmp_path: Path) -> None:
+def test_unindexed_rows_are_reported(tmp_path: Path) -> None:
     values = np.random.default_rng(1).standard_normal((300, DIM)).astype(np.float32)
     dataset = written(tmp_path / "t.lance", column(values)).create_index("vec", "IVF_FLAT", num_partitions=1)
     dataset.insert(pa.table({"id": pa.array(range(5)), "vec": column(values[:5])}))
@@ -121,7 +121,7 @@ def test_the_fastest_setting_that_reaches_a_recall_is_chosen() -> None:
     assert report.choose(1.1) is None
 
 
-def test_a_report_is_shown_as_text_and_as_a_page(table: ld.LanceDataset) -> None:
+def test_a_report_has_a_text_and_an_html_form(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=2, nprobes=(1, 8))
     title, head, *rows = str(report).splitlines()
     assert title == "recall of 10 neighbours by vec: IVF_FLAT, l2, 8 partitions, 600 rows, 2 queries"
@@ -130,7 +130,7 @@ def test_a_report_is_shown_as_text_and_as_a_page(table: ld.LanceDataset) -> None
     assert report._repr_html_().count("<tr>") == 4
 
 
-def test_a_plot_has_a_line_for_each_way_and_one_for_the_exact_search(
+def test_a_plot_has_one_line_per_method_and_one_for_the_exact_search(
     table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[tuple[str, Any]] = []
@@ -152,16 +152,14 @@ def test_a_plot_has_a_line_for_each_way_and_one_for_the_exact_search(
     assert drawn == [("nprobes 1, refine_factor 2", 2), ("text", "10"), ("text", "20"), ("exact", None)]
 
 
-def test_a_plot_without_matplotlib_says_what_to_install(
-    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plot_without_matplotlib_suggests_an_install(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     report = ld.recall_report(table, "vec", sample=1, nprobes=1)
     with pytest.raises(ld.UnsupportedError, match="pip install matplotlib"):
         report.plot()
 
 
-def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) -> None:
     with pytest.raises(ld.UnknownColumnError):
         ld.recall_report(table, "nothing")
     with pytest.raises(ld.WrongTypeError):

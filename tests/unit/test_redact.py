@@ -26,7 +26,7 @@ def test_uris_are_shown_without_users_and_values_of_queries(text: str, expected:
     assert has_secrets(text) == (text != expected)
 
 
-def test_values_of_options_are_found_in_any_text_but_for_harmless_ones() -> None:
+def test_option_values_are_masked_in_any_string_except_harmless_ones() -> None:
     remember({"aws_secret_access_key": "Sesame/Open+1", "region": "eu-somewhere-1", "no_such_option": "unheard-of"})
     assert shown("signed by Sesame/Open+1 in eu-somewhere-1, unheard-of") == "signed by *** in eu-somewhere-1, ***"
     assert shown("?k=Sesame%2FOpen%2B1") == "?k=***"
@@ -37,7 +37,7 @@ def test_secrets_of_a_uri_are_found_without_the_uri() -> None:
     assert shown("login someone:longpassword, longpassword, longsignature") == "login ***, ***, ***"
 
 
-def test_errors_show_no_part_with_secrets() -> None:
+def test_error_parts_with_secrets_are_masked() -> None:
     uri = "s3://user:word@bucket"
     error = InvalidInputError(f"no {uri}", where=uri, expected=uri, found=[uri], remedy=f"not {uri}")
     assert str(error) == (
@@ -46,7 +46,7 @@ def test_errors_show_no_part_with_secrets() -> None:
     assert "word" not in f"{error!r}{error.args}{error.where}{error.expected}{error.remedy}"
 
 
-def test_causes_lose_their_secrets_and_keep_their_type() -> None:
+def test_exception_causes_are_masked_and_keep_their_type() -> None:
     plain = OSError("no such host")
     assert without_secrets(plain) is plain
     try:

@@ -5,7 +5,7 @@ import pytest
 from lance_duck.retry import RetryPolicy
 
 
-def test_the_result_of_the_first_attempt_that_succeeds_is_returned() -> None:
+def test_the_result_of_the_first_successful_attempt_is_returned() -> None:
     numbers: list[int] = []
 
     def attempt(number: int) -> str:
@@ -27,7 +27,7 @@ def test_the_result_of_the_first_attempt_that_succeeds_is_returned() -> None:
         (RetryPolicy(9, timeout=0.0), [KeyError(), ValueError()], 1),
     ],
 )
-def test_attempts_end_with_the_policy_and_with_errors_it_does_not_cover(
+def test_retries_stop_at_the_policy_limit_and_on_other_errors(
     policy: RetryPolicy, errors: list[Exception], count: int
 ) -> None:
     numbers: list[int] = []

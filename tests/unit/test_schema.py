@@ -44,7 +44,7 @@ def test_fields_are_found_by_path() -> None:
     assert schema.field_case_insensitive("key.x") is None
 
 
-def test_keys_are_declared_by_fields() -> None:
+def test_fields_declare_primary_keys() -> None:
     schema = LanceSchema.from_pyarrow(ARROW)
     (key,), (clustering,) = schema.unenforced_primary_key(), schema.unenforced_clustering_key()
     assert (key.name(), key.is_unenforced_primary_key(), key.unenforced_primary_key_position()) == ("key", True, 1)
@@ -89,7 +89,7 @@ JSON = {
 }
 
 
-def test_a_schema_as_json_names_logical_types_and_what_is_below() -> None:
+def test_a_schema_converts_to_json_with_logical_types() -> None:
     fields = [
         pa.field("vec", pa.list_(pa.float32(), 32), False),
         pa.field("at", pa.timestamp("ms", "UTC"), True, {"unit": "none"}),
@@ -102,7 +102,7 @@ def test_a_schema_as_json_names_logical_types_and_what_is_below() -> None:
 @pytest.mark.parametrize(
     "type_", [pa.map_(pa.string(), pa.int8()), pa.string_view(), pa.list_(pa.list_view(pa.int8()))]
 )
-def test_types_that_have_no_json_are_refused_by_name(type_: pa.DataType) -> None:
+def test_types_without_a_json_form_are_rejected_by_name(type_: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match=r"x.*"):
         schema_to_json(pa.schema([("x", type_)]))
 
@@ -123,6 +123,6 @@ def test_types_that_have_no_json_are_refused_by_name(type_: pa.DataType) -> None
     ],
     ids=str,
 )
-def test_json_that_is_no_schema_is_refused(damaged: dict[str, Any]) -> None:
+def test_json_that_is_not_a_schema_is_rejected(damaged: dict[str, Any]) -> None:
     with pytest.raises(LanceDuckError):
         json_to_schema(damaged)

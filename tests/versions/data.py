@@ -1,6 +1,6 @@
-"""What all versions write and read: the same tables on every side, from numpy and pyarrow alone.
+"""Shared data of all versions: the same tables on every side, from numpy and pyarrow.
 
-Older versions of pylance run it in environments of their own, which have nothing else.
+Older versions of pylance run it in separate environments without other packages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 FILE_VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 ROWS = (7_000, 20_000)
-"""Rows of the fragments of tables of many kinds: of pages whose levels are short runs, and long ones."""
+"""Fragment row counts for tables of many kinds, with short and long level runs."""
 INDEXED_ROWS = (3_000, 3_000)
 DIM = 16
 K = 10
@@ -35,7 +35,7 @@ QUESTIONS = {
     "day": ("day >= 5900", "day = 12"),
     "key": ("key = 'k77'", "key IN ('k5', 'k5000')"),
 }
-"""Filters by the column of the index that answers them, in the SQL that pylance and DuckDB share."""
+"""Filters by their indexed column, in SQL that pylance and DuckDB share."""
 
 
 def kinds(rows: int, seed: int, file_version: str) -> pa.Table:
@@ -60,7 +60,7 @@ _SLOTS = 8
 
 
 def _has_nulls(type_: pa.DataType, file_version: str) -> bool:
-    """Whether a version of files tells nulls of a type from its values."""
+    """Return whether a file version distinguishes nulls of a type from values."""
     if file_version == "0.1":
         return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_binary(type_))
     return file_version != "2.0" or not pa.types.is_struct(type_)
@@ -147,7 +147,7 @@ def _vectors(first: int, rows: int) -> np.ndarray:
 
 
 def queries() -> np.ndarray:
-    """Vectors that are searched for: float32 (5, DIM)."""
+    """Return query vectors: float32 (5, DIM)."""
     return _vectors(991, 5)
 
 

@@ -1,4 +1,4 @@
-"""Environments of other versions of pylance, each with what pip finds for it, and with nothing of ours."""
+"""Environments with other pylance versions and their dependencies, without this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSIONS = tuple((HERE / "pylance.txt").read_text(encoding="utf-8").split())
 """Oldest first; `make versions` makes them all, `make test` the first and the last."""
 QUICK = (VERSIONS[0], VERSIONS[-1])
 FIRST_WITH_22 = (4, 0)
-"""The first pylance whose files of version 2.2 are those of today."""
+"""The first pylance that writes the current 2.2 format."""
 HOME = Path(os.environ.get("LANCE_DUCK_VERSIONS") or Path(sys.prefix) / "versions")
 LONGEST = 900
 """Seconds that a side of a meeting may take, on a machine with other work."""
@@ -26,7 +26,7 @@ def file_versions(version: str) -> tuple[str, ...]:
 
 
 def python_of(version: str) -> Path:
-    """The interpreter of a version's environment, which is made where it is missing."""
+    """Return the interpreter of a version's environment, which is created if missing."""
     home = HOME / version
     python, ready = home / "bin" / "python", home / ".ready"
     if not ready.exists():
@@ -38,10 +38,10 @@ def python_of(version: str) -> Path:
 
 
 def at_work(python: Path | str, library: str, what: str, folder: Path, versions: tuple[str, ...]) -> dict[str, str]:
-    """Run one side of a meeting in a process of its own; returns what `meeting.py` prints.
+    """Run one side of a meeting in a separate process; return the output of `meeting.py`.
 
     Raises:
-        RuntimeError: It died; with the end of what it said.
+        RuntimeError: The process failed; with the end of its output.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     environment |= {"LANCE_LOG": "error", "RUST_BACKTRACE": "0"}

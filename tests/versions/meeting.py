@@ -1,10 +1,10 @@
-"""One side of a meeting: writes tables into a folder, or reads those that another wrote there, and says how it went.
+"""One side of a meeting: writes tables into a folder, or reads another side's tables, and reports the result.
 
     python meeting.py lance write FOLDER 2.1        with any pylance: nothing but its own environment is needed
     python meeting.py lance_duck read FOLDER 0.1 2.0 2.1 2.2
 
-Both libraries have the same calls, so both sides do the same. What was tried is printed as a JSON object, with "ok",
-"unused" (the answer is right, but the plan names no index), or what went wrong.
+Both libraries have the same calls, so both sides run the same code. The result is a JSON object of attempts with "ok",
+"unused" (a right answer without an index in the plan), or the error.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Side:
         self.outcome: dict[str, str] = {}
 
     def attempt(self, what: str, work: Callable[[], str | None]) -> None:
-        """Do a piece of work and note how it went."""
+        """Run some work and record the result."""
         try:
             self.outcome[what] = work() or "ok"
-        except BaseException as error:  # a panic of Rust is no Exception
+        except BaseException as error:  # a Rust panic does not inherit from Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             self.outcome[what] = f"{type(error).__name__}: {str(error)[:200]}"
 
     def place(self, name: str) -> str:
-        """Where a table lies."""
+        """Return the path of a table."""
         return str(self.folder / f"{name}.lance")
 
 
@@ -158,7 +158,7 @@ def _keep(side: Side, name: str, table: pa.Table) -> None:
 
 
 def _keep_answers(side: Side, name: str, dataset: Any, columns: Any, kinds: Any = ()) -> None:
-    """Keep what scans without an index answer, and the nearest rows by numpy."""
+    """Store the answers of scans without an index, and the nearest rows by numpy."""
     answers: dict[str, Any] = {
         column: {q: sorted(_ids(dataset.to_table(["id"], filter=q, use_scalar_index=False))) for q in questions}
         for column, questions in data.QUESTIONS.items()
@@ -256,7 +256,7 @@ def _versions() -> Iterator[str]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     side = Side(sys.argv[1], Path(sys.argv[3]))
     for version in _versions():
         {"write": write, "read": read}[sys.argv[2]](side, version)

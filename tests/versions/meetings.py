@@ -1,6 +1,7 @@
-"""All meetings of our tables and theirs, version by version, and the table of how they went.
+"""All meetings with other pylance versions, and the table of results.
 
-`make meetings` prints the table of docs/reference/format.md, and `PYTHONPATH=.:tests python -m versions.meetings 4.0.2` one row.
+`make meetings` prints the table of docs/reference/format.md. `PYTHONPATH=.:tests python -m versions.meetings 4.0.2`
+prints one row.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ TOPICS = {
     "scalar indexes": ("BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER"),
     "vector indexes": ("IVF",),
 }
-"""Columns of the table, and the words by which outcomes belong to them: the last that fits."""
+"""Columns of the table, and the words that assign outcomes to them; the last match counts."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """What came of one meeting.
+    """The result of one meeting.
 
     Attributes:
-        outcome: What was tried → "ok", "unused", or what went wrong.
+        outcome: Attempt → "ok", "unused", or the error.
     """
 
     outcome: Mapping[str, str]
 
     def failures(self) -> dict[str, str]:
-        """What went wrong."""
+        """Return the failures."""
         return {what: how for what, how in self.outcome.items() if how not in ("ok", "unused")}
 
     def unused(self) -> set[str]:
-        """What was answered rightly, but not through its index."""
+        """Return the attempts with a right answer but without the index."""
         return {what for what, how in self.outcome.items() if how == "unused"}
 
 
@@ -56,17 +57,17 @@ def they_read(version: str, folder: Path) -> Meeting:
 
 
 def they_write(version: str, folder: Path) -> dict[str, str]:
-    """Let a pylance write its tables; returns what it could not write."""
+    """Let a pylance write its tables; return its failures."""
     return at_work(python_of(version), THEIRS, "write", folder, file_versions(version))
 
 
 def they_read_their_own(version: str, folder: Path) -> Meeting:
-    """Let a pylance read what it wrote: what goes wrong there is none of ours."""
+    """Let a pylance read its tables, to recognise failures without this package."""
     return Meeting(at_work(python_of(version), THEIRS, "read", folder, file_versions(version)))
 
 
 def we_read(version: str, folder: Path) -> Meeting:
-    """Read what a pylance wrote."""
+    """Read the tables of a pylance."""
     return Meeting(at_work(sys.executable, OURS, "read", folder, file_versions(version)))
 
 
@@ -76,7 +77,7 @@ def topic_of(what: str) -> str:
 
 
 def row(version: str, there: Meeting, back: Meeting) -> str:
-    """A row of the table: for each topic how they read ours, and how we read theirs."""
+    """Return a table row: for each topic, reads by the other library and by this one."""
     cells = []
     for topic in TOPICS:
         both = [_cell([how for what, how in m.outcome.items() if topic_of(what) == topic]) for m in (there, back)]

@@ -1,4 +1,4 @@
-"""Tables of ours and of other versions of pylance: each reads what the other wrote, and uses its indexes."""
+"""Tables of this package and of other pylance versions: each side reads the other's tables and uses its indexes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("version", PYLANCES)
-def test_each_reads_what_the_other_wrote(version: str, ours: Path, tmp_path: Path) -> None:
+def test_each_version_reads_files_of_the_other(version: str, ours: Path, tmp_path: Path) -> None:
     written = they_write(version, tmp_path)
     tables = {f"{file} {name}" for file in file_versions(version) for name in ("kinds", "deleted", "stable")}
     assert tables - {"0.1 stable"} <= {what for what, how in written.items() if how == "ok"}
@@ -42,6 +42,6 @@ def test_each_reads_what_the_other_wrote(version: str, ours: Path, tmp_path: Pat
 
 
 def unseen(version: str, meeting: Meeting) -> set[str]:
-    """What a pylance need not find through our index: label lists, whose index version those before 4 do not know."""
+    """Return attempts that need no index: pylance before 4 cannot read the label list version."""
     is_old = "2.2" not in file_versions(version)
     return {what for what in meeting.outcome if is_old and "LABEL_LIST" in what}

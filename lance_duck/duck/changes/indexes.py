@@ -147,7 +147,7 @@ class CreateIndexStatement(TableStatement):
 
     def _misread(self, place: int) -> InvalidInputError:
         rest = self.definition.part(place).text.strip() or "the end of the statement"
-        return InvalidInputError("syntax of CREATE INDEX", expected=_GRAMMAR, found=rest)
+        return InvalidInputError("invalid syntax of CREATE INDEX", expected=_GRAMMAR, found=rest)
 
 
 @dataclass(frozen=True)
@@ -210,13 +210,15 @@ def _with_params(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
     try:
         more = json.loads(text)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError("params of an index", expected="JSON", found=str(error)) from error
+        raise InvalidInputError("invalid index parameters", expected="JSON", found=str(error)) from error
     if not isinstance(more, Mapping):
-        raise InvalidInputError("params of an index", expected="a JSON object", found=str(text))
+        raise InvalidInputError("invalid index parameters", expected="a JSON object", found=str(text))
     more = {_ALIASES.get(name, name): value for name, value in more.items()}
     unknown = next((name for name in more if name not in names or name == "params"), None)
     if unknown is not None:
-        raise InvalidInputError(f"unknown option {unknown!r}", where="params of an index", expected=", ".join(names))
+        raise InvalidInputError(
+            f"unknown option {unknown!r}", where="invalid index parameters", expected=", ".join(names)
+        )
     return {**more, **values}
 
 

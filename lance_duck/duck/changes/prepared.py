@@ -120,7 +120,7 @@ class PreparedStatements:
         names = placeholders_of(text)
         if values.keys() != names:
             raise InvalidInputError(
-                "values of EXECUTE do not match the statement",
+                "the values of EXECUTE do not match the statement",
                 where=f"prepared statement {quoted(name)}",
                 expected=", ".join(f"${each}" for each in sorted(names)) or "none",
                 found=", ".join(f"${each}" for each in sorted(values)) or "none",

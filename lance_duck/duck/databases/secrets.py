@@ -95,7 +95,7 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
     use_ssl, style = options.pop("use_ssl", True), options.pop("url_style", None)
     if style is not None:
         if style not in ("path", "vhost"):
-            raise InvalidInputError("URL_STYLE of a secret", expected="'path' or 'vhost'")
+            raise InvalidInputError("invalid URL_STYLE of a secret", expected="'path' or 'vhost'")
         options["virtual_hosted_style_request"] = style == "vhost"
     is_secure = str(use_ssl).lower() not in ("false", "0")
     endpoint = options.pop("endpoint", None)

@@ -67,7 +67,7 @@ class BlobFile(io.BufferedIOBase):
         """
         self._check_open()
         if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
-            raise InvalidInputError("whence of a seek", expected="0, 1 or 2", found=whence)
+            raise InvalidInputError("invalid whence", expected="0, 1 or 2", found=whence)
         base = (0, self._position, self.size() if whence == io.SEEK_END else 0)[whence]
         if base + offset < 0:
             raise InvalidInputError("negative position", where="seek", found=base + offset)
@@ -154,7 +154,9 @@ class BlobFile(io.BufferedIOBase):
 def check_part(offset: int, length: int, size: int) -> None:
     """Raise InvalidInputError for a range outside a blob of `size` bytes."""
     if offset < 0 or length < 0 or offset + length > size:
-        raise InvalidInputError("range of a blob", expected=f"within {size} bytes", found=f"{length} bytes at {offset}")
+        raise InvalidInputError(
+            "the range is outside the blob", expected=f"within {size} bytes", found=f"{length} bytes at {offset}"
+        )
 
 
 def check_buffer_size(buffer_size: Any) -> int:

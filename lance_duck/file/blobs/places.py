@@ -76,7 +76,7 @@ class BlobPlace:
             text = f"{self.stored_size} bytes at {self.position}"
             expected = f"within {source.size} bytes"
             raise CorruptError(
-                "blob reaches beyond the end of its file", where=source.path, expected=expected, found=text
+                "a blob reaches beyond the end of its file", where=source.path, expected=expected, found=text
             )
         return ByteRange(source, self.position if size else 0, size)
 
@@ -118,7 +118,7 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
     try:
         uris = descriptions.field("blob_uri").to_pylist()
     except UnicodeDecodeError as error:
-        raise CorruptError("URI of a blob is not UTF-8", where=file.source.path) from error
+        raise CorruptError("the blob URI is not UTF-8", where=file.source.path) from error
     entries = zip(valid.tolist(), kinds.tolist(), position, size, ids, uris, strict=True)
     return [BlobPlace(file, *place) if v else None for v, *place in entries]
 
@@ -171,7 +171,7 @@ def as_values(parts: Sequence[Bytes]) -> VariableWidth:
 
 def _check_kinds(kinds: np.ndarray, where: str) -> None:
     if (kinds > MANAGED).any():
-        raise CorruptError("kind of a blob", where=where, expected=f"<= {MANAGED}", found=int(kinds.max()))
+        raise CorruptError("unknown blob kind", where=where, expected=f"<= {MANAGED}", found=int(kinds.max()))
 
 
 _NONE: Final[Bytes] = np.empty(0, np.uint8)

@@ -40,7 +40,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_, None)
     if node.num_rows not in (None, num_rows):
-        raise CorruptError(f"rows of column {field.name!r}", expected=num_rows, found=node.num_rows)
+        raise CorruptError(f"wrong row count in column {field.name!r}", expected=num_rows, found=node.num_rows)
     return Column20(node, type_, num_rows)
 
 
@@ -56,14 +56,18 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyF
     file, number = place
     if not isinstance(file, LegacyFile):
         raise UnsupportedError(
-            "parts of a column in files of version 0.1 and later", where=file.source.path, found=field.name
+            "a column cannot be split over data files of version 0.1 and later",
+            where=file.source.path,
+            found=field.name,
         )
     if listed is not None and file is not listed:
-        raise UnsupportedError("items of a list in another file", where=file.source.path, found=field.name)
+        raise UnsupportedError(
+            "list items in another data file are not supported", where=file.source.path, found=field.name
+        )
     where = f"{file.source.path}: field {number} ({field.name})"
     pages = _batches(file, field, number, where)
     if listed is None and not np.array_equal(pages.bounds, file.bounds):
-        raise CorruptError("rows of pages and of batches differ", where=where)
+        raise CorruptError("pages and batches have different row counts", where=where)
     if field.is_list:
         return _open_list(field, locate, arrow_type, file, pages)
     if field.children:
@@ -76,7 +80,7 @@ def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches
     positions, lengths = file.page_row(number)
     bits = 8 if field.is_list or is_texts(field) else storage_bits(storage_type(field.to_arrow().type))
     if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # keeps the sizes below within int64
-        raise CorruptError("length of a page", where=where, expected=f"within {file.source.size} bytes")
+        raise CorruptError("invalid page length", where=where, expected=f"within {file.source.size} bytes")
     if (positions + page_sizes(field, lengths) > file.source.size).any():
         raise CorruptError("page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
     rows = np.maximum(lengths - 1, 0) if field.is_list else lengths
@@ -106,14 +110,16 @@ def _open_leaf(field: Field, arrow_type: pa.DataType, file: LegacyFile, pages: B
 def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: LegacyFile, pages: Batches) -> V20Node:
     storage = storage_type(arrow_type)
     if not pa.types.is_list(storage) and not pa.types.is_large_list(storage):
-        raise InvalidInputError(f"form of column {field.name!r}", expected=field.arrow_type, found=arrow_type)
+        raise InvalidInputError(
+            f"column {field.name!r} cannot be read as this type", expected=field.arrow_type, found=arrow_type
+        )
     (item,) = field.children
     items = _open(item, locate, storage.value_type, file)
     bounds = [b for b in _all_bounds(item, locate) if b is not None]
     if not bounds:
         raise CorruptError("list without items", where=pages.where)
     if any(not np.array_equal(b, bounds[0]) for b in bounds[1:]):
-        raise CorruptError("items of a list in batches of other lengths", where=pages.where)
+        raise CorruptError("list items do not match the batch lengths", where=pages.where)
     offset = np.dtype("<i8" if field.logical_type.startswith("large") else "<i4")
     return BatchedLists(arrow_type, pages, offset, items, bounds[0])
 
@@ -131,12 +137,16 @@ def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
 def _open_struct(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
     storage = storage_type(arrow_type)
     if not pa.types.is_struct(storage) or storage.num_fields != len(field.children):
-        raise InvalidInputError(f"form of column {field.name!r}", expected=field.arrow_type, found=arrow_type)
+        raise InvalidInputError(
+            f"column {field.name!r} cannot be read as this type", expected=field.arrow_type, found=arrow_type
+        )
     if all(locate(below.id) is None for below in field.walk()):
         return MissingNode(arrow_type)
     children = tuple(_open(f, locate, storage.field(i).type, listed) for i, f in enumerate(field.children))
     num_rows = next((child.num_rows for child in children if child.num_rows is not None), None)
     for child, node in zip(field.children, children, strict=True):
         if node.num_rows not in (None, num_rows):
-            raise CorruptError(f"rows of {child.name!r} in {field.name!r}", expected=num_rows, found=node.num_rows)
+            raise CorruptError(
+                f"wrong row count of {child.name!r} in {field.name!r}", expected=num_rows, found=node.num_rows
+            )
     return StructNode(arrow_type, children, num_rows)

@@ -93,7 +93,7 @@ class LegacyFile(LanceFile):
         position, length = proto.dictionary.offset, proto.dictionary.length
         if not 0 <= position <= self.source.size or not 0 <= length <= self.source.size:
             raise CorruptError(
-                "values of a dictionary lie outside the file", where=where, found=f"{length} at {position}"
+                "the values of a dictionary are outside the file", where=where, found=f"{length} at {position}"
             )
         return position, length
 
@@ -216,7 +216,9 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
     bounds = _bounds(metadata, source)
     ids = [f.id for f in manifest.fields]
     if not ids or min(ids) < 0:
-        raise CorruptError("fields of a file", where=source.path, expected="ids of 0 and more", found=ids[:4])
+        raise CorruptError(
+            "invalid field ids of the file", where=source.path, expected="ids of 0 and more", found=ids[:4]
+        )
     first = _first_row(metadata, manifest, ids, len(bounds) - 1)
     shape = (max(ids) - first + 1, len(bounds) - 1, 2)
     table = yield from end.read(metadata.page_table_position, shape[0] * shape[1] * _ENTRY, "page table")
@@ -275,5 +277,7 @@ def _first_row(metadata: file_pb2.Metadata, manifest: table_pb2.Manifest, ids: l
 def _bounds(metadata: file_pb2.Metadata, source: ByteSource) -> Int64s:
     bounds = np.array(metadata.batch_offsets or [0], np.int64)
     if bounds[0] != 0 or (np.diff(bounds) < 0).any() or bounds[-1] > ROW_OFFSETS:
-        raise CorruptError("rows of batches", where=source.path, expected="offsets that ascend from 0")
+        raise CorruptError(
+            "invalid row offsets of the batches", where=source.path, expected="offsets that ascend from 0"
+        )
     return bounds

@@ -156,7 +156,10 @@ class DictionaryNode(BatchedNode):
         places = data.view(f"<u{width}")
         if len(places) and int(places.max()) >= items.count:
             raise CorruptError(
-                "index of a dictionary", where=self.pages.where, expected=f"< {items.count}", found=int(places.max())
+                "dictionary index out of range",
+                where=self.pages.where,
+                expected=f"< {items.count}",
+                found=int(places.max()),
             )
         filled = _filled(items) if self.nullable else None
         valid = None if filled is None else filled[places]
@@ -196,7 +199,9 @@ class BatchedLists(BatchedNode):
         firsts, lasts, lengths = yield from read_offsets(self.pages, pieces, self.offset)
         bases = self.item_bounds[pieces.batches]
         if (lasts > self.item_bounds[pieces.batches + 1] - bases).any():
-            raise CorruptError("offsets of lists", where=self.pages.where, expected="within the items of their batch")
+            raise CorruptError(
+                "invalid list offsets", where=self.pages.where, expected="within the items of their batch"
+            )
         items = yield from self.items.read(merged_runs(bases + firsts, bases + lasts))
         storage = storage_type(self.arrow_type)
         ends = np.zeros(len(lengths) + 1, np.int64)

@@ -137,7 +137,7 @@ def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Reques
     lengths = np.delete(np.diff(offsets), ends[:-1] - 1) if len(ends) else np.empty(0, np.int64)
     firsts, lasts = offsets[ends - pieces.counts - 1], offsets[ends - 1]
     if len(lengths) and (lengths.min() < 0 or firsts.min() < 0):
-        raise CorruptError("offsets", where=pages.where, expected="offsets that ascend from 0")
+        raise CorruptError("invalid offsets", where=pages.where, expected="ascending offsets from 0")
     return firsts, lasts, lengths
 
 

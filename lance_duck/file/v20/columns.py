@@ -79,7 +79,7 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_)
     if node.num_rows is not None and node.num_rows != num_rows:
-        raise CorruptError(f"rows of column {field.name!r}", expected=num_rows, found=node.num_rows)
+        raise CorruptError(f"wrong row count in column {field.name!r}", expected=num_rows, found=node.num_rows)
     return Column20(node, type_, num_rows)
 
 
@@ -105,7 +105,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
             return _open_list(field, locate, arrow_type, column, where)
         return _open_text(field, file, index, arrow_type)
     if field.children and field.logical_type.startswith(("list", "large_list", "map")) and column.pages:
-        raise CorruptError("page of a list column", where=where, expected="list", found=kind)
+        raise CorruptError("wrong encoding of a list column", where=where, expected="list", found=kind)
     storage = storage_type(arrow_type)
     is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
     return LeafNode(column, field.arrow_type, arrow_type, where, is_json=is_json)
@@ -122,19 +122,23 @@ def _open_struct(field: Field, locate: Locate, arrow_type: pa.DataType, column: 
     for page in column.pages:
         kind = parse_encoding(page.encoding, PageBuffers(page)).WhichOneof("array_encoding")
         if kind != "struct":
-            raise CorruptError("page of a struct column", where=where, expected="struct", found=kind)
+            raise CorruptError("wrong encoding of a struct column", where=where, expected="struct", found=kind)
     return _struct(field, locate, arrow_type, column.num_rows)
 
 
 def _struct(field: Field, locate: Locate, arrow_type: pa.DataType, num_rows: int | None) -> V20Node:
     storage = storage_type(arrow_type)
     if not pa.types.is_struct(storage) or storage.num_fields != len(field.children):
-        raise InvalidInputError(f"form of column {field.name!r}", expected=field.arrow_type, found=arrow_type)
+        raise InvalidInputError(
+            f"column {field.name!r} cannot be read as this type", expected=field.arrow_type, found=arrow_type
+        )
     children = tuple(_open(child, locate, storage.field(i).type) for i, child in enumerate(field.children))
     for child, node in zip(field.children, children, strict=True):
         num_rows = node.num_rows if num_rows is None else num_rows
         if node.num_rows not in (None, num_rows):
-            raise CorruptError(f"rows of {child.name!r} in {field.name!r}", expected=num_rows, found=node.num_rows)
+            raise CorruptError(
+                f"wrong row count of {child.name!r} in {field.name!r}", expected=num_rows, found=node.num_rows
+            )
     return StructNode(arrow_type, children, num_rows)
 
 
@@ -150,7 +154,9 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, column: Co
 
 def _check_items(pages: ListPages, items: V20Node, where: str) -> None:
     if items.num_rows is not None and pages.num_items > items.num_rows:
-        raise CorruptError("items of a list column", where=where, expected=pages.num_items, found=items.num_rows)
+        raise CorruptError(
+            "wrong item count in a list column", where=where, expected=pages.num_items, found=items.num_rows
+        )
 
 
 def _open_text(field: Field, file: LanceFile, index: int, arrow_type: pa.DataType) -> V20Node:
@@ -165,7 +171,9 @@ def _open_blob(field: Field, column: ColumnMetadata, where: str, file: LanceFile
     descriptors = LeafNode(column, DESCRIPTORS, DESCRIPTORS, where)
     if pa.types.is_struct(arrow_type):
         if arrow_type != DESCRIPTORS:
-            raise InvalidInputError(f"form of blob column {field.name!r}", expected=DESCRIPTORS, found=arrow_type)
+            raise InvalidInputError(
+                f"blob column {field.name!r} cannot be read as this type", expected=DESCRIPTORS, found=arrow_type
+            )
         return descriptors
     return BlobNode(arrow_type, descriptors, file.source, where)
 

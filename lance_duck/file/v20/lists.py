@@ -85,7 +85,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
         encoding = parse_encoding(page.encoding, buffers)
         ends.append(list_from_proto(encoding, Context(buffers, page.num_rows, pa.uint64())))
     if sum(end.limit for end in ends) > MAX_ROWS:
-        raise CorruptError("items of a list column", where=where, expected=f"at most {MAX_ROWS}")
+        raise CorruptError("too many items in a list column", where=where, expected=f"at most {MAX_ROWS}")
     items = np.cumsum([0, *(end.limit for end in ends)], dtype=np.int64)
     return ListPages(bounds, items, tuple(ends), tuple(page.where for page in column.pages))
 

@@ -140,7 +140,9 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
         CorruptError: The pages claim more rows than a file can have.
     """
     if column.num_rows > MAX_ROWS:
-        raise CorruptError("rows of a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows)
+        raise CorruptError(
+            "too many rows in a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows
+        )
     return np.cumsum([0, *(page.num_rows for page in column.pages)], dtype=np.int64)
 
 
@@ -199,7 +201,7 @@ class BlobNode(PlainNode):
         descriptors = yield from self.descriptors.read(runs)
         if descriptors.null_count:
             raise CorruptError(
-                "descriptors of blobs", where=self.where, expected="no nulls", found=descriptors.null_count
+                "nulls in blob descriptors", where=self.where, expected="no nulls", found=descriptors.null_count
             )
         positions, sizes = (descriptors.field(i).to_numpy() for i in range(2))
         block = yield from read_extents(positions, sizes, self.source, self.where)

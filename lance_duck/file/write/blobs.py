@@ -211,7 +211,7 @@ class BlobWriter:
         half = np.asarray(position.is_valid()) != np.asarray(size.is_valid())
         if half.any():
             raise InvalidInputError(
-                "part of an external blob",
+                "invalid byte range of an external blob",
                 where=f"{self._where}, row {self._rows + int(rows[half.argmax()])}",
                 expected="both position and size, or neither",
             )
@@ -223,7 +223,7 @@ class BlobWriter:
         size = size or max(0, source.size - position)
         if position + size > source.size:
             raise InvalidInputError(
-                "part of an external blob",
+                "invalid byte range of an external blob",
                 where=uri,
                 expected=f"within {source.size} bytes",
                 found=f"{size} bytes at {position}",

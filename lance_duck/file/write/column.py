@@ -134,7 +134,9 @@ class NestedColumnWriter:
         elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
             inside, items = unfold_list(outline, array, where)
         else:
-            raise InvalidInputError("array of another type", where=where, expected=node.field.logical_type, found=kind)
+            raise InvalidInputError(
+                "the array has another type", where=where, expected=node.field.logical_type, found=kind
+            )
         (child,) = node.children
         self._ravel(child, items, inside, num_rows, f"{where}.{child.field.name}")
 

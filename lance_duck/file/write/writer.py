@@ -98,7 +98,7 @@ class FileWriter:
         checksums: bool = True,
     ) -> None:
         if version not in VERSIONS:
-            raise InvalidInputError("version of a data file", expected=", ".join(VERSIONS), found=repr(version))
+            raise InvalidInputError("unknown data file version", expected=", ".join(VERSIONS), found=repr(version))
         self._sink = sink
         self._schema = schema
         self._version = VERSIONS[version]

@@ -49,7 +49,7 @@ class SpilledRuns:
         self._runs: list[Iterable[BitmapEntries]] = []
 
     def add(self, values: pa.Array, rows: NDArray[np.uint64], num_rows: int) -> None:
-        """Add values and the rows that have them, the last values of `num_rows` more rows of the table."""
+        """Add values and their rows. They complete another `num_rows` rows of the table."""
         self._values.append(values)
         self._rows.append(rows)
         self._waiting += num_bytes(values) + rows.nbytes
@@ -119,7 +119,7 @@ class _SpilledEntries:
 
 
 def _entries_of(values: pa.ChunkedArray, rows: Rows) -> BitmapEntries:
-    """Make entries of values and the rows that have them, which may come in any order and more than once."""
+    """Build entries from values and their rows, in any order and possibly repeated."""
     if not len(values):
         return BitmapEntries(pa.array([], values.type), pa.array([], pa.binary()))
     plain = _as_bits(values)
@@ -168,7 +168,7 @@ def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def list_items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:
-    """Return the items of lists, and for each item the row of its list."""
+    """Return the items of lists, and each item's row."""
     if lists.null_count:  # there may be items below a null list
         names = names[lists.is_valid().to_numpy(zero_copy_only=False)]
         lists = lists.drop_null()

@@ -1,6 +1,6 @@
 """The thresholds for writing, reading and caching bitmap indexes, with units and reasons.
 
-Thresholds change speed and memory, never answers. `benchmarks/bitmaps.py` measures their combined effect.
+Thresholds change speed and memory use, never results. `benchmarks/bitmaps.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEARCHED_KEYS: Final = 1024
 time."""
 
 RUN_BYTES: Final = 256 << 20
-"""Bytes of values that become a run of a bitmap index: its bitmaps fit into one array, whatever the values are."""
+"""Size of the values in a run of a bitmap index, in bytes. Its bitmaps always fit into one array."""
 
 ENTRIES_AT_ONCE: Final = 1 << 14
 """Number of entries that are merged or written together. Bounds memory."""

@@ -1,4 +1,4 @@
-"""Entries of bitmaps: distinct keys in the order in which they are written, and the rows of each as bytes."""
+"""Bitmap entries: distinct keys in file order, and the serialized rows of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BitmapEntries:
     """A batch of entries.
 
     Attributes:
-        keys: Distinct keys, in order; the first may be null.
+        keys: Distinct keys, in order. The first may be null.
         maps: binary, the row address map of each key, without nulls.
     """
 
@@ -73,7 +73,7 @@ def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.in
 
 
 def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] | None = None) -> pa.Array:
-    """Serialize the rows of groups; `others` has the rows of groups without rows here, as sets."""
+    """Serialize the rows of groups. `others` contains the rows of the remaining groups, as sets."""
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
     large |= row_sets or {}
@@ -101,7 +101,7 @@ def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _small_maps(counts: NDArray[np.int64], rows: Rows) -> Iterator[pa.Array]:
-    """Serialize the rows of groups, a few groups at a time, so that the work stays in the processor's caches."""
+    """Serialize the rows of groups, a few groups at a time, to stay within the processor's caches."""
     end = np.cumsum(counts)
     start = row = 0
     while start < len(counts):

@@ -63,7 +63,7 @@ def written_order(keys: pa.Array) -> Int64s:
 
 
 class BitmapKeys:
-    """The keys of a file, sorted for queries, whatever their order in the file.
+    """The keys of a file, sorted for queries independently of their file order.
 
     Attributes:
         nulls: int64, positions of null keys in the file.
@@ -142,7 +142,7 @@ class BitmapKeys:
         return slice(start, len(items) if end is None else bisect_left(items, end))
 
     def _bounds(self, values: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the ranks of the first key not below, and of the first key above each value."""
+        """Return, for each value, the ranks of the first key at or above it, and of the first key above it."""
         if isinstance(self._values, np.ndarray):
             return np.searchsorted(self._values, values, "left"), np.searchsorted(self._values, values, "right")
         items, targets = _Items(self._values), values.to_pylist()
@@ -173,7 +173,7 @@ def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return values as integers, bytes or decimals of the same order; floats stay floats."""
+    """Return values as integers, bytes or decimals with the same order. Floats stay floats."""
     kind = values.type
     if pt.is_boolean(kind):
         return values.cast(pa.uint8())

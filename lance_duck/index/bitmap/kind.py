@@ -23,7 +23,7 @@ from lance_duck.rows.row_set_bytes import row_address_map
 
 
 class BitmapKind(MergedKind):
-    """Bitmap indexes, whose keys are the values of a column."""
+    """Bitmap indexes. Their keys are the values of a column."""
 
     name: str = "Bitmap"
     type_url: str = "/lance.table.BitmapIndexDetails"
@@ -36,7 +36,7 @@ class BitmapKind(MergedKind):
         return can_be_key(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query is one for ranges, values, prefixes, nulls, or the complement of one of these."""
+        """Return whether a query asks for ranges, values, prefixes or nulls, or for the complement of one of these."""
         return can_find(query, type_)
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BitmapIndex:
@@ -61,7 +61,7 @@ class BitmapKind(MergedKind):
 
 
 class LabelListKind(MergedKind):
-    """Label list indexes, whose keys are the items of the lists of a column."""
+    """Label list indexes. Their keys are the items of a column's lists."""
 
     name: str = "LabelList"
     type_url: str = "/lance.table.LabelListIndexDetails"
@@ -74,7 +74,7 @@ class LabelListKind(MergedKind):
         return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query is one for any or all of some values; the index cannot answer an empty ALL."""
+        """Return whether a query asks for any or all of some values. An empty ALL is not supported."""
         if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
             return False
         return isinstance(query, ContainsAny) or len(query.values) > 0
@@ -93,7 +93,7 @@ class LabelListKind(MergedKind):
         """Write a segment from other segments and new rows."""
         type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
         exact = all(part.index.is_exact for part in parts)
-        # Rows with null lists that a part does not know are known to nobody: the result has version 0, then.
+        # If a source lacks the rows with null lists, the result lacks them as well and has version 0.
         tells = all(part.index.nulls is not None for part in parts)
         nulls = [remapped_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
         with SpilledRuns(type_.value_type, options) as runs:

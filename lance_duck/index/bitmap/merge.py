@@ -33,10 +33,10 @@ def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]
 
 
 def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
-    """Return entries with their current rows. Entries that lose all rows are left out.
+    """Return entries with their current rows. Entries without remaining rows are dropped.
 
     Raises:
-        CorruptError: The rows of an entry are broken.
+        CorruptError: The rows of an entry are corrupt.
     """
     good, counts, rows = read_array_maps(*map_bytes(entries.maps))
     names, lives = follow(rows)
@@ -54,10 +54,10 @@ def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> Bitm
 
 
 def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str = FILE) -> Iterator[BitmapEntries]:
-    """Merge streams, each in order and without repeated keys; a key of several streams gets the rows of all.
+    """Merge sorted streams without repeated keys. A key of several streams gets the rows of all.
 
     Raises:
-        CorruptError: The rows of an entry are broken.
+        CorruptError: The rows of an entry are corrupt.
     """
     if len(sources) == 1:
         yield from sources[0]

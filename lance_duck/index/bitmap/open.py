@@ -28,7 +28,7 @@ class Present:
 
     Attributes:
         rows: The rows.
-        is_disjoint: Whether each row has one key, as in a column; if not, rows may have keys from before an update.
+        is_disjoint: Whether each row has exactly one key. Otherwise, rows may also have keys from before an update.
     """
 
     rows: RowSet
@@ -87,7 +87,7 @@ class BitmapFile:
         return {place: rows for place, rows in bitmaps.items() if rows is not None}
 
     def present(self) -> Present:
-        """Return the rows of all keys except null; computed once.
+        """Return the rows of all keys except null. Computed once.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -153,7 +153,7 @@ class BitmapFile:
         return [rows for rows in cached if rows is not None], places[is_new]
 
     def _read(self, places: Int64s, *, sort: bool = False) -> Iterator[_BitmapBatch]:
-        """Read bitmaps in the order of `places`, a block of them at a time."""
+        """Read bitmaps in the order of `places`, block by block."""
         start, step = 0, FIRST_BITMAPS
         while start < len(places):
             block = places[start : start + step]
@@ -190,7 +190,7 @@ class _BitmapBatch:
 
     def __init__(self, places: Int64s, maps: pa.Array, where: str) -> None:
         if maps.null_count:
-            raise CorruptError("key without a bitmap", where=where)
+            raise CorruptError("a key does not have a bitmap", where=where)
         self.places = places
         self.maps = maps
         self.size = _size(maps)
@@ -216,5 +216,7 @@ def null_lists(file: BitmapFile) -> RowSet | None:
     if place is None:
         return None
     if not place.isdecimal() or len(place) > 9:
-        raise CorruptError("place of the null lists", where=file.path, expected="a number", found=repr(place))
+        raise CorruptError(
+            "invalid position of the null lists", where=file.path, expected="a number", found=repr(place)
+        )
     return read_row_address_map(file.global_buffer(int(place)), file.path)

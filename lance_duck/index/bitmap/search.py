@@ -47,11 +47,11 @@ class BitmapIndex(BitmapSegment):
     """An open segment, whose keys are the values of the column."""
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the answer's row count. Returns None if bitmaps must be read."""
+        """Return an upper bound of the result's row count. Returns None if bitmaps must be read."""
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:
-        """Return the rows that satisfy a query; they are sure unless rows are known to have several keys."""
+        """Return the rows that satisfy a query. The result is exact unless rows may have several keys."""
         rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
         return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
 
@@ -79,7 +79,7 @@ class LabelListIndex(BitmapSegment):
         self.is_exact = file.metadata.get(EXACT) == "1"
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the answer's row count. Returns None if uncached bitmaps are needed."""
+        """Return an upper bound of the result's row count. Returns None if uncached bitmaps are needed."""
         counts = [self.file.known(places) for places in self._places(query)]
         sizes = [size for size in counts if size is not None]
         if isinstance(query, ContainsAll):
@@ -87,7 +87,7 @@ class LabelListIndex(BitmapSegment):
         return sum(sizes) if len(sizes) == len(counts) else None
 
     def search(self, query: Query) -> Answer:
-        """Return the rows that satisfy a query; they are sure if the file is exact."""
+        """Return the rows that satisfy a query. The result is exact if the file is."""
         places = self._places(query)
         if isinstance(query, ContainsAll):
             rows = self._all(places)

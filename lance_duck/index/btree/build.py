@@ -103,7 +103,7 @@ class _Portion:
         return not self._batches
 
     def fits_beside(self, sources: Sequence[SourceTree], limit: int) -> bool:
-        """Return whether the rows and the entries of B-trees can be sorted together within a memory limit in bytes."""
+        """Return whether new rows and existing entries can be sorted together within a memory limit, in bytes."""
         if not sources:
             return True
         size = sum(batch.column(VALUE).nbytes for batch in self._batches)

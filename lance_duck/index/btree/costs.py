@@ -1,6 +1,6 @@
 """The thresholds for writing, reading and caching B-trees, with units and reasons.
 
-Thresholds change speed and memory, never answers. `benchmarks/indexes.py` measures their combined effect.
+Thresholds change speed and memory use, never results. `benchmarks/indexes.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VAGUE_SHARE: Final = 8
 
 END_SHARE: Final = 8
 END_GROWTH: Final = 16
-"""Inverse share of the entries that are searched for the least or greatest live value, and growth factor of each step.
+"""Inverse share of the entries to search for the minimum or maximum live value, and growth factor of each step.
 Scanning a numeric column reads as many bytes as the rows of all entries."""
 
 TREE_PAGE_BYTES: Final = 4 << 20
-"""Size at which a page of the data file is cut, in bytes of values. A look-up reads few of them."""
+"""Size of a page of the data file, in bytes of values. A look-up reads few of them."""
 
 TREE_SLICE_PAGES: Final = 64
 """Number of pages that are sorted and written together. Bounds memory."""

@@ -1,7 +1,7 @@
-"""Queries as ranges of keys, and the ends of these ranges among the entries.
+"""Queries as key ranges, and the boundaries of these ranges among the entries.
 
-In queries all NaNs are equal, whatever their bits and signs, and greater than all other floats, and -0.0 equals 0.0;
-keys distinguish all of these, with NaNs at both ends. A query on floats is therefore up to three ranges.
+In queries, all NaNs are equal regardless of their bits, and greater than all other floats, and -0.0 equals 0.0. Keys
+distinguish all of these, with NaNs at both ends. A query on floats is therefore up to three ranges.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_duck.index.query import Among, Between, HasPrefix, Query
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of keys, each from low[i] to high[i]. A range whose low end follows its high end is empty.
+    """Ranges of keys, each from low[i] to high[i]. A range is empty if its start follows its end.
 
     Attributes:
         low: Lower ends, ascending. If None, a single range begins at the first key.

@@ -154,7 +154,7 @@ class ByteKeys:
 
 
 def key_maker(type_: pa.DataType) -> Callable[[pa.Array], BTreeKeys] | None:
-    """Return a function that makes keys of arrays without nulls. Returns None if the type is not ordered."""
+    """Return a function that converts arrays without nulls to keys. Returns None if the type is not ordered."""
     dtype = _STORED.get(type_)
     if dtype is not None:
         return _float_maker(dtype) if dtype.kind == "f" else lambda values: FixedKeys(_stored(values, dtype))
@@ -181,7 +181,10 @@ def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
 
 
 def float_keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Return signed integers in the total order of floats: for negative ones all bits but the sign are flipped."""
+    """Return signed integers in the total order of floats.
+
+    For negative floats, all bits except the sign are flipped.
+    """
     bits = values.view(f"i{values.itemsize}")
     last = 8 * values.itemsize - 1
     keys: NDArray[Any] = bits ^ ((bits >> last) & np.iinfo(bits.dtype).max)
@@ -224,7 +227,7 @@ def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], BTreeKeys]:
 
 
 def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
-    """Return a function that makes keys of decimals: big-endian bytes with the sign bit flipped."""
+    """Return a function that converts decimals to keys: big-endian bytes with the sign bit flipped."""
 
     def keys(values: pa.Array) -> FixedKeys:
         raw = _stored(values, np.dtype((np.uint8, (width,))))

@@ -66,11 +66,15 @@ class EntryLayout:
         """
         pages = [-(-count // self.page_rows) for count in rows]
         if sum(pages) != num_pages:
-            raise CorruptError("pages of a B-tree", where=where, expected=sum(pages), found=num_pages)
+            raise CorruptError("wrong page count of the B-tree", where=where, expected=sum(pages), found=num_pages)
         if sum(rows) >= 1 << 63:
-            raise CorruptError("entries of a B-tree", where=where, expected="fewer than 2^63", found=sum(rows))
+            raise CorruptError(
+                "too many entries in the B-tree", where=where, expected="fewer than 2^63", found=sum(rows)
+            )
         if self.pages is not None and pages != list(self.pages):
-            raise CorruptError("pages of the parts", where=where, expected=list(self.pages), found=pages)
+            raise CorruptError(
+                "wrong page counts of the partitions", where=where, expected=list(self.pages), found=pages
+            )
         starts = np.cumsum([0, *rows])
         firsts = [start + np.arange(count) * self.page_rows for start, count in zip(starts, pages, strict=False)]
         return np.concatenate([*firsts, starts[-1:]]).astype(np.int64)

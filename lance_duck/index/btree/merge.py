@@ -26,7 +26,8 @@ class SourceTree:
 
     Attributes:
         index: The open B-tree.
-        follow: Maps rows to current ids or addresses, and returns which are still entries. None if rows did not move.
+        follow: Maps rows to current ids or addresses, and returns a mask of the rows that are still entries. None if
+            rows did not move.
     """
 
     index: BTreeIndex
@@ -60,7 +61,7 @@ class SourceTree:
         """Return the values and rows of a range of entries without nulls."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
-            raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
+            raise CorruptError("the values of the B-tree contain a null", where=self.index.lookup.where)
         rows, lives = self._followed(rows, values)
         return (values, rows) if lives is None else (values.filter(pa.array(lives)), rows)
 
@@ -152,7 +153,7 @@ def _ranges(
 def _splitters(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> BTreeKeys | None:
-    """Return the keys that divide the ranges, distinct and ascending, chosen from the pages' greatest keys."""
+    """Return the keys that separate the ranges, distinct and ascending, chosen from the pages' maximum keys."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= max_entries:
         return None

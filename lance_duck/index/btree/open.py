@@ -41,8 +41,8 @@ class Lookup:
         nulls: Number of null entries, which come first.
         num_rows: Number of entries.
         first: First page with a value, or the number of pages if all entries are null.
-        mins: Least key of each page from `first` on, except for that page if it begins with nulls.
-        maxs: Greatest key of each page from `first` on.
+        mins: Minimum key of each page from `first` on, except for page `first` if it begins with nulls.
+        maxs: Maximum key of each page from `first` on.
         ends: The min and max columns from `first` on, as in the file. May contain nulls.
 
     Raises:
@@ -62,7 +62,9 @@ class Lookup:
         bounds = layout.bounds(rows, pages, file.path)
         order = np.argsort(numbers, kind="stable")
         if not np.array_equal(numbers[order], np.arange(pages)):
-            raise CorruptError("page numbers of a B-tree", where=file.path, expected=f"0 … {pages - 1}, each once")
+            raise CorruptError(
+                "invalid page numbers of the B-tree", where=file.path, expected=f"0 … {pages - 1}, each once"
+            )
         if not np.array_equal(order, numbers):
             mins, maxs, null_counts = mins.take(pa.array(order)), maxs.take(pa.array(order)), null_counts[order]
         self.where = file.path
@@ -79,7 +81,7 @@ class Lookup:
         self._starts = bounds[self.first :].copy()
         self._starts[0] = self.nulls
         if not self._ascends():
-            raise CorruptError("pages of a B-tree are not in order", where=file.path)
+            raise CorruptError("the pages of the B-tree are not in order", where=file.path)
 
     @property
     def num_pages(self) -> int:
@@ -109,12 +111,12 @@ class Lookup:
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return the least key of a page with values. Returns None if only the page itself stores it."""
+        """Return the minimum key of a page with values. Returns None if only the page itself stores it."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
     def greatest(self, page: int) -> BTreeKeys:
-        """Return the greatest key of a page with values."""
+        """Return the maximum key of a page with values."""
         at = page - self.first
         return self.maxs.part(at, at + 1)
 
@@ -122,9 +124,9 @@ class Lookup:
         rows = np.diff(self.bounds)
         expected = np.clip(self.nulls - self.bounds[:-1], 0, rows)
         if not np.array_equal(counts, expected):
-            raise CorruptError("null counts of a B-tree: nulls come first", where=self.where)
+            raise CorruptError("the null counts of the B-tree are not in order", where=self.where)
         if not np.array_equal(_is_null(mins), counts > 0) or not np.array_equal(_is_null(maxs), counts == rows):
-            raise CorruptError("bounds of pages and their null counts disagree", where=self.where)
+            raise CorruptError("page bounds and null counts of the B-tree disagree", where=self.where)
 
     def _ascends(self) -> bool:
         return self.mins.is_ascending() and self.maxs.is_ascending() and self._interleaved()
@@ -141,7 +143,7 @@ def _columns(file: SegmentFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array,
         file.column(name, expected_type)
     mins, maxs, null_counts, numbers = file.read([MIN, MAX, NULL_COUNT, PAGE])
     if null_counts.null_count or numbers.null_count:
-        raise CorruptError("null counts and page numbers of a B-tree", where=file.path, expected="no nulls")
+        raise CorruptError("nulls in the lookup table of the B-tree", where=file.path, expected="no nulls")
     return mins, maxs, *(array.to_numpy(zero_copy_only=False).astype(np.int64) for array in (null_counts, numbers))
 
 
@@ -262,7 +264,7 @@ class BTreeEntries:
         start, values_from, _ = span
         nulls = values_from - start
         if values.null_count != nulls or values.slice(nulls).null_count:
-            raise CorruptError(f"nulls of page {page}", where=self._lookup.where, expected=nulls)
+            raise CorruptError(f"wrong null count in page {page}", where=self._lookup.where, expected=nulls)
         keys = self._make(values.slice(nulls))
         if len(keys) and not self._fits(page, keys):
             raise CorruptError(f"page {page} disagrees with the lookup table", where=self._lookup.where)
@@ -278,7 +280,7 @@ class BTreeEntries:
 
     def _checked_ids(self, ids: pa.Array) -> Rows:
         if ids.null_count:
-            raise CorruptError("rows of a B-tree", where=self._lookup.where, expected="no nulls")
+            raise CorruptError("nulls in the rows of the B-tree", where=self._lookup.where, expected="no nulls")
         rows: Rows = ids.to_numpy()
         return rows
 

@@ -1,8 +1,8 @@
 """Stable sorting of keys.
 
 Each key is packed with its position into a 64-bit word. Sorting these words is several times as fast as sorting the
-positions by key. Keys that need more bits are cut, and keys with equal heads are then sorted by the rest. Long byte
-keys are sorted eight bytes at a time: all keys by the first eight, then only ties by the next ones.
+positions by key. Longer keys are truncated, and ties are then sorted by the remaining bits. Long byte keys are sorted
+eight bytes at a time: all keys by the first eight, then only ties by the next ones.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _order_of_bytes(keys: ByteKeys) -> Int64s:
         return _order_of_array(keys.array())
 
     def words(step: int, places: Int64s) -> Words:
-        if step == steps:  # keys that differ only in zeros at the end are sorted by size
+        if step == steps:  # keys that differ only in trailing zeros are sorted by size
             return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
         result = np.empty(len(places), np.uint64)
         check_status(head_words(keys.offsets, keys.data, head + step * _WORD, places, result), "B-tree")

@@ -81,7 +81,7 @@ class TreeWriter:
             self.write(pa.nulls(len(slice_), self._type), slice_)
 
     def finish(self) -> None:
-        """Write the remaining entries, and make both files appear."""
+        """Write the remaining entries, and publish both files."""
         page = self._page_rows
         if self._last is not None and self._rows % page:
             self._maxs.append(self._last)
@@ -110,11 +110,11 @@ class TreeWriter:
             return
         first = values.slice(0, 1)
         if first.null_count or not self._make(pa.concat_arrays([self._last, first])).is_ascending():
-            raise CorruptError("entries of a B-tree are not in order", where=self._segment.directory)
+            raise CorruptError("the entries of the B-tree are not in order", where=self._segment.directory)
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Return the bytes of memory for sorting an entry, where `count` values have `size` bytes."""
+    """Return the memory for sorting an entry, in bytes, if `count` values have `size` bytes."""
     return SORT_WORD_BYTES + SORT_COPIES * -(-size // max(1, count))
 
 

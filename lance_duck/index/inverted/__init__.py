@@ -1,4 +1,4 @@
-"""Inverted indexes: for each term of a text column, the documents that have it, how often, and where.
+"""Inverted indexes: for each term of a text column, its documents, frequencies and positions.
 
 _indices/{uuid}/metadata.lance                                             see `layout`
 _indices/{uuid}/part_{p}_{tokens,docs,invert}.lance    the files of partition p

@@ -27,7 +27,7 @@ def build_partitions(
     Args:
         rows: Columns `VALUE` (texts or lists of texts) and `ROW`.
         settings: How texts are analysed.
-        options: The progress callback, and the memory limit if the settings have none.
+        options: The progress callback, and the default memory limit.
 
     Raises:
         UnsupportedError: The analyser is not supported.
@@ -57,12 +57,12 @@ def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
 
 
 def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens of rows and the number of these rows, a few texts at a time, in order.
+    """Yield the tokens and the number of rows, a few texts at a time, in order.
 
     Args:
         rows: See `build_partitions`.
         settings: See there.
-        limit: Bytes of tokens that may be held; texts, and the vocabularies of all threads, are given less.
+        limit: Maximum size of tokens in memory, in bytes. Texts and the threads' vocabularies get less.
     """
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position

@@ -58,7 +58,7 @@ def numbers_without_nulls(array: pa.Array) -> NDArray[Any]:
 def single(array: pa.Array, where: str) -> pa.Array:
     """Return a column, checked to have one row. Raises CorruptError."""
     if len(array) != 1:
-        raise CorruptError("rows", where=where, expected=1, found=len(array))
+        raise CorruptError("wrong row count", where=where, expected=1, found=len(array))
     return array
 
 
@@ -81,7 +81,7 @@ class _WholeColumn:
 
     @cached_property
     def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values, if they are numbers, and the first value of each list, and one past the last value."""
+        """The values, if they are numbers; the first value of each list, and the total value count."""
         return numbers_of_lists(self.array, self.where)
 
 
@@ -99,9 +99,9 @@ def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDA
 class TermColumns:
     """The columns of the file of postings. Safe to use from several threads.
 
-    A column is read for the requested terms, until this has taken as long as reading all of it. Then the whole column
-    is read once more and cached. Reading therefore takes at most twice the necessary time, whatever the queries. On
-    object stores, columns are always read for the requested terms only.
+    A column is read term by term until this has taken as long as reading the whole column. Then the whole column is
+    read once more and cached. Reading therefore takes at most twice the necessary time. On object stores, columns are
+    always read for the requested terms only.
 
     Args:
         file: File of postings.
@@ -164,7 +164,7 @@ class TermColumns:
     def read_numbers(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return rows of a numeric list column, as `numbers_of_lists` does. See `read`."""
+        """Return rows of a numeric list column, like `numbers_of_lists`. See `read`."""
         (part,) = self._read({name: type_}, rows)
         if not isinstance(part, _WholeColumn):
             return numbers_of_lists(part, self._file.path)
@@ -179,7 +179,7 @@ class TermColumns:
         return all((self._file.path, name) in self._cache for name in types)
 
     def keep(self, types: Mapping[str, pa.DataType]) -> bool:
-        """Read columns and cache them; return False, without reading any, if one is too large.
+        """Read and cache columns. Returns False, without reading any, if one is too large.
 
         Raises:
             CorruptError: A column is missing, has another type, or has nulls.
@@ -209,7 +209,7 @@ class TermColumns:
         return BinaryLists(readonly(data), readonly(bounds), readonly(lists))
 
     def _whole(self, name: str, type_: pa.DataType) -> _WholeColumn | None:
-        """Return a whole column if it is cached or has been read often enough, else None."""
+        """Return a whole column if it is cached or was read often enough, otherwise None."""
         if name not in _KEPT_WHOLE:
             return None
         column = self._cache.find((self._file.path, name))
@@ -247,7 +247,7 @@ class KeptTerms(Generic[_T]):
         cache: The cache.
         key: Prefix of the cache keys.
         read: Reads the joined values of distinct terms, which ascend unless `arranged` is None.
-        single: Returns the value of one term out of joined values, as a copy.
+        single: Returns a copy of one term's value from joined values.
         arranged: Reorders joined values, possibly with repetitions. None if `read` is as fast in any order.
         join: Joins the values of single terms.
         of_others: Finds a term's value in another cache. Returns None if it is not cached there.

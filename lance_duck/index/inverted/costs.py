@@ -1,6 +1,6 @@
-"""The thresholds by which inverted indexes are built, read and kept: each with its unit and its reason.
+"""Thresholds for building, reading and caching inverted indexes, each with its unit and reason.
 
-A threshold changes speed and memory, never an answer.
+A threshold changes speed and memory use, never a result.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ POSTINGS_BYTES: Final = 128 << 20
 """Size of an open segment's cache of postings and positions, in bytes: the whole index of a few million texts."""
 
 COLUMN_SHARE: Final = 4
-"""Inverse share of a partition's part of `POSTINGS_BYTES` up to which a column is cached whole. The rest is for other
-columns and single terms."""
+"""Inverse share of a partition's part of `POSTINGS_BYTES` up to which a column is cached whole. The remainder is for
+other columns and single terms."""
 
 READ_MEANWHILE: Final = 256 << 10
 """Column size that is read in the time of a few rows, in bytes: 50 to 170 µs, at 1.3 to 4 GB/s
@@ -34,7 +34,7 @@ FIRST_WINDOWS: Final = 8
 """Number of windows with the highest bounds that are searched first, so that others can be skipped."""
 
 MOST_PRUNED_TERMS: Final = 64
-"""Maximum number of terms for skipping postings. With more, bounds say little, and each posting is scored."""
+"""Maximum number of terms for skipping postings. With more, bounds are too loose, and each posting is scored."""
 
 DOCUMENT_POSITIONS: Final = 1024
 """Initial buffer size for a word's positions in a document, in phrase searches. Few texts need more."""
@@ -50,8 +50,8 @@ SORTER_BYTES: Final = 1 << 30
 """Maximum size of a thread's vocabulary and sort buffers, in bytes. Larger ones are replaced."""
 
 LEAST_PIECE: Final = 64 << 10
-"""Minimum size of a partition's tokens, and of a piece's postings, in bytes. It overrides the memory limit, as a tiny
-limit would make a partition of each text."""
+"""Minimum size of a partition's tokens, and of a chunk's postings, in bytes. It overrides the memory limit, because a
+tiny limit would create one partition per text."""
 
 ENCODED_POSTINGS: Final = 1 << 19
 """Maximum number of postings that are encoded together, unless one term has more. Encoding whole partitions takes

@@ -1,4 +1,4 @@
-"""Inversion of tokens: from rows to the documents of each term.
+"""Inverts tokens: from rows to the documents of each term.
 
 The tokens of a batch become runs of bytes, one for each distinct term: see `kernels.postings.sort`. Runs take a third
 of the tokens' memory. A build holds only runs until it writes a partition, some terms at a time.
@@ -36,7 +36,7 @@ _UNKNOWN: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Runs of the terms of some documents.
+    """Term runs of some documents.
 
     Attributes:
         data: uint8, bytes of the runs, see `kernels.postings.sort`.
@@ -56,7 +56,7 @@ class _Runs:
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:
-    """The tokens of some rows, each of which has at least one, sorted by term.
+    """The tokens of rows, sorted by term. Each row has at least one token.
 
     Attributes:
         documents: The rows, or the list elements, some of which may lack tokens.
@@ -101,7 +101,7 @@ class TokenSorter:
         return self._entries.nbytes + self._out.nbytes + (0 if self._vocabulary is None else self._vocabulary.nbytes)
 
     def rows(self, tokens: Tokens, row_ids: NDArray[np.uint64]) -> TokenBatch:
-        """Return the tokens of rows. Rows without tokens are not documents and are left out.
+        """Return the tokens of rows. Rows without tokens are not documents and are skipped.
 
         Args:
             tokens: Tokens of the text of each row.
@@ -149,10 +149,10 @@ class TokenSorter:
 
 
 class Inversion:
-    """The inversion of some batches to one partition, all of whose terms need not be in memory at a time.
+    """Inverts batches into one partition, without holding all its terms in memory.
 
     Args:
-        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows.
+        batches: Batches in document order, with fewer than `MOST_DOCUMENTS` rows in total.
         with_positions: Whether the batches keep positions.
     """
 
@@ -195,12 +195,12 @@ class Inversion:
         return contents
 
     def pieces(self, postings: int | None = None) -> Iterator[PartitionContents]:
-        """Yield the partition in pieces, some terms each, in order of first occurrence.
+        """Yield the partition in chunks of terms, in order of first occurrence.
 
-        The added data is released with the last piece.
+        The added data is released with the last chunk.
 
         Args:
-            postings: Maximum number of postings in a piece, unless one term has more. `INDEX_BLOCK_ROWS` by default.
+            postings: Maximum number of postings in a chunk, unless one term has more. `INDEX_BLOCK_ROWS` by default.
         """
         return self._pieces(INDEX_BLOCK_ROWS if postings is None else postings)
 
@@ -298,8 +298,7 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 def _own(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of numbers in Arrow's memory pool.
 
-    The copies live long and their sources do not. If both shared C's allocator, it could not return memory to the
-    system.
+    The copies outlive their sources. If both shared C's allocator, it could not return memory to the system.
     """
     copy = unset(len(numbers), numbers.dtype)
     copy[:] = numbers

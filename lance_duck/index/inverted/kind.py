@@ -1,6 +1,7 @@
 """Inverted indexes as a kind of index. `layout` has the files, `settings` the details and the parameters.
 
-Row ids are stable where the table has them. The kind answers no predicates, only full-text queries (`scan/text`).
+Row ids are stable if the table has stable row ids. The kind does not support predicates, only full-text queries
+(`scan/text`).
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class InvertedKind:
     reaches_into_lists: bool = True
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a storage type can be indexed: texts, JSON (stored as text), and lists of texts."""
+        """Return whether a storage type can be indexed: strings, JSON (stored as strings), and lists of strings."""
         return isinstance(type_, pa.JsonType) or is_text(type_) or (is_list(type_) and is_text(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return False: the kind answers no predicates."""
+        """Return False: the kind does not support predicates."""
         return False
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
@@ -105,12 +106,12 @@ def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings
 
 
 def settings_of(index: Any) -> InvertedSettings:
-    """Return the settings that an open segment was made with."""
+    """Return the settings with which an open segment was built."""
     return InvertedSettings.of_segment(index.parameters)
 
 
 def is_alike(one: Any, other: Any) -> bool:
-    """Return whether terms of two open segments mean the same, and both keep positions, or neither does."""
+    """Return whether two open segments have the same analyser settings, and both or neither store positions."""
     first, second = settings_of(one), settings_of(other)
     return (first.parameters, first.form.with_position, first.form.document_granularity) == (
         second.parameters,

@@ -20,7 +20,7 @@ the partitions (first fragment of the part << 32) + 0, 1, …. Instead of metada
 part_{p}_metadata.lance         for each partition: no rows; metadata like metadata.lance, for this partition alone
 part_empty_{p}_metadata.lance   for a part without documents; p is the number of the first partition that it lacks
 
-Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks of 128, words in the last block.
+Missing keys mean the oldest file format: terms as arrow, format 1, blocks of 128, words in the last block.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ class InvertedParameters:
     def __post_init__(self) -> None:
         if self.format_version not in FORMAT_VERSIONS:
             raise UnsupportedError(
-                "format of an inverted index", expected="1, 2 or 3", found=self.format_version, remedy=_NEWER
+                "unknown format of the full-text index", expected="1, 2 or 3", found=self.format_version, remedy=_NEWER
             )
         if self.block_size not in (128, 256) or (self.block_size == 256 and self.format_version < 3):
             raise UnsupportedError(
-                "block size of an inverted index",
+                "unknown block size of the full-text index",
                 expected="128, or 256 with format 3",
                 found=f"{self.block_size} with format {self.format_version}",
             )
@@ -206,7 +206,7 @@ def partition_numbers(metadata: Mapping[str, str], where: str) -> list[int]:
 
 def _json(metadata: Mapping[str, str], key: str, type_: type, where: str) -> Any:
     if key not in metadata:
-        raise CorruptError(f"no metadata {key!r}", where=where, found=", ".join(metadata))
+        raise CorruptError(f"metadata {key!r} is missing", where=where, found=", ".join(metadata))
     try:
         value = json.loads(metadata[key])
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""Merge partitions. Documents get current row addresses, and deleted ones are left out.
+"""Merge partitions. Documents get current row addresses, and deleted documents are dropped.
 
-As many partitions are merged into one as fit into the memory limit. A larger one is rewritten alone, some terms at a
+Partitions are merged as far as they fit into the memory limit. A larger partition is rewritten alone, some terms at a
 time.
 """
 
@@ -26,7 +26,7 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LargePart:
-    """A partition whose contents exceed the memory limit: it is rewritten alone, a part of the terms at a time.
+    """A partition whose contents exceed the memory limit. It is rewritten alone, some terms at a time.
 
     Attributes:
         partition: Partition to rewrite.
@@ -41,7 +41,7 @@ class LargePart:
     most: int
 
     def pieces(self) -> Iterator[PartitionContents]:
-        """Yield the new contents, a part of the terms at a time."""
+        """Yield the new contents, some terms at a time."""
         for piece in self.partition.pieces(self.most):
             yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
 
@@ -94,7 +94,7 @@ def merged_parts(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterato
 
 
 def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
-    """Yield the contents of the partition that a group becomes; a large one a part of the terms at a time."""
+    """Yield the merged contents of a group. A large partition is yielded some terms at a time."""
     if isinstance(group, LargePart):
         yield from group.pieces()
     else:
@@ -125,8 +125,8 @@ def whole_partition(contents: PartitionContents) -> LivingPart:
 def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     """Merge partitions into one.
 
-    Documents follow the order of `parts`. Terms are in order of first occurrence, without those that have lost all
-    documents.
+    Documents follow the order of `parts`. Terms are in order of first occurrence. Terms without remaining documents are
+    dropped.
 
     Args:
         parts: The partitions, all with positions or all without. Fewer than 2**32 - 1 live documents in total.

@@ -1,7 +1,7 @@
 """Segments of older writers.
 
-Before 2026, writers made a document of each list element, under its row, without its position in the list, and also of
-texts without terms. `by_row` makes one document of each row with a term, sorted by row.
+Before 2026, writers stored each list element as a document of its row, without its list position, and also stored texts
+without terms. `by_row` builds one document for each row with a term, sorted by row.
 
 pylance before 0.28 (2025) wrote one set of files, with postings as rows, which `read_unpartitioned` reads:
 
@@ -41,17 +41,18 @@ _TOKENIZER: Final = "tokenizer"
 _OFFSETS: Final = "offsets"
 _FREQUENCY: Final = "_frequency"
 _POSITION: Final = "_position"
-_MOST_FREQUENT: Final = 1 << 24  # above, a float does not hold every whole number
+_MOST_FREQUENT: Final = 1 << 24  # larger floats cannot represent every integer
 _POSITIONS: Final = pa.list_(pa.field("item", pa.int32()))
 _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 
 
 def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[InvertedParameters, PartitionContents]:
-    """Read a whole segment; return it with the parameters for its new files.
+    """Read a whole segment, and return it with the parameters for its new files.
 
     Args:
         files: Files of the segment.
-        is_list: Whether the column has lists, whose elements were analysed separately: positions are left out then.
+        is_list: Whether the column has lists, whose elements were analysed separately. Positions are dropped in that
+            case.
 
     Raises:
         NotFoundError: A file is missing.
@@ -82,7 +83,7 @@ def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters
 
 
 def _bounds(file: SegmentFile) -> NDArray[np.int64]:
-    """Return where the postings of each term begin, and where the last one's end."""
+    """Return the first posting of each term, and the total posting count."""
     text = file.metadata.get(_OFFSETS, "")
     try:
         offsets = np.array(json.loads(text), dtype=np.int64)
@@ -91,12 +92,12 @@ def _bounds(file: SegmentFile) -> NDArray[np.int64]:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CorruptError(_OFFSETS, where=file.path, expected="ascending numbers", found=repr(text[:80])) from error
     if offsets[:1].sum() != 0 or (not len(offsets) and file.num_rows):
-        raise CorruptError("postings before those of the first term", where=file.path, found=text[:80])
+        raise CorruptError("postings before the first term", where=file.path, found=text[:80])
     return np.append(offsets, file.num_rows)
 
 
 def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
-    """Return frequencies, which were written as floats, as uint32."""
+    """Convert frequencies, which were written as floats, to uint32."""
     good = (counts >= 1) & (counts <= _MOST_FREQUENT) & (counts == np.floor(counts))
     if not good.all():
         broken = counts[~good][0]
@@ -105,14 +106,16 @@ def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
 
 
 def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
-    """Return the document of each posting; the first one if a row has several."""
+    """Return the document of each posting, or the first one if a row has several."""
     order = np.argsort(row_ids, kind="stable")
     ordered = row_ids[order]
     places = np.searchsorted(ordered, names)
     strange = places == len(ordered)
     strange[~strange] = ordered[places[~strange]] != names[~strange]
     if strange.any():
-        raise CorruptError("row of a posting", where=where, expected="one of docs.lance", found=names[strange][0])
+        raise CorruptError(
+            "unknown document of a posting", where=where, expected="a document of docs.lance", found=names[strange][0]
+        )
     documents: NDArray[np.uint32] = order[places].astype(np.uint32)
     return documents
 
@@ -124,7 +127,7 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
     values = lists.flatten()
     counts = np.diff(np.asarray(lists.offsets))
     if values.null_count or (counts != frequencies).any():
-        raise CorruptError(_POSITION, where=file.path, expected="as many as the frequency says")
+        raise CorruptError(_POSITION, where=file.path, expected="one position per occurrence")
     positions = numbers_without_nulls(values)
     falls = np.diff(positions) <= 0
     falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next

@@ -31,14 +31,14 @@ from lance_duck.text.filters import STEMMER
 
 
 class InvertedSegment:
-    """An open segment. Safe to use from several threads; reads are cached within limits.
+    """An open segment. Thread-safe. Reads are cached within limits.
 
     Attributes:
         parameters: Parameters of the analyser and the layout.
         partitions: Partitions of the segment.
-        deleted_fragments: uint32, ids of fragments whose rows are left out, ascending.
-        is_converted: Whether the files were converted in memory from an old layout. Then analysing the texts again is
-            better than merging these terms with others.
+        deleted_fragments: uint32, ascending ids of fragments whose rows are missing.
+        is_converted: Whether the files were converted in memory from an old layout. In that case, the texts are
+            analysed again instead of merging their terms.
 
     Args:
         files: Files of the segment.
@@ -78,12 +78,12 @@ class InvertedSegment:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents of all partitions; deleted ones count until the segment is rewritten."""
+        """Number of documents of all partitions. Deleted documents count until the segment is rewritten."""
         return sum(partition.num_documents for partition in self.partitions)
 
     @property
     def total_tokens(self) -> int:
-        """Number of terms of all documents, repeated ones counted."""
+        """Number of terms of all documents, including repetitions."""
         return sum(partition.total_tokens for partition in self.partitions)
 
     def row_names(self) -> RowSet:
@@ -91,7 +91,7 @@ class InvertedSegment:
         return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment, and the stemmer of queries."""
+        """Return a segment's statistics like pylance's index_statistics, and the query stemmer."""
         return {
             "stemmer": STEMMER,
             "params": dict(self._parameters.params),
@@ -113,7 +113,7 @@ class InvertedSegment:
 def open_segment(
     files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES, *, is_list: bool = False
 ) -> InvertedSegment:
-    """Open a segment and read metadata.lance. Some segments of old writers are read into memory as a whole.
+    """Open a segment and read metadata.lance. Some segments of old writers are read into memory completely.
 
     Args:
         files: Files of the segment.
@@ -165,7 +165,7 @@ def _held(
     deleted_fragments: NDArray[np.uint32],
     cache_bytes: int,
 ) -> InvertedSegment:
-    """Return a segment whose files are in memory."""
+    """Return an in-memory segment."""
     store = store_in_memory()
     writer = SegmentWriter(store)
     write_partition(writer, 0, contents, parameters)

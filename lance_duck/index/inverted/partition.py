@@ -65,12 +65,12 @@ class InvertedPartition:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents; deleted ones count until the partition is rewritten."""
+        """Number of documents. Deleted documents count until the partition is rewritten."""
         return self._documents_file.num_rows
 
     @property
     def num_terms(self) -> int:
-        """Number of terms; their ids are below it."""
+        """Number of terms. Term ids are smaller."""
         return self._postings_file.num_rows
 
     @cached_property
@@ -106,7 +106,7 @@ class InvertedPartition:
         return documents
 
     def norms(self, average: float) -> Norms:
-        """Return the norm of each document. Blocks of 256 use the least length with the same code instead.
+        """Return the norm of each document. Blocks of 256 use the shortest length with the same code instead.
 
         Args:
             average: Average number of terms per document. The norms for the last average are cached.
@@ -129,7 +129,7 @@ class InvertedPartition:
 
     @property
     def num_levels(self) -> int:
-        """Number of lists around a document: 0 if it is a row, and not an element of a list."""
+        """List nesting depth of a document: 0 for a row, more for a list element."""
         return sum(name.startswith(layout.DOC_INDEX) for name in self._documents_file.schema.names)
 
     @property
@@ -160,13 +160,13 @@ class InvertedPartition:
             The terms. None if `sorted_terms` must be compared instead.
 
         Raises:
-            CorruptError: The file of the terms is broken.
+            CorruptError: The term file is corrupt.
         """
         return self._terms.near(word, edits, fixed, most, is_open=is_open)
 
     @cached_property
     def sorted_terms(self) -> SortedTerms:
-        """All terms in order of their bytes; read once.
+        """All terms in byte order. Read once.
 
         Raises:
             CorruptError: The terms are broken.
@@ -174,10 +174,10 @@ class InvertedPartition:
         return self._terms.in_order()
 
     def document_frequencies(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of documents that have each of some terms, int64.
+        """Return the document count of each term, int64.
 
         Args:
-            ids: Ids of terms; -1 for a term that the partition does not have.
+            ids: Term ids, or -1 for terms that the partition does not contain.
 
         Raises:
             CorruptError: The file is broken.
@@ -254,10 +254,10 @@ class InvertedPartition:
         return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
 
     def pieces(self, most: int) -> Iterator[PartitionContents]:
-        """Yield the decoded contents in pieces of some terms each. An empty partition yields one piece.
+        """Yield the decoded contents in chunks of terms. An empty partition yields one chunk.
 
         Args:
-            most: Approximate size of a piece's postings and positions, in bytes, at least `LEAST_PIECE`. A single term
+            most: Approximate size of a chunk's postings and positions, in bytes, at least `LEAST_PIECE`. A single term
                 may have more.
 
         Raises:
@@ -285,7 +285,7 @@ class InvertedPartition:
         return PartitionContents(self.documents, terms, bounds, ids, frequencies, positions)
 
     def prewarm(self) -> None:
-        """Read all that searches read, and cache as much of it as the limits allow."""
+        """Read all data that searches use, and cache it within limits."""
         _ = self.documents, self._terms
         if self.num_terms and not self._columns.keep(self._posting_types):
             self.postings(np.arange(self.num_terms))
@@ -342,7 +342,7 @@ class InvertedPartition:
         }
 
     def _read(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
-        """Return the postings of some terms, or of all: with impacts, if these are among the columns."""
+        """Return the postings of the given terms, or of all terms, with impacts if these are among the columns."""
         file = self._postings_file
         if isinstance(rows, np.ndarray):
             postings_and_impacts = self._columns.read_blobs(types, rows)
@@ -391,13 +391,16 @@ class InvertedPartition:
 
     @cached_property
     def _has_position_groups(self) -> bool:
-        """Whether positions are packed in groups. Raises UnsupportedError for other forms than those that are read."""
+        """Whether positions are packed in groups. Raises UnsupportedError for unknown forms."""
         file = self._postings_file
         codec = file.metadata.get(layout.POSITIONS_CODEC, layout.PACKED_POSITIONS)
         stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
         if stream_layout != layout.SHARED_STREAM or codec not in (layout.PACKED_POSITIONS, layout.VARINT_POSITIONS):
             raise UnsupportedError(
-                "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
+                "unknown layout of positions",
+                where=file.path,
+                expected=layout.SHARED_STREAM,
+                found=f"{stream_layout}, {codec}",
             )
         return codec == layout.PACKED_POSITIONS
 
@@ -425,6 +428,9 @@ class InvertedPartition:
         most = int(lengths.max(initial=0))
         if most > self.num_documents:
             raise CorruptError(
-                "documents of a term", where=self._postings_file.path, expected=f"≤ {self.num_documents}", found=most
+                "too many documents of one term",
+                where=self._postings_file.path,
+                expected=f"≤ {self.num_documents}",
+                found=most,
             )
         return lengths

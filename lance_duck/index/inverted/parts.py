@@ -1,4 +1,4 @@
-"""Parts of a segment that several processes write, and their joining to the segment. `layout` has the files."""
+"""Parts of a segment, which several processes write and one process joins. `layout` has the files."""
 
 from __future__ import annotations
 

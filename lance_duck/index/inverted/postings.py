@@ -17,7 +17,7 @@ from lance_duck.kernels.jit import readonly
 
 @dataclass(frozen=True, eq=False)
 class PostingBlocks:
-    """The postings of some terms of a partition, in blocks.
+    """The posting blocks of some terms of a partition.
 
     Attributes:
         blocks: The blocks of each term, see `codecs.blocks`.
@@ -50,12 +50,12 @@ class PostingBlocks:
 
     @property
     def buffers(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, bool]:
-        """The postings as kernels take them: the first six of `postings` of `kernels.postings.search.best`."""
+        """The postings in kernel form: the first six items of `postings` in `kernels.postings.search.best`."""
         blobs, form = self.blocks, self.form
         return blobs.data, blobs.offsets, blobs.lists, readonly(self.lengths), form.size, form.is_varint
 
     def decoded(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Decode the documents and the frequencies, term by term; uint32 (postings,) each.
+        """Decode the documents and frequencies, term by term: uint32 (postings,) each.
 
         Raises:
             CorruptError: A block is broken.
@@ -64,7 +64,7 @@ class PostingBlocks:
 
 
 def joined_postings(parts: list[PostingBlocks]) -> PostingBlocks:
-    """Join postings, of which there is at least one."""
+    """Concatenate one or more postings."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]

@@ -1,6 +1,6 @@
 """Settings of a full-text index: a user's arguments, and the manifest's details.
 
-details: InvertedIndexDetails. They lack custom stop words: where a segment has files, the parameters there decide.
+details: InvertedIndexDetails. They lack custom stop words. If a segment has files, their parameters take precedence.
 index_version: 1, 2 or 3, the format of the files.
 """
 
@@ -36,7 +36,7 @@ INVERTED_PARAMETERS: Final = tuple(dict.fromkeys((*_ANALYSERS, *_OPTIONS)))
 
 ROW: Final = "row"
 LIST_ELEMENT: Final = "list_element"
-"""Granularities of documents: a document is a row, or an element of the list in it."""
+"""Document granularities: a document is a row or a list element."""
 
 _LARGE_BLOCK: Final = 256
 _CODE: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
@@ -124,7 +124,7 @@ class InvertedSettings:
 
 
 def granularity_of(arguments: Mapping[str, Any]) -> str:
-    """Return the granularity of documents: `ROW`, which is the default, or `LIST_ELEMENT`.
+    """Return the document granularity: `ROW` (the default) or `LIST_ELEMENT`.
 
     Raises:
         InvalidInputError: The arguments ask for another one.
@@ -137,10 +137,10 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
-    """Return parameters completed for a column of JSON, or of texts.
+    """Return parameters completed for a JSON column or a text column.
 
     Raises:
-        InvalidInputError: The parameters ask for the other kind of documents.
+        InvalidInputError: The parameters specify the other document granularity.
     """
     expected = "json" if is_json else "text"
     if arguments.get(DOCUMENT_TOKENIZER) not in (None, expected):
@@ -152,7 +152,7 @@ def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[st
 
 
 def shown_settings(details: bytes) -> dict[str, Any]:
-    """Return the settings in a details message, by pylance's names; {} if it cannot be read."""
+    """Return the settings in a details message, under pylance's names, or {} if it cannot be parsed."""
     message = _message(details)
     if message is None:
         return {}
@@ -167,7 +167,7 @@ def is_by_element(details: bytes) -> bool:
 
 
 def settings_in(details: bytes) -> InvertedSettings:
-    """Return the settings in a details message, the defaults if it cannot be read; it lacks custom stop words."""
+    """Return the settings in a details message, without custom stop words, or the defaults if it cannot be parsed."""
     message = _message(details)
     if message is None:
         return InvertedSettings.of({FORMAT_VERSION: 2})
@@ -184,7 +184,7 @@ def _message(details: bytes) -> index_pb2.InvertedIndexDetails | None:
 
 
 def _parameters(message: index_pb2.InvertedIndexDetails) -> AnalyserParameters:
-    """Return the analyser's parameters in a message, the defaults where an old writer left it empty."""
+    """Return the analyser's parameters in a message, or the defaults if an old writer left it empty."""
     if not message.HasField("base_tokenizer") and not message.language:
         return AnalyserParameters()
     code = {name: getattr(message.code_config, name) for name in _CODE}
@@ -241,7 +241,7 @@ def _format(value: Any, block_size: int) -> int:
 
 
 def _memory_bytes(limit: Any) -> int | None:
-    """Return the bytes of a memory limit: a number is one of MiB, as pylance has it, and a text has its unit."""
+    """Convert a memory limit to bytes. Numbers are in MiB, as in pylance, and strings have a unit."""
     if isinstance(limit, str) and not limit.isdecimal():
         return byte_count(limit, "memory_limit")
     megabytes = _count("memory_limit", limit, 1)

@@ -1,4 +1,4 @@
-"""The terms of a partition: an automaton, or in the files of older writers a sorted column. `layout` has the files."""
+"""The terms of a partition: an FST, or a sorted column in the files of older writers. `layout` has the files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Terms(Protocol):
         """Size in memory, in bytes."""
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1 if the partition does not have it. Raises CorruptError."""
+        """Return the id of each term, int64, or -1 if the partition does not contain it. Raises CorruptError."""
 
     def in_order(self) -> SortedTerms:
         """Return all terms. Raises CorruptError."""
@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`: only older writers make such files."""
+        """See `Terms`. Only older writers create such files."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
@@ -129,7 +129,7 @@ def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
         num_terms: Number of terms that have postings.
 
     Raises:
-        CorruptError: The file is not of this form, or has another number of terms.
+        CorruptError: The file has another form, or a different number of terms.
     """
     if form == layout.ARROW:
         return ArrowTerms(_arrow_terms(file, num_terms))
@@ -148,13 +148,13 @@ def _arrow_terms(file: SegmentFile, num_terms: int) -> SortedTerms:
     data, offsets = bytes_and_offsets(terms)
     at = descent(offsets, data)
     if at >= 0:
-        raise CorruptError("terms are not sorted", where=file.path, found=f"row {at}")
+        raise CorruptError("the terms are not sorted", where=file.path, found=f"row {at}")
     places = numbers_without_nulls(ids).astype(np.int64)
     if len(places) and (places.max() >= len(places) or (np.bincount(places, minlength=len(places)) != 1).any()):
-        raise CorruptError("ids of terms", where=file.path, expected=f"each of 0 … {len(places) - 1} once")
+        raise CorruptError("invalid term ids", where=file.path, expected=f"each of 0 … {len(places) - 1} once")
     return SortedTerms(terms, places)
 
 
 def _check_count(count: int, expected: int, where: str) -> None:
     if count != expected:
-        raise CorruptError("number of terms", where=where, expected=expected, found=count)
+        raise CorruptError("wrong term count", where=where, expected=expected, found=count)

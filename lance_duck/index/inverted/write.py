@@ -67,13 +67,13 @@ def write_metadata(
     deleted_fragments: np.ndarray = _NO_FRAGMENTS,
     name: str = layout.METADATA,
 ) -> None:
-    """Write metadata.lance, which makes the files of partitions a segment.
+    """Write metadata.lance, which turns the partition files into a segment.
 
     Args:
         writer: Writer of the segment.
-        partitions: Numbers of the partitions; none if no row has a term.
+        partitions: Partition numbers. Empty if no row has a term.
         parameters: Parameters of all partitions.
-        deleted_fragments: Fragments whose rows are left out, uint32.
+        deleted_fragments: Fragments whose rows are missing, uint32.
         name: Name of the file.
     """
     field = pa.field(layout.DELETED_FRAGMENTS, pa.binary(), nullable=False)
@@ -102,12 +102,12 @@ def write_partition(
 def write_pieces(
     writer: SegmentWriter, number: int, pieces: Iterable[PartitionContents], parameters: InvertedParameters
 ) -> None:
-    """Write the files of a partition, of which one piece at a time is in memory. See `write_partition`.
+    """Write the files of a partition, with one chunk at a time in memory. See `write_partition`.
 
     Args:
         writer: Writer of the segment.
         number: Number of the partition.
-        pieces: At least one piece, each with some of the distinct terms and with all documents.
+        pieces: At least one chunk, each with some of the distinct terms and with all documents.
         parameters: Parameters of the segment.
 
     Raises:
@@ -121,7 +121,10 @@ def write_pieces(
         for piece in pieces:
             if parameters.with_position and piece.positions is None:
                 raise InvalidInputError(
-                    "positions of terms", where=f"partition {number}", expected="kept", found="none"
+                    "the partition does not store positions",
+                    where=f"partition {number}",
+                    expected="positions",
+                    found="none",
                 )
             if lengths is None:
                 documents.append(piece.documents)
@@ -204,7 +207,7 @@ def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
 
 
 def _lengths(documents: Documents) -> DocumentLengths:
-    """Return what postings need of the lengths of documents."""
+    """Return the document length data that postings need."""
     tokens = documents.num_tokens
     average = documents.total_tokens / max(1, len(tokens))
     return DocumentLengths(length_norms(tokens, average), impacts.length_codes(tokens))

@@ -1,4 +1,4 @@
-"""N-gram indexes: for each trigram of a text column, the rows whose text has it.
+"""N-gram indexes: for each trigram of a text column, the rows whose text contains it.
 
 _indices/{uuid}/ngram_postings.lance
 

@@ -1,8 +1,8 @@
 """Postings of texts that arrive in batches.
 
-A run of texts, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, is grouped by trigram at once. Postings of
-four bytes stay in memory up to a quarter of the limit. Those of further runs are written to temporary files and
-memory-mapped.
+A run of texts is grouped by trigram in one step. Its size is `INDEX_BLOCK_BYTES` or a smaller share of the memory
+limit. Postings of four bytes stay in memory up to a quarter of the limit. Postings of further runs are written to
+temporary files and memory-mapped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARES = 16
 
 
 class PostingRuns:
-    """Postings of texts; a context manager that removes its temporary files.
+    """Postings of texts. A context manager that removes its temporary files.
 
     Args:
         options: The memory limit, and the callback for progress.

@@ -1,6 +1,6 @@
 """The thresholds for writing, reading and caching n-gram indexes, with units and reasons.
 
-Thresholds change speed and memory, never answers. `benchmarks/ngrams.py` measures their combined effect.
+Thresholds change speed and memory use, never results. `benchmarks/ngrams.py` measures their combined effect.
 """
 
 from __future__ import annotations

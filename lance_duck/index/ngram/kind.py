@@ -1,8 +1,8 @@
-"""N-gram indexes: for each trigram of a text column the set of rows whose text has it.
+"""N-gram indexes: for each trigram of a text column, the rows whose text contains it.
 
 _indices/{uuid}/ngram_postings.lance    see `index.ngram.layout`
 
-A trigram is in lower case and without accents, so an answer is never sure: the scan checks the condition on its rows.
+Trigrams ignore case and accents, so results are never exact. The scan checks the condition on the rows found.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class NGramKind(MergedKind):
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: texts."""
+        """Return whether a column of a storage type can be indexed: only strings."""
         return is_text(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query is one for trigrams, for a prefix with a trigram, or for a few texts with one each."""
+        """Return whether a query asks for trigrams, for a prefix with a trigram, or for a few strings with one each."""
         if not is_text(type_):
             return False
         alternatives = trigram_alternatives(query)
@@ -54,7 +54,7 @@ class NGramKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and of new rows."""
+        """Write a segment from other segments and new rows."""
         with PostingRuns(options) as runs:
             for batch in rows or ():
                 runs.add(batch.column(VALUE), batch.column(ROW).to_numpy())

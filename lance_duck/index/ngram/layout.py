@@ -4,8 +4,8 @@ ngram_postings.lance
     tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0 for the rows that are null
     posting_list  binary: the rows of each token, a treemap (see `rows.row_set_bytes`)
 
-Details are an empty message, the version is 0. Rows go by their stable ids where the table has them; from version 1 on
-by address.
+Details are an empty message, the version is 0. Rows are identified by stable id if the table has stable row ids, and
+from version 1 on by address.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from lance_duck.rows.row_set import RowSet
 
 
 def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
-    """Yield entries with current rows, mapped for many tokens at once. Tokens that lose all rows are left out."""
+    """Yield entries with current rows, mapped for many tokens at once. Tokens without remaining rows are dropped."""
     tokens: list[int] = []
     pieces: list[Rows] = []
     waiting = 0
@@ -43,7 +43,7 @@ def _moved(tokens: list[int], pieces: list[Rows], follow: Follow) -> Entries:
 
 
 def merged_tokens(sources: Sequence[Entries]) -> Entries:
-    """Yield the entries of several streams as one; a token of several streams gets the rows of all."""
+    """Merge the entries of several streams. A token of several streams gets the rows of all."""
     if len(sources) == 1:
         yield from sources[0]
         return

@@ -35,7 +35,7 @@ class NGramFile:
         files: Files of the segment.
 
     Raises:
-        CorruptError, NotFoundError: The file is broken or missing.
+        CorruptError, NotFoundError: The file is corrupt or missing.
     """
 
     def __init__(self, files: SegmentReader) -> None:
@@ -47,7 +47,7 @@ class NGramFile:
         self._lists: SizedCache[tuple[RowSet, int]] = SizedCache(LIST_BYTES, lambda entry: entry[1])
 
     def rows(self, trigrams: Trigrams) -> RowSet:
-        """Return rows whose text may have all of some trigrams; no other row does.
+        """Return a superset of the rows whose text contains all given trigrams.
 
         Args:
             trigrams: The trigrams, ascending, at least one.
@@ -88,7 +88,7 @@ class NGramFile:
         return self.tokens.nbytes + self._lists.nbytes
 
     def _of(self, places: Int64s) -> list[RowSet]:
-        """Return the rows of tokens; lists that are not cached are read together."""
+        """Return the rows of tokens. Uncached lists are read together."""
         entries = {place: self._lists.find(place) for place in places.tolist()}
         rows = {place: entry[0] for place, entry in entries.items() if entry is not None}
         new_places = [place for place, entry in entries.items() if entry is None]
@@ -100,7 +100,7 @@ class NGramFile:
     def _kept(self, place: int, data: pa.Scalar) -> RowSet:
         content = data.as_py()
         if content is None:
-            raise CorruptError("token without a posting list", where=self.path, found=int(self.tokens[place]))
+            raise CorruptError("a token does not have a posting list", where=self.path, found=int(self.tokens[place]))
         rows = read_treemap(content, self.path)
         self._lists.put(place, (rows, len(content) + ROW_SET_BYTES))
         return rows
@@ -109,5 +109,5 @@ class NGramFile:
         column = self._file.read([TOKENS])[0]
         tokens: Trigrams = column.to_numpy(zero_copy_only=False)
         if column.null_count or (tokens[1:] <= tokens[:-1]).any():
-            raise CorruptError("tokens of an n-gram index", where=self.path, expected="ascending, each once")
+            raise CorruptError("invalid tokens of the n-gram index", where=self.path, expected="ascending, each once")
         return tokens

@@ -1,4 +1,4 @@
-"""Searches of an open segment: the trigrams of a query, and the rows that have them."""
+"""Searches of an open segment: from a query's trigrams to the rows that contain them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NGramIndex:
         self.type = type_
 
     def estimate(self, query: Query) -> int | None:
-        """Return the row count of an answer. Reads posting lists and caches them for the following search."""
+        """Return the row count of a result. Reads posting lists and caches them for the following search."""
         return len(self._rows(query))
 
     def search(self, query: Query) -> Answer:

@@ -1,7 +1,7 @@
-"""Build vector segments from rows. Vectors are kept for training, then streamed through assignment and encoding.
+"""Build vector segments from rows. Vectors are buffered for training, then streamed through assignment and encoding.
 
-Kept vectors take up to a quarter of the memory limit, and unsorted codes another quarter. The rest is spilled to
-unnamed temporary files. Only one partition at a time is in memory as a whole.
+Buffered vectors take up to a quarter of the memory limit, and unsorted codes another quarter. The remainder is spilled
+to unnamed temporary files. Only one partition at a time is in memory as a whole.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def layout_version(kind: str) -> int:
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:
-    """Return options whose progress counts rows as a small part of the work, the part before graphs are built."""
+    """Return options whose progress counts rows as a small part of the work, before graphs are built."""
     report = options.progress
     return options if report is None else replace(options, progress=lambda done: report(int(done * _BEFORE_GRAPHS)))
 
@@ -92,7 +92,7 @@ def _told(
 def _build_at_once(
     rows: Iterable[pa.RecordBatch], writer: SegmentWriter, options: BuildOptions, model: Model, spill: Spill
 ) -> int:
-    """Write a segment of rows that are read once; return their number."""
+    """Write a segment of rows that are read once. Returns the row count."""
     runs = new_runs(model, options, spill)
     num_rows = 0
     for batch in rows:
@@ -108,7 +108,7 @@ def _build_at_once(
 def spill_vectors(
     rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill
 ) -> tuple[VectorSpill, int]:
-    """Read all rows and keep those that can be neighbours; also return the number of all rows."""
+    """Read all rows, and return the searchable ones and the total row count."""
     vectors_on_disk = VectorSpill(options.memory_limit // 4, spill)
     num_rows = 0
     for batch in rows:
@@ -151,7 +151,7 @@ def encode(
 
 
 def stored(model: Model, runs: SortedRuns) -> Iterator[StoredPartition | None]:
-    """Yield the partitions in order, with their graphs if the kind has them; small graphs are built in parallel."""
+    """Yield the partitions in order, with graphs if the kind has them. Small graphs are built in parallel."""
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
@@ -187,7 +187,7 @@ def new_graph(model: Model, vectors: Any) -> GraphRows:
 
 
 def _is_joined(model: Model, num_vectors: int) -> bool:
-    """Return whether a graph is built by a join; not if a user asks for many candidates, which only insertion has."""
+    """Return whether to build a graph by a join. Many build candidates require insertion instead."""
     fits = LEAST_M <= model.m <= MOST_M and model.ef_construction <= 2 * EF_CONSTRUCTION
     return num_vectors >= JOINED and model.metric != "dot" and fits
 

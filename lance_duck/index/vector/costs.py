@@ -96,7 +96,7 @@ UNEVEN: Final = 8
 """Partitions above this multiple of the mean size are too large. Their searches take that much longer."""
 
 LARGE: Final = 8192
-"""Partitions of up to this many vectors are never too large, whatever the size of the others."""
+"""Partitions of up to this many vectors are never too large, regardless of the others."""
 
 CROWDED: Final = 2
 """Minimum ratio of the suitable number of partitions to the present one for retraining."""

@@ -1,6 +1,6 @@
 """Reading the details of a vector segment in the manifest, a VectorIndexDetails message.
 
-Older writers left it empty; the files alone have the parameters then.
+Older writers left it empty. In that case, only the files store the parameters.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def vector_parameters(details: bytes) -> dict[str, Any]:
 
 
 def trained_rows(details: bytes) -> int:
-    """Return the number of vectors that an index had when it was trained; 0 if unknown."""
+    """Return the number of vectors that an index had when it was trained, or 0 if unknown."""
     message = _message(details)
     return 0 if message is None else _hint(message, _TRAINED, 18)
 
 
 def with_trained_rows(details: bytes, count: int) -> bytes:
-    """Return the message with the number of vectors that an index was trained with added; unchanged for 0."""
+    """Add the number of training vectors to a message. 0 leaves it unchanged."""
     message = index_pb2.VectorIndexDetails.FromString(details)
     if count:
         message.runtime_hints[_TRAINED] = str(count)
@@ -67,7 +67,7 @@ def with_trained_rows(details: bytes, count: int) -> bytes:
 
 
 def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that `vector_parameters` does, from the statistics of a segment with an empty message."""
+    """Like `vector_parameters`, from the statistics of a segment with an empty message."""
     inside = figures.get("sub_index", {})
     graph = inside.get("params", {})
     parameters = {
@@ -81,7 +81,7 @@ def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_details(details: bytes) -> dict[str, Any]:
-    """Return a details message as describe_indices of pylance shows it; {} for an empty message."""
+    """Return a details message in the form of pylance's describe_indices, or {} for an empty message."""
     message = _message(details)
     if message is None or not details:
         return {}
@@ -117,7 +117,7 @@ def _compression(message: index_pb2.VectorIndexDetails) -> dict[str, Any]:
 
 
 def _hint(message: index_pb2.VectorIndexDetails, name: str, digits: int) -> int:
-    """Return a number among the runtime hints; 0 if it is not there."""
+    """Return a number from the runtime hints, or 0 if it is missing."""
     text = message.runtime_hints.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else 0
 

@@ -2,8 +2,8 @@
 
 _indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.layout`
 
-Details are a VectorIndexDetails message, the version is 1, for IVF_RQ 2; details of older writers are empty, with
-version 0 or 1. Rows are named by their stable ids if the table has them.
+Details are a VectorIndexDetails message, with version 1, or 2 for IVF_RQ. Details of older writers are empty, with
+version 0 or 1. Rows are identified by stable ids if the table has them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class VectorKind:
         opened = vector_files(files)
         dim = vector_type(type_).list_size
         if opened.dim != dim:
-            raise UnsupportedError("dimension of a segment", where=files.directory, expected=dim, found=opened.dim)
+            raise UnsupportedError(
+                "the segment has another dimension", where=files.directory, expected=dim, found=opened.dim
+            )
         if opened.metric == "hamming":
             return HammingIndex(opened)
         return GraphIndex(opened) if opened.has_graphs else IvfIndex(opened)

@@ -108,7 +108,7 @@ class Partitions:
         return owners
 
     def spans(self, partitions: Sequence[int]) -> list[Span]:
-        """Return the rows of partitions, in their order; those that follow each other in the file as one span."""
+        """Return the row spans of partitions, in order. Adjacent partitions are joined into one span."""
         spans: list[Span] = []
         for partition in partitions:
             rows = self.rows(partition)
@@ -129,7 +129,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
         CorruptError: The value is missing, is not JSON, or has another type.
     """
     if key not in metadata:
-        raise CorruptError(f"no metadata {key!r}", where=where, found=", ".join(metadata))
+        raise CorruptError(f"metadata {key!r} is missing", where=where, found=", ".join(metadata))
     return parsed(metadata[key], type_, f"{where}: {key}")
 
 
@@ -183,7 +183,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return the rows of the partitions of a file, which must not overlap or reach beyond its rows.
+    """Return the row ranges of a file's partitions, which must be disjoint and within its rows.
 
     Args:
         ivf: IVF message of the file.
@@ -192,23 +192,27 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
         all_rows: Whether every row must be in a partition.
 
     Raises:
-        CorruptError: The partitions overlap, or reach beyond the rows.
+        CorruptError: The partitions overlap, or extend past the rows.
     """
     if len(ivf.offsets) != len(ivf.lengths) or len(ivf.lengths) > MOST_PARTITIONS:
         raise CorruptError(
-            "partitions", where=where, expected=f"{len(ivf.offsets)} lengths", found=f"{len(ivf.lengths)}"
+            "wrong partition count", where=where, expected=f"{len(ivf.offsets)} lengths", found=f"{len(ivf.lengths)}"
         )
     offsets, lengths = np.array(ivf.offsets, np.uint64), np.array(ivf.lengths, np.int64)
     filled = np.flatnonzero(lengths)
     if len(filled):
         if int(offsets[filled].max()) > num_rows:
-            raise CorruptError("first row of a partition", where=where, expected=f"≤ {num_rows}", found=offsets.max())
+            raise CorruptError(
+                "invalid first row of a partition", where=where, expected=f"≤ {num_rows}", found=offsets.max()
+            )
         firsts = offsets[filled].astype(np.int64)
         ends = firsts + lengths[filled]
         if (firsts[1:] < ends[:-1]).any() or ends[-1] > num_rows:
             raise CorruptError("partitions overlap, or end after the rows", where=where, expected=f"{num_rows} rows")
     if all_rows and int(lengths.sum()) != num_rows:
-        raise CorruptError("rows of all partitions", where=where, expected=num_rows, found=int(lengths.sum()))
+        raise CorruptError(
+            "wrong row count of the partitions", where=where, expected=num_rows, found=int(lengths.sum())
+        )
     offsets[lengths == 0] = 0
     return Partitions(offsets.astype(np.int64), lengths)
 
@@ -220,7 +224,7 @@ def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
 
 
 def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
-    """Return a tensor as an array: uint8 if it holds bytes, else float32; not to be changed.
+    """Return a tensor as a read-only array: uint8 if it contains bytes, otherwise float32.
 
     Raises:
         CorruptError: The shape of the tensor contradicts its bytes.
@@ -228,11 +232,11 @@ def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
     """
     dtype = _DTYPES.get(tensor.data_type)
     if dtype is None:
-        raise UnsupportedError("type of a tensor", where=where, expected="floats or uint8", found=tensor.data_type)
+        raise UnsupportedError("unknown tensor type", where=where, expected="floats or uint8", found=tensor.data_type)
     shape = tuple(tensor.shape)
     size = math.prod(shape) * dtype.itemsize
     if len(shape) != 2 or size != len(tensor.data):
-        raise CorruptError("shape of a tensor", where=where, expected=f"{len(tensor.data)} bytes", found=shape)
+        raise CorruptError("invalid tensor shape", where=where, expected=f"{len(tensor.data)} bytes", found=shape)
     raw = np.frombuffer(tensor.data, dtype).reshape(shape)
     if tensor.data_type == index_pb2.Tensor.BFLOAT16:
         return bfloat16_to_float32(raw)

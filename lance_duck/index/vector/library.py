@@ -1,4 +1,4 @@
-"""The import of faiss, the slowest of all: only modules that call faiss import this one."""
+"""Imports faiss, the slowest import of all. Only modules that call faiss import this one."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Segments that were trained separately have different centroids. Uncompressed vectors are then assigned to the first
 segment's partitions. Codes would be meaningless there and are rejected. If SQ bounds differ, codes are translated.
 
-A graph is kept, with deleted rows cut out, if rows are only deleted, and few. Otherwise it is rebuilt from the decoded
-vectors.
+If only few rows are deleted, and none added, the graph is kept without the deleted rows. Otherwise it is rebuilt from
+the decoded vectors.
 """
 
 from __future__ import annotations
@@ -196,5 +196,5 @@ def _spec(model: Model, details: bytes) -> VectorSpec:
 
 
 def _number(value: Any, least: int, most: int, otherwise: int) -> int:
-    """Return a number of a file if it is an integer from `least` to `most`, else another one."""
+    """Return a number from a file if it is an integer from `least` to `most`, otherwise a default."""
     return value if isinstance(value, int) and least <= value <= most else otherwise

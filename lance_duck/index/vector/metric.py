@@ -19,7 +19,7 @@ from lance_duck.arguments import unknown_value
 METRICS: Final = MappingProxyType(
     {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
 )
-"""The metric by each of its spellings, in lower case."""
+"""The metric by each of its names, in lower case."""
 
 
 def metric_of(name: Any) -> str:
@@ -42,8 +42,7 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
         queries: float32 (queries, dim); uint8 for hamming.
         vectors: (n, dim), of the same type.
 
-    Returns:
-        float32 (queries, n), infinite if float32 does not hold them; for cosine, NaN where a vector is zero.
+    Returns: float32 (queries, n), infinite on float32 overflow. For cosine, NaN for zero vectors.
     """
     if metric == "hamming":
         different = queries.astype(np.uint8)[:, None, :] ^ vectors.astype(np.uint8)[None, :, :]

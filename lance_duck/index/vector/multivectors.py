@@ -1,7 +1,7 @@
 """Columns of several vectors per row: lists of any number of vectors, possibly empty.
 
-An index has an entry for each vector, with its row. A vector that cannot be a neighbour (see `vectors`) is left out. A
-row without any other vectors is never found.
+An index has an entry for each vector, with its row. Unsearchable vectors (see `vectors`) are skipped. A row without any
+other vectors is never found.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def is_multivector(type_: pa.DataType) -> bool:
 
 
 def vector_type(type_: pa.DataType) -> pa.DataType:
-    """Return the storage type of a vector of a column, which has one or several vectors a row."""
+    """Return the storage type of a column's vectors, with one or several vectors per row."""
     return storage_type(type_.value_type) if is_multivector(type_) else type_
 
 
 def vectors_in(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return all vectors of an array of lists, one after the other, and their number in each row; a null row has 0."""
+    """Return all vectors of an array of lists, concatenated, and their number in each row, 0 for a null row."""
     counts: NDArray[np.int64] = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     return array.flatten(), counts
 

@@ -1,4 +1,4 @@
-"""IVF_PQ segments of one file, as writers before 0.22 left them.
+"""IVF_PQ segments of one file, from writers before 0.22.
 
 index.idx
     at IVF.offsets[p]   the codes of partition p by rows, IVF.lengths[p] times bytes of a code; then the addresses of
@@ -82,7 +82,7 @@ class OneFile(VectorFiles):
         self.dim = message.dimension
         steps = [step.WhichOneof("step") for step in message.steps]
         if steps != ["ivf", "pq"]:
-            raise UnsupportedError("steps of a vector segment", where=where, expected="ivf, pq", found=steps)
+            raise UnsupportedError("unknown steps of the vector segment", where=where, expected="ivf, pq", found=steps)
         if not 0 < self.dim <= MOST_DIMENSIONS:
             raise CorruptError("dimension", where=where, found=self.dim)
         self._read_codes(message.steps[1].pq)
@@ -97,7 +97,7 @@ class OneFile(VectorFiles):
         return int(self.partitions.lengths.sum())
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the address of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the address of each row by position, uint64. Read once and cached; do not modify."""
         with self._lock:
             if self._rows is None:
                 lengths = self.partitions.lengths
@@ -108,7 +108,7 @@ class OneFile(VectorFiles):
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the addresses of the rows at some positions; all are read."""
+        """Return the addresses of the rows at the given positions. All addresses are read."""
         return self.rows()[positions]
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
@@ -123,34 +123,36 @@ class OneFile(VectorFiles):
         """Return the message at the end of the file, and its offset in bytes."""
         size, where = self._source.size, self._where
         if size < _FOOTER.size + 4:
-            raise CorruptError("size of a vector segment", where=where, found=size)
+            raise CorruptError("invalid size of the vector segment", where=where, found=size)
         (tail,) = self._source.read([(size - _FOOTER.size, _FOOTER.size)])
         position, major, minor, magic = _FOOTER.unpack(tail.tobytes())
         if magic != _MAGIC:
-            raise CorruptError("end of a vector segment", where=where, expected=_MAGIC, found=magic)
+            raise CorruptError(
+                "wrong magic bytes at the end of the vector segment", where=where, expected=_MAGIC, found=magic
+            )
         if (major, minor) not in ((0, 0), (0, 1)):
             problem = "graphs of before 2024" if (major, minor) == (0, 2) else f"vector segment without {STORAGE_FILE}"
             raise UnsupportedError(problem, where=where, found=f"{major}.{minor}", remedy="create the index again")
         if position > size - _FOOTER.size - 4:
-            raise CorruptError("position of a message", where=where, expected=f"≤ {size}", found=position)
+            raise CorruptError("invalid message position", where=where, expected=f"≤ {size}", found=position)
         (raw,) = self._source.read([(position, size - _FOOTER.size - position)])
         length = int.from_bytes(raw[:4].tobytes(), "little")
         if length > len(raw) - 4:
-            raise CorruptError("size of a message", where=where, expected=f"≤ {len(raw) - 4}", found=length)
+            raise CorruptError("invalid message size", where=where, expected=f"≤ {len(raw) - 4}", found=length)
         try:
             message = index_pb2.OneFileSegment.FromString(raw[4 : 4 + length].tobytes())
         except DecodeError as error:
-            raise CorruptError("message of a vector segment", where=where, found=str(error)) from error
+            raise CorruptError("invalid message in the vector segment", where=where, found=str(error)) from error
         return message.vectors, position
 
     def _read_codes(self, pq: index_pb2.OneFileSegment.Codebook) -> None:
         bits, count = pq.num_bits, pq.num_sub_vectors
         if bits not in (4, 8) or not 0 < count <= self.dim or self.dim % count or count * bits % 8:
-            raise CorruptError("codes", where=self._where, expected="4 or 8 bits of parts of equal size")
+            raise CorruptError("invalid codes", where=self._where, expected="4 or 8 bits, and equal sub-vectors")
         numbers = _numbers(pq.codebook, pq.codebook_tensor, pq.HasField("codebook_tensor"), self._where)
         if numbers.size != self.dim << bits or not np.isfinite(numbers).all():
             raise CorruptError(
-                "codebook", where=self._where, expected=f"{self.dim << bits} finite numbers", found=numbers.size
+                "invalid codebook", where=self._where, expected=f"{self.dim << bits} finite numbers", found=numbers.size
             )
         self.bits = bits
         self.codebook = numbers.reshape(count, 1 << bits, self.dim // count)
@@ -161,9 +163,9 @@ class OneFile(VectorFiles):
         numbers = _numbers(ivf.centroids, ivf.centroids_tensor, ivf.HasField("centroids_tensor"), where)
         count = len(ivf.lengths)
         if len(ivf.offsets) != count or count > MOST_PARTITIONS or numbers.size != count * self.dim or not count:
-            raise CorruptError("partitions", where=where, expected=f"{count} offsets and centroids")
+            raise CorruptError("invalid partitions", where=where, expected=f"{count} offsets and centroids")
         if not np.isfinite(numbers).all():
-            raise CorruptError("centroids", where=where, expected="finite numbers")
+            raise CorruptError("invalid centroids", where=where, expected="finite numbers")
         self.centroids = np.ascontiguousarray(numbers.reshape(count, self.dim))
         lengths = np.array(ivf.lengths, np.int64)
         starts = np.array(ivf.offsets, np.uint64)
@@ -178,10 +180,10 @@ class OneFile(VectorFiles):
 
 
 def _numbers(plain: Sequence[float], tensor: index_pb2.Tensor, has_tensor: bool, where: str) -> NDArray[np.float32]:
-    """Return the numbers of a message as a flat array, from its tensor if it has one, else from the plain list."""
+    """Return the numbers of a message as a flat array, from its tensor if it has one, otherwise from its list."""
     if not has_tensor:
         return np.array(plain, np.float32)
     numbers = array_of(tensor, where)
     if numbers.dtype != np.float32:
-        raise CorruptError("numbers of a tensor", where=where, expected="floats", found=numbers.dtype)
+        raise CorruptError("invalid tensor type", where=where, expected="floats", found=numbers.dtype)
     return numbers.reshape(-1)

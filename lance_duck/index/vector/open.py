@@ -144,7 +144,7 @@ class VectorFiles:
         return self._names(row_ids)[inverse]
 
     def _rows_of_partitions(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return what `rows_at` does; partitions whose names are not cached are read together."""
+        """Like `rows_at`, but partitions with uncached row ids are read together."""
         owners, rows_of = self.partitions.owners(positions), self._rows_of
         partitions = distinct(owners).tolist()
         missing = [partition for partition in partitions if partition not in rows_of]
@@ -230,7 +230,7 @@ class VectorFiles:
         self.item = number_of(ivf.centroids_tensor)
         self.loss = ivf.loss if ivf.HasField("loss") else None
         if not 0 < self.dim <= MOST_DIMENSIONS:
-            raise CorruptError("dimension of centroids", where=where, found=self.dim)
+            raise CorruptError("invalid dimension of the centroids", where=where, found=self.dim)
         if (self.centroids.dtype == np.uint8) != (self.metric == "hamming"):
             raise CorruptError(f"centroids of metric {self.metric}", where=where, found=self.centroids.dtype)
         if self.metric != "hamming" and not np.isfinite(self.centroids).all():
@@ -248,7 +248,7 @@ class VectorFiles:
                 raise CorruptError("partitions", where=where, expected=len(self.centroids), found=len(partitions))
         texts = json_of(self.auxiliary.metadata, "storage_metadata", list, where)
         if len(texts) != 1:
-            raise CorruptError("storage_metadata", where=where, expected="one text", found=len(texts))
+            raise CorruptError("storage_metadata", where=where, expected="one string", found=len(texts))
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
         key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
         is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # pylance before 4 does not
@@ -275,7 +275,7 @@ class VectorFiles:
         self.bits = json_integer(self.metadata, "nbits", 4, 8, where)
         count = json_integer(self.metadata, "num_sub_vectors", 1, self.dim, where)
         if self.bits not in (4, 8) or self.dim % count or count * self.bits % 8:
-            raise CorruptError("codes", where=where, expected="4 or 8 bits of parts of equal size", found=self.metadata)
+            raise CorruptError("codes", where=where, expected="4 or 8 bits, and equal sub-vectors", found=self.metadata)
         transposed = self.metadata.get("transposed", False)
         if not isinstance(transposed, bool):
             raise CorruptError("transposed", where=where, found=repr(transposed))
@@ -306,7 +306,7 @@ class VectorFiles:
                 arrow_type = self.auxiliary.column(name).arrow_type
                 if not is_vector(arrow_type) or arrow_type.list_size != width or arrow_type.value_type != pa.uint8():
                     raise CorruptError(
-                        f"type of column {name!r}", where=where, expected=f"{width} bytes", found=arrow_type
+                        f"column {name!r} has the wrong type", where=where, expected=f"{width} bytes", found=arrow_type
                     )
             return
         name = COLUMNS[self.storage]
@@ -314,7 +314,10 @@ class VectorFiles:
         in_bytes = self.storage != "FLAT" or self.metric == "hamming"
         if not is_vector(type_) or type_.list_size != self.code_width or (type_.value_type == pa.uint8()) != in_bytes:
             raise CorruptError(
-                f"type of column {name!r}", where=where, expected=f"{self.code_width} numbers of a code", found=type_
+                f"column {name!r} has the wrong type",
+                where=where,
+                expected=f"{self.code_width} numbers of a code",
+                found=type_,
             )
 
 
@@ -328,7 +331,7 @@ def _position(file: SegmentFile, key: str) -> int:
 
 def _known_kind(name: Any, where: str) -> str:
     if not isinstance(name, str):
-        raise CorruptError("type of the index", where=where, found=repr(name))
+        raise CorruptError("invalid index type", where=where, found=repr(name))
     if name not in KINDS:
         raise UnsupportedError("vector index", where=where, expected=", ".join(KINDS), found=repr(name))
     return name

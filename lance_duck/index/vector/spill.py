@@ -1,4 +1,4 @@
-"""Storage for vectors that arrive in batches and are needed again, and for codes that are sorted by partition.
+"""Temporary storage for vectors that are read again, and for codes that are sorted by partition.
 
 Both stay in memory up to a limit, then in an unnamed temporary file. Codes are sorted on arrival, and merged when a
 partition is read.
@@ -22,7 +22,7 @@ Rows = NDArray[np.uint64]
 
 
 class Spill:
-    """An unnamed temporary file of arrays; a context manager."""
+    """An unnamed temporary file of arrays, as a context manager."""
 
     def __init__(self) -> None:
         self._files = ExitStack()
@@ -30,10 +30,10 @@ class Spill:
         self._end = 0
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Write an array; return it, mapped from the file.
+        """Write an array, and return a mapped view of it.
 
         Raises:
-            StoreError: The file cannot be written, as for lack of room.
+            StoreError: The file cannot be written, for example because the disk is full.
         """
         if not array.size:
             return array
@@ -62,7 +62,7 @@ class Spill:
 
 
 class VectorSpill:
-    """Rows and their vectors, in the order in which they came.
+    """Rows and their vectors, in insertion order.
 
     Args:
         limit: Bytes that stay in memory.
@@ -93,7 +93,10 @@ class VectorSpill:
         return iter(self._chunks)
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return `count` random vectors, in their order; all if there are not more. There must be at least one."""
+        """Return `count` random vectors in their original order, or all if there are not more.
+
+        There must be at least one.
+        """
         if count >= self._count:
             return np.concatenate([vectors for _, vectors in self._chunks])
         positions = np.sort(np.random.default_rng(seed).choice(self._count, count, replace=False))
@@ -111,7 +114,7 @@ class SortedRuns:
         num_partitions: Number of partitions of the segment.
         limit: Bytes that stay in memory, approximately.
         spill: Temporary file of all others.
-        by_name: Whether rows are sorted by name inside a partition; if not, they stay in the order in which they came.
+        by_name: Whether to sort rows by id inside a partition. Otherwise, they stay in insertion order.
     """
 
     def __init__(self, num_partitions: int, limit: int, spill: Spill, *, by_name: bool = True) -> None:
@@ -161,7 +164,7 @@ class SortedRuns:
 class _PartitionRun:
     """A run of rows, sorted by partition.
 
-    `codes` are in the order of `rows`; if there is an `order`, the code of row i is at `order[i]`.
+    `codes` are in the order of `rows`. If there is an `order`, the code of row i is at `order[i]`.
     """
 
     starts: NDArray[np.int64]

@@ -22,12 +22,12 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _P = ParamSpec("_P")
 
-_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _ALONE: Final = threading.local()
 
 
 def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
-    """Run tasks in as many threads as faiss may have; return the results in order."""
+    """Run tasks in as many threads as faiss may use, and return the results in order."""
     with ThreadPoolExecutor(_FAISS.omp_get_max_threads(), initializer=_alone) as pool:
         return list(pool.map(do, tasks))
 
@@ -60,10 +60,10 @@ def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def one_thread(needed: bool = True) -> Iterator[None]:
-    """Limit faiss to one thread in calls of this thread: for work so small that waiting for a second one costs more.
+    """Limit faiss to one thread in calls from this thread, for work too small to benefit from a second one.
 
     Args:
-        needed: Whether to do so.
+        needed: Whether to limit faiss.
     """
     threads = _FAISS.omp_get_max_threads()
     if not needed or threads == 1:
@@ -77,7 +77,7 @@ def one_thread(needed: bool = True) -> Iterator[None]:
 
 
 def _alone() -> None:
-    """Limit faiss to one thread in calls of this thread, once: OpenMP keeps the number for each calling thread."""
+    """Limit faiss to one thread in calls from this thread, once. OpenMP stores the number for each calling thread."""
     _FAISS.omp_set_num_threads(1)
     _ALONE.since = forks.count()
 

@@ -1,12 +1,10 @@
-"""Columns of vectors as matrices, and the rule for which of their rows can be neighbours.
+"""Vector columns as matrices, and the rule that defines their searchable rows.
 
 A vector is a fixed-size list of float16, float32, float64, bfloat16 (two bytes each), or, for the Hamming distance,
 uint8. Distances are computed with float32.
 
-A row is left out of every index if its vector
-    is null or contains a null,
-    contains NaN or infinity, including numbers that overflow float32,
-    is zero, and the metric is cosine.
+A row is left out of every index if its vector is null or contains a null, contains NaN or infinity, including numbers
+    that overflow float32, is zero, and the metric is cosine.
 
 Without an index, a row is not a neighbour if its distance is NaN or null. Vectors with infinite numbers can be found.
 """
@@ -31,7 +29,7 @@ class Vectors:
     """Vectors of some rows.
 
     Attributes:
-        values: float32 (n, dim), or uint8 (n, dim) if the column holds unsigned bytes; C-contiguous. Not to be
+        values: float32 (n, dim), or uint8 (n, dim) if the column contains unsigned bytes. C-contiguous. Not to be
             changed: these may be the bytes of the column. Undefined for a row that is not usable.
         usable: bool (n,): whether each row can be a neighbour.
     """
@@ -68,7 +66,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
     """
     storage = storage_type(array.type if type_ is None else type_)
     if not is_vector(storage):
-        raise InvalidInputError("a column of vectors", expected="fixed_size_list of floats or uint8", found=storage)
+        raise InvalidInputError("not a vector column", expected="fixed_size_list of floats or uint8", found=storage)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
@@ -81,7 +79,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
 
 
 def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
-    """Return whether each row of a float32 matrix can be a neighbour: it is finite, and for cosine not zero."""
+    """Return a mask of the searchable rows of a float32 matrix: finite, and not zero for cosine."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", values, values)
     usable: NDArray[np.bool_] = np.isfinite(squares)

@@ -1,4 +1,4 @@
-"""Writing the files of a vector segment; `index.vector.layout` has their layout."""
+"""Writes the files of a vector segment. `index.vector.layout` describes them."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def _batch(model: Model, stored: StoredPartition) -> pa.RecordBatch:
 
 
 def _columns(model: Model, codes: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the columns of codes of a partition, by name."""
+    """Return the code columns of a partition, by name."""
     if model.rounding is not None:
         return model.rounding.columns(codes)
     if model.storage == "PQ":
-        codes = codes.T  # the first bytes of all codes of the partition, then the second ones, …
+        codes = codes.T  # the first bytes of all codes of the partition, then the second bytes, …
     return {COLUMNS[model.storage]: np.ascontiguousarray(codes, model.code_type)}
 
 
@@ -122,7 +122,7 @@ def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
 
 
 def _rounding(file: FileWriter, rounding: Rounding) -> dict[str, Any]:
-    """Write the matrix of RQ, if it has one; return the entries of RQ in the metadata."""
+    """Write the RQ matrix, if there is one, and return the RQ metadata."""
     rotation = rounding.rotation
     is_fast = rotation.kind == "fast"
     matrix = None if is_fast else _tensor(rotation.parameters, rotation.parameters.shape).SerializeToString()

@@ -1,4 +1,4 @@
-"""Least and greatest values of zones, and the zones in which some rows may satisfy a query, or all rows surely do."""
+"""Bounds of zones, and the zones in which some rows may satisfy a query, or all rows do."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ZoneBounds:
 
     Attributes:
         type: Storage type of the values.
-        low: Lower bound of all values but NaN; defined where `values` is set.
-        high: Upper bound of all values but NaN; defined where `values` is set.
+        low: Lower bound of all values except NaN. Defined if `values` is set.
+        high: Upper bound of all values except NaN. Defined if `values` is set.
         values: Whether there may be values that are neither null nor NaN.
         nans: Whether there may be NaN.
         has_bounds: Whether `low` and `high` are defined.
@@ -57,14 +57,14 @@ def read_bounds(
 
     Args:
         low: Least value. Null or NaN if it is unknown, or if all other values are null or NaN.
-        high: Greatest value. NaN if the greatest other value is unknown.
+        high: Greatest value. NaN if the maximum of the other values is unknown.
         nulls: Number of nulls.
         nans: Number of NaNs.
         length: Number of offsets that the zone spans.
         where: Path for error messages.
 
     Raises:
-        CorruptError: The least value of a zone is above the greatest.
+        CorruptError: The minimum of a zone exceeds its maximum.
     """
     no_low, no_high = _missing(low), _missing(high)
     values = ~(no_low & no_high & (nulls + nans >= length))
@@ -75,12 +75,12 @@ def read_bounds(
         least, greatest = least.astype(sortable_values(low).dtype), greatest.astype(sortable_values(high).dtype)
         has_bounds = np.ones(len(low), np.bool_)
     if (has_bounds & (least > greatest)).any():
-        raise CorruptError("least value of a zone above its greatest", where=where)
+        raise CorruptError("the minimum of a zone is above its maximum", where=where)
     return ZoneBounds(low.type, least, greatest, values, (nans > 0) | is_nan(low) | is_nan(high), has_bounds)
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
-    """Return the zones in which some row may satisfy a query, and those in which every row that is not null does.
+    """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do.
 
     Args:
         bounds: Bounds of the zones.
@@ -117,7 +117,7 @@ def _missing(bound: pa.Array) -> Mask:
 
 
 def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:
-    """Find the zones of a range; NaN is above all other values, so a range that begins with NaN has nothing else."""
+    """Find the zones of a range. NaN exceeds all other values, so a range that begins with NaN contains only NaN."""
     low, low_nan = _bound(bounds, query.low)
     high, high_nan = _bound(bounds, query.high)
     nan_inside = (high is None and not (high_nan and query.high_open)) and not (low_nan and query.low_open)
@@ -151,7 +151,7 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
 
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
-    """Find the zones of a prefix: its texts are those from it up to, but not including, the next one without it."""
+    """Find the zones of a prefix: strings from the prefix up to, excluding, the next string without it."""
     prefix = sortable_values(_fitting(bounds, pa.array([query.prefix])))
     stem = bytes(prefix[0]).rstrip(b"\xff")
     after = None

@@ -1,4 +1,4 @@
-"""Zones of rows in the order of the table: their least and greatest values, or their Bloom filters."""
+"""Builds zones of rows in table order: their bounds, or their Bloom filters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lance_duck.rows.row_set import RowSet
 def collect(
     rows: pa.RecordBatchReader, rows_per_zone: int, progress: Callable[[int], None] | None = None
 ) -> tuple[ZoneStatistics, RowSet]:
-    """Return the statistics of the zones of rows in table order, and the rows that are null."""
+    """Return the zone statistics of rows in table order, and the null rows."""
     type_ = rows.schema.field(VALUE).type
     statistics = _PieceStatistics(type_)
     nulls: list[RowSet] = []
@@ -38,7 +38,7 @@ def collect(
 
 
 class _PieceStatistics:
-    """Collects statistics of stretches in row order, and joins the stretches of a zone."""
+    """Collects statistics of row ranges in order, and merges the ranges of a zone."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type = type_
@@ -75,7 +75,7 @@ def write_filters(
     blocks: int,
     progress: Callable[[int], None] | None = None,
 ) -> RowSet:
-    """Write the filters of the zones of rows in table order; return the rows that are null."""
+    """Write the zone filters of rows in table order. Returns the null rows."""
     zone = _Zone(blocks)
     nulls: list[RowSet] = []
     for values, names, starts, numbers in cut_batches(rows, rows_per_zone, nulls, progress):
@@ -117,16 +117,16 @@ class _Zone:
 
 
 class Cutter:
-    """A cutter of rows in table order into zones, which end with their fragment.
+    """Splits rows in table order into zones, which end with their fragment.
 
     Args:
-        rows_per_zone: Rows of a zone, except the last of a fragment.
+        rows_per_zone: Row count of a zone, except the last of a fragment.
     """
 
     def __init__(self, rows_per_zone: int) -> None:
         self._rows_per_zone = rows_per_zone
         self._fragment = -1
-        self._rows = 0  # of this fragment so far
+        self._rows = 0  # rows of this fragment so far
         self._zone = -1
 
     def cut(self, rows: Rows) -> tuple[Ints, Ints]:
@@ -152,11 +152,11 @@ class Cutter:
 def cut_batches(
     rows: pa.RecordBatchReader, rows_per_zone: int, nulls: list[RowSet], progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[pa.Array, Rows, Ints, Ints]]:
-    """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` returns them.
+    """Yield batches in table order, split into zones: values, row ids, and pieces from `Cutter.cut`.
 
     Args:
         rows: Reader with the columns `kind.VALUE` and `kind.ROW`.
-        rows_per_zone: Rows of a zone, except the last of a fragment.
+        rows_per_zone: Row count of a zone, except the last of a fragment.
         nulls: List that the rows that are null are appended to.
         progress: Called with the number of rows so far, before the next batch is read.
     """

@@ -1,6 +1,6 @@
 """The thresholds for writing, reading and caching zone maps and Bloom filters, with units and reasons.
 
-Thresholds change speed and memory, never answers. `benchmarks/zones.py` measures their combined effect.
+Thresholds change speed and memory use, never results. `benchmarks/zones.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ LONG_ZONE: Final = 512
 time, 256 take 1.4 times as long."""
 
 PROBED_ROWS: Final = 64
-"""Number of rows of a zone that are followed first. Most zones move as a whole."""
+"""Number of a zone's rows to look up first. Most zones move as a whole."""

@@ -99,7 +99,7 @@ class BloomFilterKind(MergedKind):
         return has_hash(type_) and (isinstance(inner, Null) or isinstance(query, Among))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BloomFilterIndex:
-        """Open a segment; its filters are not read yet."""
+        """Open a segment, without reading its filters yet."""
         return BloomFilterIndex(BloomFilterFile(files), type_)
 
     def merge(

@@ -1,4 +1,4 @@
-"""The files of zone maps and of Bloom filters, with a row per zone: a stretch of one fragment's rows.
+"""The files of zone maps and Bloom filters, with a row per zone: a row range of one fragment.
 
 zonemap.lance
     min, max      type of the column; null if all values are null. `max` is NaN if the zone contains a NaN; if it
@@ -58,4 +58,4 @@ DEFAULT_PROBABILITY: Final = 0.00057
 
 ITEMS: Final = "number_of_items"
 PROBABILITY: Final = "probability"
-"""Names by which parameters and statistics of Bloom filters have ITEMS_KEY and PROBABILITY_KEY."""
+"""Names of ITEMS_KEY and PROBABILITY_KEY in Bloom filter parameters and statistics."""

@@ -55,7 +55,7 @@ def follow_rows(rows: RowSet, follow: Follow) -> RowSet:
 
 
 def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
-    """Return the fragments in which some row still has its name."""
+    """Return the fragments in which some row still has its id."""
     order = zones.fragments
     begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
     last = np.append(begins[1:], len(order))[: len(begins)] - 1
@@ -70,7 +70,7 @@ def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
 
 
 def _followed(zones: Zones, positions: Ints, part: range, follow: Follow) -> tuple[Rows, Ints, Ints]:
-    """Return first row, length and old zone of each resulting stretch, for a range of the zones' rows."""
+    """Return the first row, length and old zone of each resulting range, for a range of the zones' rows."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")
@@ -95,8 +95,8 @@ def moved_zones(
 ) -> tuple[ZoneStatistics, RowSet]:
     """Return the statistics of zones, and the null rows, after rows moved.
 
-    Zones that moved are joined if they lie together in a stretch of the usual length: small ones would otherwise stay
-    small forever.
+    Moved zones are merged if they lie within a range of the usual length. Otherwise, small zones would stay small
+    forever.
     """
     moved = follow_zones(statistics.zones, follow)
     new_nulls = follow_rows(nulls, follow)
@@ -127,7 +127,7 @@ def follow_filters(file: BloomFilterFile, follow: Follow, writer: FilterWriter, 
 
 
 def joined_filters(words: Words, groups: Ints) -> Words:
-    """Return one filter for the filters of each group; groups ascend."""
+    """Merge the filters of each group. Groups ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
     joined: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
     return joined

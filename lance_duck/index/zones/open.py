@@ -1,4 +1,4 @@
-"""The open files of zone maps, which are wholly in memory, and of Bloom filters."""
+"""Open files of zone maps, which are completely in memory, and of Bloom filters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ZoneMapFile:
     Attributes:
         statistics: Statistics of the zones, in ascending order of the zones.
         nulls: Rows whose value is null.
-        rows_per_zone: Rows of a zone, except the last of a fragment.
+        rows_per_zone: Row count of a zone, except the last of a fragment.
         path: Path for error messages.
 
     Args:
@@ -62,9 +62,9 @@ class ZoneMapFile:
         self.nulls = read_nulls(file, zones)
         low, high, nulls, nans = (column.take(pa.array(order)) for column in file.read([*BOUNDS, *COUNTS]))
         if nulls.null_count or nans.null_count:
-            raise CorruptError("null in the counts of a zone", where=file.path)
+            raise CorruptError("null in zone counts", where=file.path)
         if (null_counts(self.nulls, zones) < _ints(nulls)).any():
-            raise CorruptError("nulls of a zone that are not in the list of all", where=file.path)
+            raise CorruptError("the null rows of a zone are missing from the null list", where=file.path)
         self.rows_per_zone = row_number(file, ROWS_PER_ZONE, DEFAULT_ROWS)
         self.statistics = ZoneStatistics(zones, low, high, _ints(nulls), _ints(nans))
 
@@ -103,7 +103,7 @@ class BloomFilterFile:
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def may_hold(self, hashes: Hashes) -> Mask:
-        """Return the zones whose filter may hold any of some hashes."""
+        """Return the zones whose filter may contain any of the hashes."""
         may = np.zeros(len(self.zones), np.bool_)
         if len(hashes):
             for number, part in enumerate(self._parts):
@@ -143,17 +143,17 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
     """Read the extents of zones, in ascending order, and the file row of each.
 
     Raises:
-        CorruptError: A zone is empty, or reaches beyond the largest offset of a fragment.
+        CorruptError: A zone is empty, or extends past the largest offset of a fragment.
     """
     for name in COLUMNS:
         file.column(name, pa.uint64())
     columns = file.read(COLUMNS)
     if any(column.null_count for column in columns):
-        raise CorruptError("null in the extent of a zone", where=file.path)
+        raise CorruptError("null in a zone extent", where=file.path)
     fragment, start, length = (column.to_numpy() for column in columns)
     limit = np.uint64(ROW_OFFSETS)
     if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():
-        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
+        raise CorruptError("invalid zone extent", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
     first = fragment << FRAGMENT_BITS | start
     order = np.argsort(first, kind="stable")
     return Zones(first[order], length[order].astype(np.int64)), order
@@ -163,8 +163,8 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     """Read the rows that are null.
 
     Raises:
-        UnsupportedError: The file does not record nulls: its writer may also have placed zones wrongly, as the first
-            writers did in fragments with deleted rows.
+        UnsupportedError: The file does not record nulls. Its writer may also have misplaced zones, as the first writers
+            did in fragments with deleted rows.
         CorruptError: The record of nulls is broken.
     """
     number = file.metadata.get(NULL_BITMAP)
@@ -216,7 +216,7 @@ def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
     offsets = np.frombuffer(filters.buffers()[1], np.int32)[filters.offset : filters.offset + len(filters) + 1]
     sizes = np.diff(offsets)
     if filters.null_count or (sizes <= 0).any() or (sizes % BLOCK_BYTES).any():
-        raise CorruptError("Bloom filter", where=where, expected=f"blocks of {BLOCK_BYTES} bytes")
+        raise CorruptError("invalid size of a Bloom filter", where=where, expected=f"blocks of {BLOCK_BYTES} bytes")
     data = np.frombuffer(filters.buffers()[2], np.uint8)
     for size in np.unique(sizes).tolist():
         places = np.flatnonzero(sizes == size)

@@ -1,4 +1,4 @@
-"""Searches of open segments: the zones in which some rows may satisfy a query, or all rows surely do."""
+"""Searches of open segments: the zones in which some rows may satisfy a query, or all rows do."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ZonedIndex(ABC):
         self._last: tuple[Query, Mask, Mask] | None = None
 
     def estimate(self, query: Query) -> int:
-        """Return the number of rows of the zones in which some row may satisfy a query."""
+        """Return the row count of the zones in which some row may satisfy a query."""
         if isinstance(query, Null):
             return len(self.nulls)
         return self.zones.count(self._asked(query)[0])
 
     def search(self, query: Query) -> Answer:
-        """Return the rows that satisfy or may satisfy a query. The answer is exact for `Null` and `Except(Null())`."""
+        """Return the rows that satisfy or may satisfy a query. The result is exact for `Null` and `Except(Null())`."""
         if isinstance(query, Null):
             return self._trusted(self.nulls, self.nulls)
         may, surely = self._asked(query)
@@ -61,12 +61,12 @@ class ZonedIndex(ABC):
 
     @property
     def nulls_nbytes(self) -> int:
-        """Approximate bytes of the set of nulls."""
+        """Approximate size of the null set, in bytes."""
         return sum(min(2 * len(part), 8192 + len(part) // 8) for part in self.nulls.parts.values())
 
     @abstractmethod
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
+        """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
         """Return the masks for a query. The last query's masks are cached, as an estimate precedes its search."""
@@ -86,7 +86,7 @@ class ZonedIndex(ABC):
         return Answer(self._plain(sure), maybe)
 
     def _plain(self, rows: RowSet) -> RowSet:
-        """Return the rows without fragments in which zones overlap: one of such zones may be older than the column."""
+        """Drop fragments with overlapping zones, because one of these zones may be older than the column."""
         overlapping = self.zones.overlapping
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
@@ -107,11 +107,11 @@ class ZoneMapIndex(ZonedIndex):
         )
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
+        """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do."""
         return zone_masks(self._bounds, query)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of zones, and the rows of a zone."""
+        """Return the number of zones, and the row count of a zone."""
         return {"num_zones": len(self.zones), ROWS_PER_ZONE: self.file.rows_per_zone}
 
     def prewarm(self) -> None:
@@ -137,7 +137,7 @@ class BloomFilterIndex(ZonedIndex):
         self.file = file
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones that may have a matching row, and no zones in which every row surely matches."""
+        """Return a mask of the zones that may contain a matching row. Filters cannot prove that all rows match."""
         if not isinstance(query, Among):
             raise InternalError("query that filters do not answer", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)

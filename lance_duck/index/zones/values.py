@@ -57,7 +57,7 @@ def sortable_values(array: pa.Array) -> Values:
 
 
 def is_nan(array: pa.Array) -> NDArray[np.bool_]:
-    """Return whether each value is NaN, of either sign; False for a null."""
+    """Return whether each value is NaN, of either sign. False for a null."""
     if not pa.types.is_floating(array.type):
         return np.zeros(len(array), np.bool_)
     return np.isnan(sortable_values(array))
@@ -71,7 +71,7 @@ def _big_endian(array: pa.Array) -> Values:
 
 
 def _slots(array: pa.Array) -> NDArray[np.uint8]:
-    """Return the bytes of each value, uint8 (n, width); zeros for a null."""
+    """Return the bytes of each value, uint8 (n, width). Zeros for a null."""
     width = array.type.byte_width
     data = array.buffers()[1]
     if data is None or not len(array):
@@ -89,7 +89,7 @@ def has_hash(type_: pa.DataType) -> bool:
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return the hash of each value; undefined for a null.
+    """Return the hash of each value. Undefined for a null.
 
     Args:
         values: Values of a type for which `has_hash` holds.

@@ -29,7 +29,7 @@ from lance_duck.wire.pb import index_pb2
 
 
 def write_zone_map(writer: SegmentWriter, statistics: ZoneStatistics, nulls: RowSet, size: int, seeds: bool) -> Details:
-    """Write the file of a zone map, from zones in any order; return the details of the segment."""
+    """Write a zone map file, from zones in any order. Returns the details of the segment."""
     statistics = statistics.take(np.argsort(statistics.zones.first, kind="stable"))
     type_ = statistics.low.type
     bounds = [pa.field(name, type_) for name in BOUNDS]
@@ -54,7 +54,7 @@ def _batches(statistics: ZoneStatistics, schema: pa.Schema) -> Iterator[pa.Recor
 
 
 class FilterWriter:
-    """A writer of the filters of zones, a few at a time.
+    """Writes zone filters, a few at a time.
 
     Args:
         writer: Writer of the segment.
@@ -86,7 +86,7 @@ class FilterWriter:
             self._flush()
 
     def finish(self, nulls: RowSet) -> None:
-        """Write the zones that wait and the rows that are null, and make the file appear."""
+        """Write the pending zones and the null rows, and publish the file."""
         self._flush()
         self._file.add_schema_metadata(NULL_BITMAP, str(self._file.add_global_buffer(row_address_map(nulls))))
         self._segment.add(BLOOM_FILTER_FILE, self._file)

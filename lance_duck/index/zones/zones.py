@@ -1,4 +1,4 @@
-"""Zones: stretches of rows of one fragment that a file summarizes, and their least and greatest values."""
+"""Zones: row ranges of one fragment that a file summarizes, and their bounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFSET_BITS = np.uint64(OFFSET_MASK)
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """Zones; methods expect them in ascending order of the first row.
+    """Zones. Methods expect them in ascending order of the first row.
 
     Attributes:
         first: Address of the first row of each zone.
@@ -50,7 +50,7 @@ class Zones:
         return self.first & OFFSET_BITS
 
     def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
-        """Return a number for each zone; neighbours that may become one zone share a number.
+        """Return a number for each zone. Adjacent zones that may be merged share a number.
 
         Args:
             joinable: bool: whether each zone may be joined with others.
@@ -67,7 +67,7 @@ class Zones:
 
     @cached_property
     def overlapping(self) -> frozenset[int]:
-        """Ids of fragments in which zones overlap: the summaries of such zones need not hold for all their rows.
+        """Ids of fragments with overlapping zones, whose summaries may not hold for all their rows.
 
         A writer that merges segments may keep zones of a fragment from before its column was rewritten.
         """
@@ -89,7 +89,7 @@ class Zones:
         return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
 
     def count(self, mask: Mask) -> int:
-        """Return the number of offsets that some zones span."""
+        """Return the number of offsets spanned by zones."""
         return int(self.length[mask].sum())
 
     def row_bound(self, fragment_id: int) -> int | None:
@@ -100,7 +100,7 @@ class Zones:
 
 
 def null_counts(nulls: RowSet, zones: Zones) -> Ints:
-    """Return the number of nulls in each zone; where zones overlap, a null counts in each."""
+    """Return the number of nulls in each zone. If zones overlap, a null counts in each."""
     counts = np.zeros(len(zones), np.int64)
     starts = zones.offsets.astype(np.int64)
     for fragment_id, part in nulls.parts.items():
@@ -163,7 +163,7 @@ def pieces_of(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple
 
 
 def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
-    """Return one zone for the pieces of each group; groups ascend."""
+    """Merge the pieces of each group into one zone. Groups ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
     if len(begins) == len(groups):
         return pieces
@@ -179,7 +179,7 @@ def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
 def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
     """Return statistics with the extremes that files have: of floats, -0.0 is below 0.0, and NaN above all.
 
-    A zone with only NaN has NaN as its least value, too: without one, some readers take it for a zone of nulls.
+    A zone with only NaN also has NaN as its minimum. Without one, some readers treat it as a zone of nulls.
     """
     if pa.types.is_floating(low.type):
         minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], number_dtype(low.type)))
@@ -199,14 +199,14 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return the number of marked values of each stretch. An empty mask marks nothing."""
+    """Return the number of marked values in each range. An empty mask marks nothing."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return the least value of `low` and the greatest of `high`, for each stretch."""
+    """Return the minimum of `low` and the maximum of `high`, for each range."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
@@ -222,7 +222,7 @@ def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[p
 
 
 def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Compute the extremes of all pieces at once: fast for short pieces."""
+    """Compute the extremes of all pieces at once. Fast for short pieces."""
     groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
     table = pa.table({"group": groups, "low": low, "high": high})
     extremes = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])

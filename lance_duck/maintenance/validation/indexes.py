@@ -68,7 +68,7 @@ def _files(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator[
         def check(name: str = name, size: int = size) -> None:
             actual_size = segment_files(snapshot, metadata).size(name)
             if size and actual_size != size:
-                raise CorruptError("size", expected=size, found=actual_size)
+                raise CorruptError("wrong file size", expected=size, found=actual_size)
 
         yield from problems_of(f"{where}: {name}", check)
 

@@ -131,14 +131,14 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
             if rows == total:
                 continue
             raise InvalidInputError(
-                f"rows of fragment {fragment.id} in the manifest",
+                f"wrong row count of fragment {fragment.id} in the manifest",
                 where=snapshot.uri,
                 expected=f"{rows}, as in {file.path}",
                 found=total,
                 remedy="restore an older version",
             )
     if total > ROW_OFFSETS:
-        raise InvalidInputError(f"rows of fragment {fragment.id}", where=snapshot.uri, found=total)
+        raise InvalidInputError(f"the row count of fragment {fragment.id} is unknown", where=snapshot.uri, found=total)
 
 
 def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:

@@ -62,7 +62,7 @@ class TextRows:
         self._addresses, self._sums = _ordered(joined(addresses, np.uint64), joined(sums, np.uint64))
         twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
         if len(twice):
-            raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
+            raise CorruptError("the index contains rows twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
         """Compare with the texts and offsets of a fragment's living rows.
@@ -86,7 +86,7 @@ class TextRows:
         for rows, what in (
             (difference_of(addresses, self._addresses[mine]), "lacks"),
             (difference_of(self._addresses[mine], addresses), "has terms of"),
-            (self._different(mine, addresses, expected), "has other terms of"),
+            (self._different(mine, addresses, expected), "has different terms for"),
         ):
             if len(rows):
                 raise CorruptError(
@@ -162,5 +162,5 @@ def _hashes(terms: pa.LargeBinaryArray) -> Sums:
         return hashes
     places = np.frombuffer(offsets, np.int64, len(terms) + 1, 8 * terms.offset)
     if not xxh64(np.frombuffer(data or b"", np.uint8), places, hashes):
-        raise CorruptError("terms of a partition whose offsets do not ascend")
+        raise CorruptError("the term offsets of a partition do not ascend")
     return hashes

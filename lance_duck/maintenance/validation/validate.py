@@ -129,10 +129,10 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
         if content.num_rows != stored:
             only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers trust the file
             remedy = "optimize.compact_files() writes the right number" if only_stored else None
-            raise CorruptError("rows", expected=stored, found=content.num_rows, remedy=remedy)
+            raise CorruptError("wrong row count", expected=stored, found=content.num_rows, remedy=remedy)
         beyond = [c for c in file.column_indices if c >= content.num_columns]
         if beyond:
-            raise CorruptError("columns", expected=f"below {content.num_columns}", found=beyond)
+            raise CorruptError("wrong column count", expected=f"below {content.num_columns}", found=beyond)
 
     problems = list(problems_of(where, open_))
     yield from problems or (Problem(where, what) for what in check_data_file(snapshot, file).damage)
@@ -166,7 +166,7 @@ def _columns(snapshot: Snapshot, fragment: Fragment) -> None:
         batch.validate(full=True)
         rows += batch.num_rows
     if rows != snapshot.num_rows(fragment):
-        raise CorruptError("rows read", expected=snapshot.num_rows(fragment), found=rows)
+        raise CorruptError("wrong number of rows read", expected=snapshot.num_rows(fragment), found=rows)
 
 
 def _row_ids(snapshot: Snapshot, fragment: Fragment) -> None:
@@ -175,7 +175,7 @@ def _row_ids(snapshot: Snapshot, fragment: Fragment) -> None:
         return
     highest = max(segment.high for segment in ids.segments if segment.count)
     if highest >= snapshot.manifest.next_row_id:
-        raise CorruptError("row id", expected=f"below {snapshot.manifest.next_row_id}", found=highest)
+        raise CorruptError("row id out of range", expected=f"below {snapshot.manifest.next_row_id}", found=highest)
 
 
 def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:

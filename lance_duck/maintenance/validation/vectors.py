@@ -43,7 +43,7 @@ class VectorRows:
         twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
         self._is_many = is_multivector(segment.type)
         if len(twice) and not self._is_many:
-            raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
+            raise CorruptError("the index contains rows twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
         """Compare with the living rows of a fragment: their vectors, and their offsets.
@@ -67,7 +67,7 @@ class VectorRows:
         usable = np.flatnonzero(vectors.usable)
         if self._is_many and not np.array_equal(addresses[usable], self._addresses[mine]):
             raise CorruptError(
-                f"the index has another number of vectors for rows of fragment {fragment_id}",
+                f"the index has the wrong number of vectors for fragment {fragment_id}",
                 expected=len(usable),
                 found=int(np.count_nonzero(mine)),
             )

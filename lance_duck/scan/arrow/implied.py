@@ -1,4 +1,4 @@
-"""The predicate that a pyarrow expression implies, by which indexes narrow the rows that pyarrow evaluates.
+"""The predicate that a pyarrow expression implies. Indexes use it to reduce the rows that pyarrow evaluates.
 
 pyarrow's NaN is neither equal to nor greater than anything, and its `is_in` may match nulls. Therefore, the predicate
 is true for every row that the expression selects, and possibly for others; below a NOT, conditions on floats are left
@@ -96,7 +96,7 @@ class _ImpliedReader:
         return _UNKNOWN
 
     def _text(self, function: str, path: Path, type_: pa.DataType, pattern: Any, any_case: bool) -> Predicate:
-        """Return the predicate that a condition on a part of a text implies."""
+        """Return the predicate that a substring condition implies."""
         pattern = pattern.decode() if isinstance(pattern, bytes) else pattern
         trigrams = implied_by_text(path, _TEXTS[function], pattern, escape="\\", any_case=any_case)
         prefix = None

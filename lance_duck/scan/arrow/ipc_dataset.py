@@ -1,7 +1,7 @@
-"""A table as pyarrow's C++ sees it: a dataset of Arrow IPC files that exist only while they are read.
+"""A table for pyarrow's C++ code: a dataset of Arrow IPC files that exist only while they are read.
 
 Some parts of pyarrow bypass the Python methods of a Dataset: unions of datasets, `Scanner.from_dataset`, execution
-plans. They receive the whole table in a few pieces. Each piece is converted to an in-memory IPC file when C++ opens it.
+plans. They receive the whole table in a few parts. Each part is converted to an in-memory IPC file when C++ opens it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MOST_PIECES: Final = 32
 
 
 def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.Table]) -> pads.Dataset:
-    """Return a dataset whose i-th piece is read(i). pyarrow calls it lazily, possibly from another thread.
+    """Return a dataset whose i-th part is read(i). pyarrow calls it lazily, possibly from another thread.
 
     Args:
-        schema: Schema of every piece.
+        schema: Schema of every part.
         pieces: Number of pieces.
-        read: Reads a piece, whole.
+        read: Reads a part completely.
     """
     filesystem = pafs.PyFileSystem(_PieceFiles(read))
     whole = pads.FileSystemFactoryOptions(exclude_invalid_files=False)
@@ -33,7 +33,10 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
 
 
 class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]
-    """File system of files 0, 1, 2 …; the last one opened is kept, since C++ opens each for its schema and again."""
+    """File system with files 0, 1, 2 ….
+
+    The last opened file is kept, because C++ opens each twice, first for its schema.
+    """
 
     def __init__(self, read: Callable[[int], pa.Table]) -> None:
         self._read = read

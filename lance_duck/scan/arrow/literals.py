@@ -5,14 +5,14 @@ rejects 99 (19 digits as int64) next to decimal128(9, 2), and a time in Tokyo co
 therefore converted to another type first, which does not change the meaning of the expression:
 
 operand                       | literal                    | becomes
-a decimal column or cast      | integer, decimal           | the same type; between two of its values: a digit more
+a decimal column or cast      | integer, decimal           | the same type; between two of its values: one more digit
 other decimals (d + 1)        | integer                    | a decimal of as many digits
-a timestamp with a time zone  | timestamp of another zone  | the same moment in that zone
+a timestamp with a time zone  | timestamp of another zone  | the same instant in that zone
 anything                      | string_view, binary_view   | string, binary
 anything                      | halffloat                  | float32, like half float columns (`scan.arrow.filter`)
 
 Values of is_in are converted likewise: values that a decimal column cannot hold are dropped, and dictionaries are
-decoded. Literals are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
+decoded. Literals are columns in the pickled form of an expression, and are replaced there. See `scan.arrow.tree`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ANY_DECIMAL: Final = pa.decimal128(1, 0)
 
 
 def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
-    """Return an expression that means the same, with literals in types that fit their columns.
+    """Return an equivalent expression with literals in types that fit their columns.
 
     Args:
         expression: Any expression. It is returned unchanged if pyarrow pickles it in an unknown form.
@@ -59,7 +59,7 @@ def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Ex
 
 
 class _Fitting:
-    """Finder of literals whose types do not fit the adjacent columns.
+    """Finds literals whose types do not fit the other operands.
 
     Attributes:
         replaced: Literals in new types, as one-row columns, by constant number.
@@ -106,7 +106,7 @@ class _Fitting:
             self._replace(place, value.cast(pa.timestamp(value.type.unit, type_.tz)))
 
     def _values(self, beside: Node, place: int) -> None:
-        """Read the values of a membership, which are a list among its options."""
+        """Read the values of a membership test from the list in its options."""
         options = self._constants.column(place)
         at = options.type.get_field_index("value_set")
         values = options.field(at)[0].values
@@ -153,7 +153,7 @@ class _Fitting:
 
 
 def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> pa.Buffer:
-    """Return the pickled form with other constants; the tree, in the metadata of its schema, stays."""
+    """Return the pickled form with other constants. The tree in the schema metadata is unchanged."""
     schema, columns = constants.schema, constants.columns
     for place, column in replaced.items():
         columns[place] = column
@@ -167,7 +167,7 @@ def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> p
 def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | None:
     """Return a decimal that compares with a type's values like `value`, or None if no decimal does.
 
-    It is the value itself, or half way between two values of the type, or beyond all of them.
+    It is the value itself, or lies half way between two values of the type, or beyond all of them.
     """
     if value is None:
         return pa.scalar(None, type_)

@@ -1,4 +1,4 @@
-"""Rows with their blobs in the form in which they are written: bytes, and references to external files.
+"""Rows with blobs in the form that writers accept: bytes, and references to external files.
 
 Memory use is bounded, for any batch length and total blob size.
 """
@@ -47,7 +47,7 @@ def kept_blobs(snapshot: Snapshot) -> BlobOptions:
 def written_batches(
     table: TableScan, options: ScanOptions, most_bytes: int = MOST_BYTES, binary_json: Container[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a scan in the storage types of the table, blobs included, as writers take them.
+    """Yield the rows of a scan, including blobs, in the table's storage types, for writers.
 
     Args:
         table: The table.
@@ -107,7 +107,7 @@ def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
 
 
 def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield slices of one fragment each, and its id, whose blobs have at most `most` bytes; one row may have more."""
+    """Yield slices with at most `most` blob bytes (a single row may have more), each with its fragment id."""
     if not batch.num_rows:
         return
     fragments = batch.column(ROW_ADDRESS).to_numpy() >> np.uint64(32)
@@ -128,7 +128,7 @@ def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterat
 
 
 def _costs(array: pa.Array, field: Field) -> Int64s:
-    """Return the bytes of the blobs of each row."""
+    """Return the total blob size of each row, in bytes."""
     array = _storage(array)
     nothing = np.zeros(len(array), np.int64)
     if field.blob_version:
@@ -146,7 +146,7 @@ def _costs(array: pa.Array, field: Field) -> Int64s:
 
 
 def _restored(array: pa.Array, field: Field, open_: Open, snapshot: Snapshot) -> pa.Array:
-    """Return an array with blobs in the form in which writers take them, in place of their descriptions."""
+    """Return an array with blob descriptions replaced by blobs, in the form that writers accept."""
     if not any(below.blob_version for below in field.walk()):
         return array
     array = _storage(array)
@@ -184,7 +184,7 @@ def _blobs(array: pa.StructArray, field: Field, file: LanceFile | None, snapshot
 
 
 def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArray[np.bool_]]:
-    """Return the bytes of blobs that the table owns, and which of them are not null."""
+    """Return the bytes of blobs that the table owns, and a mask of non-null ones."""
     extents = inline_extents(array) if array.type.num_fields > 2 else None
     if extents is not None:
         values = run(read_extents(*extents, file.source, file.source.path))
@@ -214,7 +214,7 @@ def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot:
 
 
 def _struct(field: Field, members: dict[str, pa.Array], nulls: pa.StructArray) -> pa.StructArray:
-    """Return structs of the storage type of a field, null where `nulls` are; missing members are null."""
+    """Return structs of a field's storage type. Rows in `nulls` and missing members are null."""
     kind = field.storage_type
     children = [members.get(member.name, pa.nulls(len(nulls), member.type)) for member in kind]
     return pa.Array.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=children)

@@ -37,14 +37,14 @@ class BlobReads:
         Pass exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions).
 
         Args:
-            blob_column: A blob column; "a.b" for one inside a struct.
+            blob_column: A blob column, or "a.b" inside a struct.
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
             buffer_size: Read-ahead of sequential reads, in bytes.
 
         Raises:
-            InvalidInputError: No such blob column, or a row that is deleted or not there.
+            InvalidInputError: The blob column does not exist, or a row is deleted or does not exist.
         """
         return reads.take_blobs(self.handle.table, blob_column, reads.choose(ids, addresses, indices), buffer_size)
 
@@ -69,7 +69,7 @@ class BlobReads:
             preserve_order: Without effect: the result is always in the order of the arguments.
 
         Raises:
-            InvalidInputError: No such blob column, or a row that is deleted or not there.
+            InvalidInputError: The blob column does not exist, or a row is deleted or does not exist.
         """
         return reads.read_blobs(self.handle.table, blob_column, reads.choose(ids, addresses, indices))
 
@@ -86,7 +86,7 @@ class BlobReads:
 
         Args:
             blob_column: A blob column.
-            requests: (row, offset, length) of each range, in bytes; a row may come more than once.
+            requests: (row, offset, length) of each range, in bytes. A row may occur repeatedly.
             selector: Meaning of the row numbers: "ids", "addresses" or "indices".
             io_buffer_size: Without effect: nearby ranges are always read together.
             preserve_order: Without effect: the result is always in the order of the requests.
@@ -95,6 +95,6 @@ class BlobReads:
             (request index, row address, bytes or None for a null), in the order of the requests.
 
         Raises:
-            InvalidInputError: No such blob column or row, or a range that is not inside its blob.
+            InvalidInputError: The blob column or a row does not exist, or a range exceeds its blob.
         """
         return reads.read_ranges(self.handle.table, blob_column, requests, selector)

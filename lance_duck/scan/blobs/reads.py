@@ -43,7 +43,9 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSe
     ]
     if len(selections) != 1:
         names = ", ".join(name for name, _ in selections) or "none"
-        raise InvalidInputError("rows of blobs", expected="one of ids, addresses and indices", found=names)
+        raise InvalidInputError(
+            "choose blob rows in one way", expected="one of ids, addresses and indices", found=names
+        )
     return selections[0]
 
 
@@ -53,7 +55,7 @@ def take_blobs(
     """Return the blobs of rows as files, in the order of the selection. Null blobs become None.
 
     Raises:
-        InvalidInputError: No such blob column, or a row that is not there.
+        InvalidInputError: The blob column or a row does not exist.
     """
     size = check_buffer_size(buffer_size)
     _, places = _find(table, column, selection)
@@ -61,10 +63,10 @@ def take_blobs(
 
 
 def read_blobs(table: TableScan, column: str, selection: RowSelection) -> list[tuple[int, bytes | None]]:
-    """Return the addresses and blobs of rows, in the order of the selection; see `take_blobs`.
+    """Return the addresses and blobs of rows, in the order of the selection. See `take_blobs`.
 
     Raises:
-        CorruptError: A blob reaches beyond the end of its file.
+        CorruptError: A blob extends past the end of its file.
     """
     addresses, places = _find(table, column, selection)
     return list(zip(addresses, _bytes(places), strict=True))
@@ -78,20 +80,20 @@ def read_ranges(
     Args:
         table: The table.
         column: A blob column.
-        requests: (row, offset, length), in bytes; a row may come more than once.
+        requests: (row, offset, length), in bytes. A row may occur repeatedly.
         selector: Meaning of the row numbers: "ids", "addresses" or "indices".
 
     Returns:
         (request index, row address, bytes or None for a null), in the order of the requests.
 
     Raises:
-        InvalidInputError: No such blob column or row, or a range that is not inside its blob.
+        InvalidInputError: The blob column or a row does not exist, or a range exceeds its blob.
     """
     if selector not in SELECTORS:
         raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))
-    values = numbers([n for request in requests for n in request], "ranges of blobs")
+    values = numbers([n for request in requests for n in request], "invalid blob ranges")
     if len(values) != 3 * len(requests):
-        raise InvalidInputError("ranges of blobs", expected="(row, offset, length) each")
+        raise InvalidInputError("invalid blob ranges", expected="tuples of (row, offset, length)")
     rows, offsets, lengths = values.reshape(-1, 3).T
     addresses, places = _find(table, column, (selector, rows.copy()))
     parts = [
@@ -103,7 +105,7 @@ def read_ranges(
 
 @dataclass(frozen=True, slots=True)
 class _BlobRange:
-    """A range of bytes of a blob."""
+    """A byte range of a blob."""
 
     place: BlobPlace
     offset: int
@@ -123,14 +125,14 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
 
 
 def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[int], list[BlobPlace | None]]:
-    """Return the addresses of rows, and the locations of their blobs."""
+    """Return row addresses and the locations of their blobs."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:
         raise InvalidInputError(f"{column!r} is not a blob column", found=field.logical_type)
     projection = project(schema, [column], with_row_id=True, with_row_address=True)
     selector, rows = selection
-    row_numbers = numbers(rows, "rows of blobs")
+    row_numbers = numbers(rows, "choose blob rows in one way")
     if selector == "indices" and table.restriction is not None:
         everything = table.reader(table.plan(ScanOptions(columns=[ROW_ADDRESS]))).read_all()
         if len(row_numbers) and (row_numbers.min() < 0 or row_numbers.max() >= len(everything)):

@@ -74,7 +74,7 @@ _OPS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def _membership(path: Path, values: pa.Array) -> Predicate:
-    """Translate IN; a few integers as comparisons, which are faster than a lookup."""
+    """Translate IN. A few integers become comparisons, which are faster than a lookup."""
     if pa.types.is_integer(values.type) and len(values) <= COMPARED_VALUES:
         return any_of(*(Compare("=", path, value) for value in values))
     return In(path, values)
@@ -102,7 +102,7 @@ def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
     except KeyError:
         raise _Untranslatable from None
     if wide_decimal(type_) is not None:
-        raise _Untranslatable  # DuckDB asks for the column, which is refused by name
+        raise _Untranslatable  # DuckDB reads the column, which is rejected by name
     return tuple(path), type_
 
 
@@ -165,7 +165,7 @@ def _literal_type(node: Any) -> pa.DataType:
 
 
 def _is_value(value: object, type_: pa.DataType) -> bool:
-    """Return whether DuckDB gave a plain value of the type: infinite dates, for one, come as something else."""
+    """Return whether DuckDB passed a plain value of the type. Infinite dates, for example, arrive as another type."""
     if pa.types.is_boolean(type_):
         return isinstance(value, bool)
     if pa.types.is_integer(type_) or is_instant(type_):

@@ -21,7 +21,7 @@ def _copied(reader: pa.RecordBatchReader, places: list[int]) -> Iterator[pa.Reco
     for batch in reader:
         arrays = batch.columns
         for place in places:
-            # Joined with nothing, since an array alone is returned as it is.
+            # Concatenated with an empty array, because a single array is returned unchanged.
             arrays[place] = pa.concat_arrays([arrays[place], arrays[place].slice(0, 0)])
         yield pa.record_batch(arrays, schema=reader.schema)
 

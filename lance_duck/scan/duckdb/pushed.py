@@ -49,8 +49,8 @@ _R = TypeVar("_R")
 class ByCaller(Generic[_S, _P, _R]):
     """Method that resolves to a different function if looked up on the class.
 
-    `dataset.scanner(...)` is what people call. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, and so reaches
-    the second function.
+    Users call `dataset.scanner(...)`. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, which is the second
+    function.
     """
 
     def __init__(self, on_instance: Callable[Concatenate[_S, _P], _R], on_class: Callable[..., Any]) -> None:
@@ -71,7 +71,7 @@ class ByCaller(Generic[_S, _P, _R]):
 
 
 class _AskedFields(threading.local):
-    """Columns that this thread has asked `pyarrow.dataset.field` for since the last filter, newest last."""
+    """Columns that this thread requested from `pyarrow.dataset.field` since the last filter, newest last."""
 
     def __init__(self) -> None:
         self.paths: deque[Path] = deque(maxlen=_MOST_FIELDS)
@@ -88,7 +88,7 @@ _ASKED: Final = _AskedFields()
 
 
 def note_fields() -> None:
-    """Make `pyarrow.dataset.field`, by which DuckDB 1.x names columns, remember the columns of the next filter."""
+    """Make `pyarrow.dataset.field`, which DuckDB 1.x calls for columns, record the columns of the next filter."""
     field = pads.field
 
     @wraps(field)
@@ -125,7 +125,7 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
 def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
     """Yield the column that each literal of a filter is about, in order.
 
-    Raises ValueError if these are not the columns that DuckDB asked for to make the filter.
+    Raises ValueError if the columns differ from those that DuckDB requested for the filter.
     """
     leaves = list(_leaves(root))
     if all(kind == "field" for kind, _ in leaves):
@@ -174,7 +174,7 @@ class _Translator:
         return self._test(function, arguments)
 
     def _comparison_with_nan(self, answer: pa.Scalar) -> Predicate:
-        """Return the comparison that DuckDB calls true of all values (<= NaN) or of none (> NaN)."""
+        """Return the comparison that DuckDB replaced by true (<= NaN) or false (> NaN)."""
         path = next(self.of_literals)
         op: Op = "<=" if answer.as_py() else ">"
         return Compare(op, path, pa.scalar(math.nan, self._type(path)))
@@ -208,8 +208,8 @@ class _Translator:
 def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return the values of an IN list in the type of the column.
 
-    DuckDB 1.x writes infinite dates and timestamps as the first and last ones of Python. Which of the two a query
-    meant is unknown, so both count.
+    DuckDB 1.x writes infinite dates and timestamps as the first and last ones of Python. It is unknown which of the two
+    a query contained, so both are included.
     """
     if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
         return values.cast(type_)
@@ -224,7 +224,7 @@ def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     ends = pa.array(infinite, pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)
     try:
         return pa.concat_arrays([values.cast(type_), ends])
-    except pa.ArrowInvalid:  # Python's first or last one does not fit, so no row has it
+    except pa.ArrowInvalid:  # Python's minimum or maximum does not fit, so no row has it
         others = pa.array([value for value in listed if value not in (python.min, python.max)], values.type)
         return pa.concat_arrays([others.cast(type_), ends])
 

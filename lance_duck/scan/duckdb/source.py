@@ -1,4 +1,4 @@
-"""DuckDB's scan protocol: which columns, which filters, how many rows.
+"""DuckDB's scan protocol: columns, filters and row counts.
 
 DuckDB 2.0 calls objects of class `ArrowScanSource` directly, and passes its predicate tree. Earlier versions do not
 have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
@@ -95,7 +95,7 @@ class ScanSource(_Base):
     """Mixin for a pyarrow Dataset, with the methods that DuckDB 2.0 calls on tables that it scans.
 
     A class that inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and
-    gives the rows through `duckdb_reader`.
+    returns the rows from `duckdb_reader`.
     """
 
     schema_is_stable = False
@@ -107,10 +107,10 @@ class ScanSource(_Base):
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
     ) -> pa.RecordBatchReader:
-        """Open a stream of the rows where the predicate is true.
+        """Open a stream of the rows for which the predicate is true.
 
         Args:
-            schema: Columns of the stream, in their order and types; without any column, batches have a length only.
+            schema: Columns of the stream, in order and with their types. Without columns, batches only have a length.
             predicate: Condition on the table's columns, which the stream may omit. None reads all rows.
             any_form: Strings may have any string type (dictionary, view), whichever is fastest.
         """
@@ -144,7 +144,10 @@ class ScanSource(_Base):
         return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """Return the scanner for DuckDB 1.x, which does not check types: they equal `schema` exactly."""
+        """Return the scanner for DuckDB 1.x.
+
+        Its types must equal `schema` exactly, because DuckDB does not check them.
+        """
         schema = self.schema
         scan_schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, schema)
@@ -153,7 +156,7 @@ class ScanSource(_Base):
 
 @dataclass(frozen=True)
 class PushedScan:
-    """What DuckDB 1.x reads of a scanner."""
+    """The scanner interface that DuckDB 1.x uses."""
 
     projected_schema: pa.Schema
     to_reader: Callable[[], pa.RecordBatchReader]

@@ -1,4 +1,4 @@
-"""The Arrow types in which DuckDB reads columns exactly, and fastest.
+"""The Arrow types that DuckDB reads exactly and fastest.
 
     float16, lance.bfloat16   float32: DuckDB does not have a narrower float
     decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
@@ -31,7 +31,7 @@ GEOMETRY: Final = "geoarrow.wkb"
 
 
 def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
-    """Return the type in which a scan gives a column to DuckDB."""
+    """Return the type in which a scan passes a column to DuckDB."""
     type_ = field.type
     if _is_extension(field, BFLOAT16):
         return pa.float32()

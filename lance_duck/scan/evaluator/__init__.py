@@ -1,6 +1,6 @@
-"""DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
+"""Evaluates SQL expressions on Arrow columns with DuckDB, in a private database.
 
-You hold: the text of an expression, columns, parameters. You get: its type, its values, and errors in words about the
-text as the user wrote it.
+You hold: the text of an expression, columns, parameters. You get: its type, its values, and errors that refer to the
+user's text.
 Never here: tables, connections of users, and the parsing of simple conditions (`scan/sql`).
 """

@@ -1,6 +1,6 @@
 """DuckDB's errors about SQL text, reworded to refer to the text that the user wrote.
 
-DuckDB gets the text inside a larger statement: in parentheses, in a WHERE clause, next to a cast, over an internal
+DuckDB receives the text inside a larger statement: in parentheses, in a WHERE clause, next to a cast, over an internal
 table. Messages about these additions are reworded or dropped.
 """
 
@@ -59,7 +59,7 @@ def unbalanced(text: str) -> str | None:
     """Describe the unbalanced parenthesis in a text, or return None if all match.
 
     Args:
-        text: SQL from which quoted parts are removed.
+        text: SQL without its quoted parts.
     """
     depth = 0
     for mark in re.findall(r"[()]", text):

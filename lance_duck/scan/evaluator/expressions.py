@@ -53,8 +53,8 @@ def evaluate_sql(
         One row for each row of the batch, in order.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value; a whole number has more than 38 digits.
-        UnsupportedError: A value is of a type that Arrow does not have.
+        InvalidInputError: DuckDB rejects the text or fails on a value, or an integer has more than 38 digits.
+        UnsupportedError: A value has a type that Arrow does not support.
         KeyboardInterrupt: The user stopped it.
     """
     cursor = _cursor()
@@ -83,7 +83,7 @@ def query_tables(
         text: The user's part of the query, for error messages. None means all of it.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value.
+        InvalidInputError: DuckDB rejects the text, or fails on a value.
         KeyboardInterrupt: The user stopped it.
     """
     cursor = _cursor()
@@ -106,10 +106,10 @@ def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
 
 
 def select_columns(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
-    """Bind what follows SELECT and return (name, type) of its columns. DuckDB errors are raised unchanged.
+    """Bind the text after SELECT, and return (name, type) of its columns. DuckDB errors are raised unchanged.
 
     Args:
-        select: Such as "x + 1 FROM __lance_batch": `BATCH` names the columns, as a table without rows.
+        select: Text such as "x + 1 FROM __lance_batch". The empty table `BATCH` provides the columns.
         columns: Columns that the text names.
         parameters: Values bound to `?`, `$1` or `$name`.
     """
@@ -144,7 +144,7 @@ def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
         UnsupportedError: The type does not have an equivalent: decimals of more than 38 digits.
     """
     if isinstance(type_, pa.BaseExtensionType):
-        is_uuid = type_.extension_name == UUID  # read as a UUID of DuckDB, which is comparable with texts
+        is_uuid = type_.extension_name == UUID  # read as DuckDB's UUID, which is comparable with strings
         return type_ if is_uuid else duckdb_type(type_.storage_type, name)
     if pa.types.is_float16(type_):
         return pa.float32()

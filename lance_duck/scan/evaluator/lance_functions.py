@@ -1,4 +1,4 @@
-"""Functions of Lance's own filters: those that DuckDB has under other names, as macros, and one that DuckDB lacks."""
+"""Functions of Lance filters: macros for functions with other names in DuckDB, and one that DuckDB lacks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _MACROS: Final = tuple(
 
 
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define the functions in a database; later ones use earlier ones."""
+    """Define the functions in a database. Later functions use earlier ones."""
     connection.create_function(_TOKENS, _contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
     for statement in (*_MACROS, _CONTAINS_TOKENS):
         connection.execute(statement)

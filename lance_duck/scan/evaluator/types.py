@@ -1,4 +1,4 @@
-"""Types of what SQL expressions are evaluated on: columns and parameters."""
+"""Types of the inputs of SQL expressions: columns and parameters."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ class HybridMethod:
     """How the measures of two searches become one score.
 
     alpha · (1 - distance) + (1 - alpha) · score, each scaled to 0 … 1 over its candidates; if all are equal, each
-    counts 0.5. A row that a search did not find gets 0 of it. "rrf", reciprocal rank fusion: the sum of 1 / (60 + rank)
-    over the searches that found the row, ranks from 0 as LanceDB counts them.
+    counts 0.5. If a search did not find a row, it contributes 0. "rrf", reciprocal rank fusion: the sum of 1 / (60 +
+    rank) over the searches that found the row, ranks from 0 as LanceDB counts them.
 
     Attributes:
         name: "linear" or "rrf".
-        alpha: Weight of vectors in "linear"; less than 0 is 0, more than 1 is 1.
+        alpha: Weight of vectors in "linear", clamped to 0 … 1.
 
     Raises:
         InvalidInputError: The name is another one, or alpha is not a number.
@@ -76,7 +76,7 @@ class HybridMethod:
             raise InvalidInputError("alpha", where="hybrid search", expected="a number, 0 to 1", found="NaN")
 
     def mix(self, nearest: Candidates, matching: Candidates, most: int) -> HybridRanking:
-        """Return the `most` best rows of two searches, best first; rows of equal score by row id."""
+        """Return the `most` best rows of two searches, best first. Ties are ordered by row id."""
         row_ids = union_of(nearest.row_ids, matching.row_ids)
         near, match = _places(nearest.row_ids, row_ids), _places(matching.row_ids, row_ids)
         if self.name == "rrf":
@@ -102,7 +102,7 @@ def _inverse_ranks(places: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _scaled(measures: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return numbers between 0, for the least, and 1, for the greatest."""
+    """Scale numbers to 0 (minimum) … 1 (maximum)."""
     values = np.nan_to_num(measures.astype(np.float64), nan=_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
     if not len(values):
         return values

@@ -30,7 +30,7 @@ class Hybrid:
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None) -> Self:
-        """Check arguments: `method`, "linear" or "rrf", `alpha` and `oversample_factor`, each of which may be left out.
+        """Check the optional arguments `method` ("linear" or "rrf"), `alpha` and `oversample_factor`.
 
         Raises:
             WrongTypeError: `values` is not a dict, has another name, or a value of another type.
@@ -50,7 +50,7 @@ class Hybrid:
 
 
 def at_least_one(name: str, value: Any) -> int:
-    """Return a value that must be a whole number of at least 1.
+    """Return a value after checking that it is an integer of at least 1.
 
     Raises:
         InvalidInputError: The value is not a whole number, or less than 1.

@@ -1,4 +1,4 @@
-"""A scan that is a search for vectors and for words in one: two searches, and their candidates in one order."""
+"""A hybrid search: a vector search and a full-text search, whose candidates are ranked together."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ HYBRID_SCORE: Final = "_hybrid_score"
 class HybridScan(ScoredScan):
     """A scan for rows near to a vector, or with words, or both, best first. Safe to run from several threads.
 
-    `_distance` and `_score` are null if that search did not find the row. Where documents are list elements, a row has
-    the score of its best one. A filter holds in both searches. Distances are computed from the table's vectors, unless
-    `nearest` has "exact_distance": False.
+    `_distance` and `_score` are null if that search did not find the row. If documents are list elements, a row gets
+    the score of its best element. A filter holds in both searches. Distances are computed from the table's vectors,
+    unless `nearest` has "exact_distance": False.
 
     Args:
         table: The table.

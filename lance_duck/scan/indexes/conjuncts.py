@@ -19,7 +19,7 @@ class Conjunct:
     Attributes:
         filter: The condition.
         implied: A predicate that is true for every row that meets the condition, or None if none is known.
-        exact: Whether the predicate is true nowhere else.
+        exact: Whether the predicate is equivalent to the condition.
     """
 
     filter: Filter
@@ -28,12 +28,12 @@ class Conjunct:
 
 
 def conjuncts_of(filter_: Filter) -> tuple[Conjunct, ...]:
-    """Split a filter at its ANDs; ranges of one column make one condition."""
+    """Split a filter at its ANDs. Ranges of one column are combined into one condition."""
     return tuple(_parts(filter_))
 
 
 def conjunction(filters: Sequence[Filter]) -> Filter | None:
-    """Join filters into one; predicate trees become one tree. Returns None for an empty sequence."""
+    """Combine filters. Predicate trees become one tree. Returns None for an empty sequence."""
     trees = [each.predicate for each in filters if isinstance(each, TreeFilter)]
     others = [each for each in filters if not isinstance(each, TreeFilter)]
     return all_filters(TreeFilter(all_of(*trees)) if trees else None, *others)

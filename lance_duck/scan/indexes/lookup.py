@@ -1,4 +1,4 @@
-"""Index lookups of a plan, most selective first; lookups that cost more than they save are skipped."""
+"""Index lookups of a plan, most selective first. Lookups that cost more than they save are skipped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LookupOutcome:
     Attributes:
         part: The leaf.
         rows: Number of rows that each segment returned, by segment uuid. None marks a broken segment.
-        refused: Why no index was searched; empty if one was.
+        refused: Reason if no index was searched, otherwise empty.
     """
 
     part: IndexLeaf | ByName
@@ -64,7 +64,7 @@ class IndexRows:
         return self._bounds(plan, self._fragments)
 
     def each(self, plans: Sequence[IndexPlan]) -> list[RowBounds]:
-        """Return the bounds of each of several plans that must all hold; `NOTHING` where others leave few rows."""
+        """Return the bounds of each of several plans that must all hold. `NOTHING` if other plans leave few rows."""
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
@@ -72,7 +72,7 @@ class IndexRows:
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:
-        """Return the fragments that a plan will close; indexes are read for estimates only."""
+        """Return the fragments that a plan will close. Indexes are only read for estimates."""
         match plan:
             case Open():
                 return frozenset()
@@ -228,7 +228,7 @@ class IndexRows:
         return total
 
     def _fragments_of(self, segment: Segment) -> frozenset[int]:
-        """Return the fragments of a segment: of one that covers the table, the very object that the version has."""
+        """Return the fragments of a segment. If it covers the table, returns the version's own object."""
         every = self._snapshot.fragments.id_set
         return every if len(segment.fragments) == len(every) else segment.fragment_ids
 
@@ -238,7 +238,7 @@ class IndexRows:
 
 
 def _common(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
-    """Return the intersection of two sets; the same object twice is returned without comparing members."""
+    """Return the intersection of two sets. If both are the same object, it is returned without comparing members."""
     return one if one is other else one & other
 
 

@@ -1,4 +1,4 @@
-"""Assignment of indexes to conditions, decided from the predicate and the list of indexes alone."""
+"""Assigns indexes to conditions, based only on the predicate and the list of indexes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IndexLeaf:
     Attributes:
         path: The column, dotted.
         query: The query to run on the indexes.
-        indexes: Indexes that can answer; of these, the first one that covers a fragment does.
+        indexes: Suitable indexes. For each fragment, the first one that covers it is used.
     """
 
     path: str
@@ -120,7 +120,7 @@ class _Planner:
         self._catalog = catalog
 
     def plan(self, predicate: Predicate, *, true: bool) -> IndexPlan:
-        """Return the plan for the rows where a predicate is true, or false if `true` is False."""
+        """Return the plan for the rows for which a predicate is true, or false if `true` is False."""
         match predicate:
             case And(operands) | Or(operands):
                 parts = [self.plan(operand, true=true) for operand in operands]

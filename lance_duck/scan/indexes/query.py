@@ -1,7 +1,7 @@
-"""Conditions on one column as queries of its indexes, and several of them as one.
+"""Converts conditions on one column to index queries, and combines queries.
 
-A query finds the rows that a condition accepts, or those that it rejects, so NOT applies to single conditions. Null,
-which is neither, satisfies no query but `Null`.
+A query finds the rows that a condition accepts or rejects, so NOT applies to single conditions. Nulls only satisfy
+`Null` queries.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
 
     Args:
         condition: A leaf that reads one column.
-        type_: Storage type of the column; constants are converted to it, exactly.
-        true: Whether to find the rows where the condition is true; otherwise, finds rows where it is false.
+        type_: Storage type of the column. Constants are converted to it exactly.
+        true: Whether to find the rows for which the condition is true. Otherwise, finds rows for which it is false.
 
     Raises:
         ValueError: A constant cannot be converted exactly to that type, or indexes do not support the condition.

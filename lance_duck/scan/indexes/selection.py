@@ -1,4 +1,4 @@
-"""Selections: for each fragment the rows that a scan reads, and the filter left to apply."""
+"""Selections: for each fragment, the rows to read and the remaining filter."""
 
 from __future__ import annotations
 

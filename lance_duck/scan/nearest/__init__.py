@@ -5,5 +5,5 @@ their distances. Never here: how a segment stores vectors.
 A search runs through `options` (checked arguments) → `route` (the segments to search, with their fragments) →
 `settings` (which reach the recall) → `search`: rows of the filter → positions → segments and uncovered fragments →
 merged by distance, reranked → `result`. Without an index a distance never depends on how its row was found. A segment
-that finds fewer rows than it has to, or is broken, is set aside, and its fragments are compared vector by vector.
+that is corrupt or finds too few rows is skipped, and its fragments are compared vector by vector.
 """

@@ -1,4 +1,4 @@
-"""The nearest rows so far of several queries: k rows each, nearest first, rows of equal distance by address."""
+"""The nearest rows so far of several queries: k rows each, nearest first. Ties are ordered by address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Neighbours:
 
     Attributes:
         queries: int64 (pairs,): number of the query.
-        distances: float32 (pairs,); infinite if float32 does not hold them, never NaN.
+        distances: float32 (pairs,). Infinite if float32 overflows, never NaN.
         addresses: uint64 (pairs,): address of the row.
     """
 
@@ -60,7 +60,7 @@ class TopK:
 
     @property
     def limits(self) -> NDArray[np.float32]:
-        """For each query the distance above which a row is not among the best: float32 (queries,)."""
+        """float32 (queries,): distance above which a row is not among the best."""
         return self._distances[:, -1]
 
     def add(self, rows: Neighbours) -> None:
@@ -106,10 +106,10 @@ def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
 
 
 def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
-    """Return the k nearest rows of each query, as `TopK` does: by query, nearest first.
+    """Return the k nearest rows of each query, like `TopK`: by query, nearest first.
 
     Args:
-        rows: Neighbours of `count` queries, in any order; if sorted by query and distance, they take less time.
+        rows: Neighbours of `count` queries, in any order. Order by query and distance is fastest.
         count: Number of queries.
         k: Number of rows to keep per query.
     """

@@ -1,8 +1,8 @@
-"""Distances between blocks of vectors and queries: which rows are near.
+"""Compares blocks of vectors with queries, to find near rows.
 
-A few queries are compared one by one, at the speed of memory. Many are first compared at once by a product of matrices,
-whose distances have a known bound of error; rows that may be among the nearest are then compared as above, so that a
-distance never depends on how it was computed.
+A few queries are compared one by one, at the speed of memory. Many vectors are first compared with a matrix product,
+whose error is bounded. Rows that may be among the nearest are then compared as above, so distances do not depend on the
+method.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class Question:
         return out
 
     def distances_at(self, numbers: NDArray[Any], starts: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances of vectors to queries, pair by pair, as `distances` does.
+        """Return the distances of vectors to queries, pair by pair, like `distances`.
 
         Args:
-            numbers: Array that holds the vectors; not changed.
+            numbers: Array that contains the vectors. It is not changed.
             starts: int64 (pairs,): index of the first number of each pair's vector. Must be in range.
             which: int64 (pairs,): query of each pair.
         """
@@ -148,7 +148,7 @@ class Question:
         return result.where(~np.isnan(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Return for each query a distance within which k rows are: the greatest of the k rows with the best scores."""
+        """Return for each query a distance that at least k rows do not exceed: the largest among the k best scores."""
         valid_scores = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)
@@ -160,7 +160,7 @@ class Question:
     def _scores(
         self, values: NDArray[Any], squared: NDArray[Any], span: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-        """Return the scores (rows, queries), and a function of limits: the least score of a distance up to a limit.
+        """Return the scores (rows, queries), and a function that converts maximum distances to minimum scores.
 
         Both include the error of a sum, twice over.
         """

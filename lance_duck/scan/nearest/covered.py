@@ -1,4 +1,4 @@
-"""The table rows behind a segment's entries, and which of them may be found."""
+"""The table rows of a segment's entries, and masks of the rows to search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 
 class CoveredRows:
-    """The rows of a segment in one version of the table; read on first use.
+    """The rows of a segment in one version of the table. They are read on first use.
 
     Args:
         snapshot: The version.
@@ -45,10 +45,10 @@ class CoveredRows:
 
     @property
     def addresses(self) -> NDArray[np.uint64]:
-        """uint64 (entries,): address of the row at each position; meaningless if the row is deleted.
+        """uint64 (entries,): address of the row at each position. Undefined if the row is deleted.
 
         Raises:
-            CorruptError: A row lies beyond the end of its fragment.
+            CorruptError: A row lies past the end of its fragment.
         """
         return self.followed[0]
 
@@ -57,7 +57,7 @@ class CoveredRows:
         """Bool (entries,): whether the row is living, in a fragment that the segment covers.
 
         Raises:
-            CorruptError: A row lies beyond the end of its fragment.
+            CorruptError: A row lies past the end of its fragment.
         """
         return self.followed[1]
 
@@ -95,8 +95,8 @@ class CoveredVectors(CoveredRows):
     """The rows of a vector segment in one version of the table.
 
     If the metadata shows no deleted or moved rows, a search may assume that all rows live. It then reads only the ids
-    of the rows that it finds, and repeats the search if one of them does not live. After many lookups all ids are read
-    at once. For object stores this never happens, because their ids are cached with the partition codes.
+    of the rows that it finds, and repeats the search if one of them is deleted. After many lookups all ids are read at
+    once. For object stores this never happens, because their ids are cached with the partition codes.
 
     Args:
         snapshot: The version.
@@ -111,7 +111,7 @@ class CoveredVectors(CoveredRows):
         self._asked = 0
 
     def presumed(self, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Return what `allowed` does without a filter; all rows if nothing is known of ones that do not live.
+        """Like `allowed` without a filter. Returns all rows while no deleted rows are known.
 
         Args:
             fragments: Ids of the fragments that are searched.
@@ -123,17 +123,17 @@ class CoveredVectors(CoveredRows):
         return None, count
 
     def know(self) -> None:
-        """Read the ids of all rows, so that no row is assumed to live."""
+        """Read the ids of all rows, to know which rows are deleted."""
         self.followed  # noqa: B018
 
     def found(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:
-        """Return the addresses of rows by position, uint64 (n,), or None if one of them does not live.
+        """Return the addresses of rows by position, uint64 (n,), or None if one of them is deleted.
 
         Args:
             positions: int64 (n,), from a search of all rows, or of living ones.
 
         Raises:
-            CorruptError: One of these rows lies beyond the end of its fragment.
+            CorruptError: One of these rows lies past the end of its fragment.
         """
         self._asked += len(positions)
         if self._is_known or (self._asked * NAMED_SHARE > self._index.num_rows and not self._is_remote):
@@ -148,5 +148,5 @@ class CoveredVectors(CoveredRows):
 
 
 def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> CoveredVectors:
-    """Return the rows of a vector segment; the same object each time for a version."""
+    """Return the rows of a vector segment. A version always returns the same object."""
     return snapshot.derived(("vector rows", segment.uuid), lambda: CoveredVectors(snapshot, segment, index))

@@ -70,7 +70,7 @@ class Exact:
     workers: int | None = None
 
     def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Neighbours:
-        """Return the nearest of the living rows of some fragments.
+        """Return the nearest living rows of fragments.
 
         Args:
             fragments: Fragments to search.
@@ -127,7 +127,7 @@ class Exact:
         return local_path(self.snapshot.uri) is None
 
     def _mapped(self, look: Callable[[_Piece], Neighbours], pieces: Iterator[_Piece]) -> Iterator[Neighbours]:
-        """Yield the neighbours in each piece; pieces are compared in parallel."""
+        """Yield the neighbours in each part. Parts are compared in parallel."""
         if self.is_remote and self.workers is None:
             return map_ordered(look, pieces, workers=REQUESTS_AT_ONCE, at_once=True)
         return map_ordered(look, pieces, workers=self.workers)
@@ -173,7 +173,7 @@ class Exact:
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Neighbours:
-        """Return the distances of the rows of a piece to the queries whose candidates they are."""
+        """Return the distances of a part's rows to the queries for which they are candidates."""
         block, places, pair_places = self._load(read, piece)
         low = np.searchsorted(addresses, pair_places, "left")
         counts = np.searchsorted(addresses, pair_places, "right") - low
@@ -188,7 +188,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, the indices of the piece's rows among them (None for all), and the row addresses."""
+        """Return vectors, the indices of the part's rows among them (None for all), and the row addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)

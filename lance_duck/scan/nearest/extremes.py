@@ -1,4 +1,4 @@
-"""Lengths of the vectors of a column, and whether some can never be found: one pass, cached by fragment."""
+"""Length extremes of a column's vectors, and whether some are unreachable. Cached by fragment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Extremes:
 
 
 def extremes(table: TableScan, column: VectorColumn) -> Extremes:
-    """Return the extremes of a version; fragments that any version has measured are not read again."""
+    """Return the extremes of a version. Fragments that any version has measured are not read again."""
     snapshot = table.snapshot
 
     def of_all() -> Extremes:
@@ -70,7 +70,7 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 
 
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
-    whole = TableScan(table.snapshot)  # also where the caller sees only some of its rows
+    whole = TableScan(table.snapshot)  # even if the caller only sees some of its rows
     plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=SMALL_BATCH_ROWS), fragment)
     result = Extremes()
     for batch in whole.reader(plan):

@@ -1,6 +1,6 @@
 """Late interaction: exact and indexed searches of a column with several vectors in each row.
 
-The vectors of a search make one query. The distance of a row is a sum over these vectors: each adds the distance to the
+The vectors of a search form one query. The distance of a row is a sum over these vectors: each adds the distance to the
 nearest vector of the row. Indexes find the nearest vectors, which give each row a score. The rows with the best scores
 are compared, so that distances are always exact.
 """
@@ -33,7 +33,7 @@ from lance_duck.scan.read.execute import scan_batches
 
 
 class MultivectorSearch(PreparedSearch):
-    """A search of rows with several vectors each, by several vectors that make one query.
+    """A search over rows with several vectors each. The query also consists of several vectors.
 
     Distances are always exact: the rows that an index finds are compared. No recall below 1 is promised.
     """
@@ -170,7 +170,7 @@ class MultivectorSearch(PreparedSearch):
 
 
 def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[np.float32]:
-    """Return the distance of each row, float32 (rows,); NaN for rows without a vector that can be a neighbour.
+    """Return the distance of each row, float32 (rows,). NaN for rows without a searchable vector.
 
     Args:
         metric: As `metric_of` returns it.
@@ -196,7 +196,7 @@ def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of at least one row whose vectors are compared at a time.
 
     Args:
-        ends: Where the vectors of each row end.
+        ends: End of each row's vectors.
         width: Size of a vector during the comparison, in bytes.
     """
     first = before = 0
@@ -212,7 +212,7 @@ def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
 
     Args:
         neighbours: Pairs of query vector and row, with the distance of one vector in the row.
-        most: Vectors to keep for each query vector.
+        most: Number of vectors to keep for each query vector.
     """
     order = np.lexsort((neighbours.addresses, neighbours.distances, neighbours.queries))
     sizes = np.bincount(neighbours.queries)
@@ -229,7 +229,7 @@ def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
     imputes missing similarities in this way.
 
     Args:
-        nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
+        nearest: Nearest vectors of each query vector, from `nearest_vectors`.
         count: Maximum number of rows.
 
     Returns:

@@ -101,7 +101,7 @@ class Nearest:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], table: TableScan, k: int = DEFAULT_K) -> Nearest:
-        """Check the arguments of a search, by pylance's names; the queries, "q", are ignored.
+        """Check the arguments of a search, under pylance's names. The queries, "q", are ignored.
 
         Args:
             arguments: The arguments.

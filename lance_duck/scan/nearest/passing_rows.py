@@ -61,11 +61,11 @@ class PassingRows:
 
 
 def passing_rows(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> PassingRows:
-    """Return the rows of all fragments that pass a filter; cached if the filter comes from the cache of the table.
+    """Return the rows of all fragments that pass a filter. They are cached if the filter comes from the table's cache.
 
     Args:
         table: The table.
-        filter_: The filter; the same object each time if its rows are to be cached.
+        filter_: The filter. To cache its rows, pass the same object each time.
         find: Finds the rows.
     """
     key = table.option_cache.key_of(filter_)

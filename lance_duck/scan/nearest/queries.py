@@ -20,8 +20,8 @@ class Queries:
     """The queries of a search.
 
     Attributes:
-        vectors: (n, dim), C-contiguous: float32; float64 for a column of these; uint8 for bits.
-        is_batch: Whether the caller passed a batch of queries, perhaps of a single one.
+        vectors: (n, dim), C-contiguous: float32, float64 for a float64 column, or uint8 for bits.
+        is_batch: Whether the caller passed a batch of queries, even if it contains only one.
         is_one: Whether all vectors together are one query, for rows of several vectors.
     """
 
@@ -34,18 +34,18 @@ class Queries:
 
 
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
-    """Return the queries that a caller passed; a matrix is a batch of queries, also if it has a single row.
+    """Return the caller's queries. A matrix is a batch of queries, even if it has a single row.
 
     Args:
-        q: A list, a numpy array of numbers, an Arrow array or scalar; lists of those, a matrix or an Arrow array of
+        q: A list, a numpy array of numbers, an Arrow array or scalar. Lists of these, a matrix, or an Arrow array of
             lists are several queries.
         dim: Numbers that each vector must have.
         dtype: float32, float64, or uint8 for vectors of bits.
 
     Raises:
         WrongTypeError: `q` is not made of numbers.
-        InvalidInputError: A vector is empty, of another length, or has a null, a NaN or a number beyond float32; for
-            bits, a number that is not whole from 0 to 255.
+        InvalidInputError: A vector is empty, has the wrong length, or contains a null, NaN or float32 overflow. For
+            bits, a number is not an integer from 0 to 255.
     """
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
     if is_query and dtype != np.float64 and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
@@ -67,7 +67,7 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         with np.errstate(invalid="ignore"):
             bits = values.astype(np.uint8)
         if not np.array_equal(bits, values):
-            raise InvalidInputError("query of bits", where=_WHERE, expected="whole numbers from 0 to 255")
+            raise InvalidInputError("invalid binary query vector", where=_WHERE, expected="whole numbers from 0 to 255")
         return bits
     with np.errstate(over="ignore"):
         numbers = values.astype(np.float32)
@@ -75,7 +75,7 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         wrong = values[~np.isfinite(numbers)].flat[0]
         if np.isfinite(wrong):
             raise InvalidInputError(
-                "a number of the query vector is beyond float32",
+                "a number of the query vector exceeds float32",
                 where=_WHERE,
                 expected=f"finite numbers within ±{np.finfo(np.float32).max:.1e}",
                 found=wrong,

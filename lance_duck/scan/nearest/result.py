@@ -59,15 +59,15 @@ def layout(
     with_row_address: bool = False,
     with_distance: bool = True,
 ) -> ResultLayout:
-    """Resolve the columns that a caller asks for: see `project`.
+    """Resolve the requested columns. See `project`.
 
     Args:
         schema: Columns of the table.
-        columns: `_distance` may be among them; else it comes after them.
+        columns: `_distance` may be one of them. Otherwise, it comes after them.
         is_batch: Whether `query_index` comes first.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        with_distance: Whether `_distance` is there also if `columns` does not name it.
+        with_distance: Whether to add `_distance` if `columns` does not contain it.
 
     Raises:
         InvalidInputError: Unknown or repeated names, or the table has a column named `_distance` or `query_index`.

@@ -16,14 +16,14 @@ _DETAILS: Final = "VectorIndexDetails"
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """The segments and fragments that a search goes through.
+    """The segments and fragments that a search reads.
 
     Attributes:
         metric: Metric of the distances.
         index: The index to search, or None.
         segments: Its intact segments, each with the ids of its fragments that are searched.
         open: Ids of the fragments that no segment covers.
-        reasons: Why an index, or a segment of it, is not searched.
+        reasons: Reasons for not searching an index or a segment.
     """
 
     metric: str
@@ -60,7 +60,7 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
 
 
 def _indexes(snapshot: Snapshot, path: str) -> tuple[list[ColumnIndex], list[str]]:
-    """Return the vector indexes of a column, and why segments of it are ignored."""
+    """Return the vector indexes of a column, and the reasons for ignoring segments."""
     index_catalog = catalog(snapshot)
     ignored = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"

@@ -36,7 +36,7 @@ _REFUSED: Final = ("include_deleted_rows", "blob_handling", "full_text_query")
 
 
 class NearestScan:
-    """A scan for the rows nearest to queries, planned before the queries are known. Safe to run from several threads.
+    """A nearest-neighbour scan, planned before the queries are known. Safe to run from several threads.
 
     Args:
         table: The table.
@@ -92,7 +92,7 @@ class NearestScan:
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
     def batches(self, queries: Queries) -> Iterator[pa.RecordBatch]:
-        """Search, and yield the batches of the result; columns are fetched for a batch at a time."""
+        """Search, and yield the batches of the result. Columns are fetched batch by batch."""
         size = self._options.batch_size
         if size is None or self._options.orderings:
             yield from self.table(queries).to_batches(size)
@@ -204,7 +204,7 @@ def _cut(rows: Neighbours, skip: int, most: int | None) -> Neighbours:
 def _explain_nearest(
     search: PreparedSearch, options: ScanOptions, columns: Sequence[str], num_queries: int, *, verbose: bool = False
 ) -> Iterator[str]:
-    """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
+    """Yield the lines that describe a search. A filter is described as the initial scan."""
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
     many = f"{num_queries} queries" if num_queries > 1 else "1 query"
     yield f"LanceNearest: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"

@@ -46,7 +46,7 @@ Work = Callable[[], Neighbours | None]
 _KEPT_PROBES: Final = 64
 _LARGEST: Final = float(np.finfo(np.float32).max)
 _USUAL: Final = 1e12
-"""Distances below this size are far from those that exceed float32."""
+"""Distances below this value are far from a float32 overflow."""
 
 NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
@@ -84,7 +84,7 @@ class PreparedSearch:
         nearest: The arguments of the search.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
         post: A filter that is applied to the nearest rows, or None.
-        fast: Whether rows that no segment covers are left out.
+        fast: Whether to skip rows that no segment covers.
         workers: Thread count. None means one per core.
     """
 
@@ -331,7 +331,7 @@ class _NearestRun:
         return ask(search.table.snapshot, segment, choose)
 
     def _beside(self, probes: Sequence[SegmentProbe | None]) -> Neighbours:
-        """Return the nearest of the rows that segments find, and of those that no segment covers, or can find."""
+        """Return the nearest rows among segment results and rows that segments do not cover or cannot find."""
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
         fragment_ids = fragment_ids.union(
@@ -384,7 +384,7 @@ class _NearestRun:
         return self._compared(fragments, self._rows)
 
     def _open(self) -> None:
-        """Open the column of vectors while segments are searched: candidates are then reranked by it."""
+        """Open the vector column during the segment searches, because reranking will read it."""
         self._exact.open(self._search.plan.fragments)
 
     def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
@@ -415,7 +415,7 @@ class _NearestRun:
         return ask(search.table.snapshot, segment, look)
 
     def _again(self, segment: Segment, fragment_ids: frozenset[int], rows: CoveredVectors) -> Neighbours | None:
-        """Return what `_segment` does, once it is known which rows of the segment live."""
+        """Like `_segment`, with known living rows of the segment."""
         rows.know()
         probe = self._probe(segment, fragment_ids)
         return None if probe is None else self._segment(segment, fragment_ids, probe)
@@ -431,12 +431,12 @@ class _NearestRun:
 
 
 def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
-    """Return the rows of hits, or None if one of them does not live."""
+    """Return the rows of hits, or None if one of them is deleted."""
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING
     count_of_each = hits.positions.shape[1]
-    queries = np.zeros(count_of_each, np.int64)  # faster than what repeats numbers of several
+    queries = np.zeros(count_of_each, np.int64)  # faster than repeating the query numbers
     if len(hits.positions) > 1:
         queries = np.repeat(np.arange(len(hits.positions)), count_of_each)
     least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
@@ -452,12 +452,12 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
 
 
 def _least(hits: Hits) -> int:
-    """Return the number of hits of the query that has fewest."""
+    """Return the smallest number of hits of any query."""
     return int(((hits.positions >= 0) & ~np.isnan(hits.distances)).sum(axis=1).min())
 
 
 def is_beyond(hits: Hits, queries: NDArray[np.float32]) -> bool:
-    """Return whether distances exceed float32, so that an index drops rows, or ranks them by sums that overflowed."""
+    """Return whether distances overflow float32. An index then drops rows, or ranks them by overflowed sums."""
     distances = hits.distances.ravel()
     if not len(distances) or (np.minimum.reduce(distances) > -_USUAL and np.maximum.reduce(distances) < _USUAL):
         return False

@@ -8,8 +8,8 @@ The tree of an expression is read from its JSON form: a node is an object of one
 {"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
 {"Alias": [node, name]}
 
-polars casts both sides of a comparison to one type before it passes the filter to a source. The JSON form may change:
-whatever is unknown here is left to polars.
+polars casts both sides of a comparison to one type before it passes the filter to a source. The JSON form may change.
+Unknown nodes are left to polars.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BOUNDS: Final[dict[str, tuple[Op, Op]]] = {
     "None": (">", "<"),
 }
 _TEXTS: Final = {"Contains": "contains", "EndsWith": "suffix"}
-_HALF: Final = 1 << 62  # two remainders of a smaller divisor add up to a number of 64 bits
+_HALF: Final = 1 << 62  # the sum of two remainders of a smaller divisor fits 64 bits
 _PLAIN_PATTERN: Final = re.compile(r"[^\\.+*?()|\[\]{}^$#&\-~\s]*")
 _UNREADABLE: Final = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError),
@@ -67,7 +67,7 @@ class PushedDown:
 
     Attributes:
         predicate: Predicate that is true for every row that the expression selects, or None if unknown.
-        is_whole: Whether the predicate is true nowhere else.
+        is_whole: Whether the predicate is equivalent to the expression.
     """
 
     predicate: Predicate | None
@@ -79,7 +79,7 @@ def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
 
     Args:
         expression: The condition that polars passes to a source.
-        schema: Columns that a scan evaluates conditions on; those on other columns are left to polars.
+        schema: Columns on which a scan evaluates conditions. Conditions on other columns are left to polars.
     """
     try:
         parts = _conjuncts(json.loads(expression.meta.serialize(format="json")))
@@ -91,7 +91,7 @@ def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
 
 
 class _NodeReader:
-    """Reader of the nodes of one expression; an unknown node raises one of `_UNREADABLE`."""
+    """Parses the nodes of one expression. An unknown node raises one of `_UNREADABLE`."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -167,7 +167,7 @@ class _NodeReader:
         raise KeyError(name)
 
     def _membership(self, path: Path, type_: pa.DataType, constants: pa.Scalar) -> Predicate:
-        """Return IN; in polars, nothing equals a null among the constants."""
+        """Return IN. In polars, nothing equals a null constant."""
         values = constants.values.drop_null()
         if not len(values):
             raise ValueError("nothing to be equal to")
@@ -189,7 +189,7 @@ class _NodeReader:
     def _compared(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
         type_ = path_type(self._schema, path)
         if pa.types.is_dictionary(storage_type(type_)) and op not in ("=", "!="):
-            raise TypeError(type_)  # categories have an order of their own
+            raise TypeError(type_)  # categories have their own order
         if not constant.is_valid:
             raise ValueError("null")
         return comparison(op, path, constant, _comparable(value_type(type_)))
@@ -212,7 +212,7 @@ def _path(node: Any) -> Path:
 
 
 def _comparable(type_: pa.DataType) -> pa.DataType:
-    """Return the type of a column whose values polars orders as this package does; TypeError for others."""
+    """Return the type of a column if polars orders its values like this package. Raises TypeError otherwise."""
     is_plain = pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal128(type_)
     is_float = pa.types.is_float32(type_) or pa.types.is_float64(type_)
     is_time = pa.types.is_date32(type_) or pa.types.is_timestamp(type_)
@@ -236,7 +236,7 @@ def _constant(node: Any) -> pa.Scalar:
 
 
 def _conjuncts(node: Any) -> list[Any]:
-    """Return the conditions that must all hold, in order; chains can be thousands long."""
+    """Return the operands of AND, in order. Chains can have thousands of operands."""
     parts, pending = [], [node]
     while pending:
         part = pending.pop()

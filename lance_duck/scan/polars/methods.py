@@ -1,6 +1,6 @@
-"""The method of a dataset that returns it as a LazyFrame of polars.
+"""The dataset method that returns a polars LazyFrame.
 
-A mixin, since `dataset.py` would exceed 500 lines.
+This is a mixin because `dataset.py` would otherwise exceed 500 lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:
 
 @checked_calls
 class PolarsFrames:
-    """Returns the table that the handle of a dataset is on as a LazyFrame; a mixin."""
+    """Mixin that returns a dataset's table version as a LazyFrame."""
 
     handle: HasTable
 
@@ -35,12 +35,12 @@ class PolarsFrames:
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
     ) -> pl.LazyFrame:
-        """Return the table as a LazyFrame of polars, which stays on this version; nothing is read yet.
+        """Return this version of the table as a polars LazyFrame, without reading anything yet.
 
         `ds.to_polars().filter(pl.col("x") > 3).select("id").head(10).collect()` reads columns `id` and `x`, by an
         index of `x` if there is one, and stops early. The scan evaluates comparisons with constants, `is_in`,
         `is_between`, `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` of a plain text, and combinations of
-        these by and, or and not; polars evaluates the rest of a filter.
+        these by and, or and not; polars evaluates the remaining filter.
 
         Args:
             columns: Names of the columns of the frame, which may include hidden columns. None selects all table
@@ -48,7 +48,7 @@ class PolarsFrames:
             filter: Condition of the rows of the frame: see `scanner`. None selects all rows.
 
         Raises:
-            UnsupportedError: polars is not installed, or does not have the type of a column.
+            UnsupportedError: polars is not installed, or does not support a column's type.
             InvalidInputError: Unknown columns, or a bad filter.
         """
         if isinstance(columns, Mapping):

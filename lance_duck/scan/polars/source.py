@@ -21,7 +21,7 @@ _NOTHING: Final = PushedDown(None, is_whole=True)
 
 
 def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.LazyFrame:
-    """Return a table as a LazyFrame; nothing is read yet.
+    """Return a table as a LazyFrame, without reading anything yet.
 
     Args:
         table: The table.
@@ -29,7 +29,7 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
     Raises:
         UnknownColumnError: A column does not exist.
-        UnsupportedError: A column is of a type that polars does not have.
+        UnsupportedError: A column has a type that polars does not support.
     """
     schema = LanceScanner(table, ScanOptions(columns=columns)).projected_schema
     for field in schema:
@@ -41,7 +41,7 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
 @dataclass(frozen=True, eq=False)
 class PolarsSource:
-    """Picklable callable through which polars reads a table.
+    """Picklable callable with which polars reads a table.
 
     Attributes:
         table: The table.
@@ -75,7 +75,7 @@ class PolarsSource:
 
 
 def _check(type_: pa.DataType, name: str) -> None:
-    """Refuse types on which polars would panic."""
+    """Reject types on which polars would panic."""
     type_ = storage_type(type_)
     if pa.types.is_decimal256(type_) or pa.types.is_union(type_) or pa.types.is_interval(type_):
         raise UnsupportedError("polars does not support this type", where=f"column {name}", found=type_)

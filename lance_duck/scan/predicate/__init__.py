@@ -2,5 +2,5 @@
 
 You hold: conditions on columns, in any language. You get: one tree, and for Arrow columns a mask of the rows that
 satisfy it. Never here: indexes and files.
-`evaluate` is the plain reference for the rows that satisfy a predicate; `masks` and `kernels` are its fast path.
+`evaluate` is the reference implementation. `masks` and `kernels` are its fast path.
 """

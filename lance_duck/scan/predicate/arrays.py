@@ -15,7 +15,7 @@ _VIEW_BYTES = 16
 
 
 def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
-    """Return the values where the mask is true. The mask must not contain nulls."""
+    """Return the values for which the mask is true. The mask must not contain nulls."""
     if is_view(array.type):
         return pick(array, nonzero(mask))
     return array.filter(mask)
@@ -43,7 +43,7 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
 
 
 def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
-    """Return the indices where the mask is true. The mask must not contain nulls."""
+    """Return the indices for which the mask is true. The mask must not contain nulls."""
     if not len(mask):
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
@@ -53,7 +53,7 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
 
 
 def descend(array: pa.Array, path: Path) -> pa.Array:
-    """Return the member of a struct array at a path, null where a struct on the way is null; () is the array."""
+    """Return the member of a struct array at a path, or the array for (). Null if a struct on the path is null."""
     for name in path:
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         array = pc.struct_field(storage, [storage.type.get_field_index(name)])

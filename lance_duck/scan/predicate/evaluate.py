@@ -54,11 +54,10 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
     Args:
         predicate: The predicate.
-        columns: Top-level columns by name, `num_rows` values each; a dictionary is evaluated once per distinct value.
+        columns: Top-level columns by name, `num_rows` values each. Dictionaries are evaluated once per distinct value.
         num_rows: Number of rows in the batch.
 
-    Returns:
-        Booleans, null where the predicate is null.
+    Returns: Booleans, or null if the predicate is null.
 
     Raises:
         InvalidInputError: A column is missing, or a constant does not fit its column.
@@ -92,7 +91,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes if available."""
+    """Return a mask, without nulls, of the rows for which the predicate is true. Uses compiled passes if available."""
     bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 
@@ -106,7 +105,7 @@ def _fold(
 
 
 def _column(path: Path, columns: Columns) -> pa.Array:
-    """Return the values at `path`, null where a struct on the way is null."""
+    """Return the values at `path`, or null if a struct on the path is null."""
     if path[0] not in columns:
         raise InvalidInputError(
             "the filter uses a column that does not exist", found=path[0], expected=", ".join(columns)

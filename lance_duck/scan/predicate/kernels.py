@@ -1,6 +1,6 @@
-"""Compiled passes over one column that narrow a mask: mask[i] stays 1 where the value passes, and becomes 0 elsewhere.
+"""Compiled passes over one column that narrow a mask: mask[i] becomes 0 if the value does not pass.
 
-Each takes the mask as uint8 (0 or 1) and changes it in place. Their plain reference is `scan.predicate.evaluate`.
+Each takes a uint8 mask (0 or 1) and changes it in place. Their plain reference is `scan.predicate.evaluate`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def and_not_equal(values: NDArray[Any], constant: Any, mask: Mask) -> None:
 
 @kernel
 def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
-    """Keep values that compare by `op` with a number; NaN is greater than every number."""
+    """Keep values for which the comparison `op` with a number is true. NaN is greater than every number."""
     n = len(values)
     if op == LESS:
         for i in range(n):
@@ -74,7 +74,7 @@ def and_string(
 
 @kernel
 def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
-    """Keep rows whose dictionary entry answers yes; an index outside it, as under a null, answers no."""
+    """Keep rows whose dictionary entry is in the mask. Indices outside the dictionary, such as under nulls, are not."""
     count = len(answers)
     for i in range(len(indices)):
         place = np.int64(indices[i])
@@ -94,10 +94,10 @@ def and_valid(bitmap: NDArray[np.uint8], first: int, mask: Mask) -> None:
 
 @kernel
 def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> None:
-    """Hash each text by its length and last eight bytes; 0 where an offset is not inside the data.
+    """Hash each string by its length and last eight bytes, or 0 if an offset is outside the data.
 
     Args:
-        offsets: One more than there are texts.
+        offsets: One more than there are strings.
         data: Their bytes.
         hashes: Output, one for each text.
     """
@@ -114,6 +114,6 @@ def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[n
 
 @kernel
 def and_hashed(numbers: NDArray[Any], factor: np.uint64, shift: np.uint64, answers: Mask, mask: Mask) -> None:
-    """Keep rows where answers[(number * factor mod 2^64) >> shift] is set; numbers are integers."""
+    """Keep rows for which answers[(number * factor mod 2^64) >> shift] is set. Numbers are integers."""
     for i in range(len(mask)):
         mask[i] &= answers[(np.uint64(numbers[i]) * factor) >> shift]

@@ -1,7 +1,7 @@
 """Leaves of predicates, built the same way from every language that a filter can come in.
 
-Constants are converted to the type of the column. A constant that the column cannot hold is compared by the values that
-it lies between, or beyond; one that cannot be compared exactly at all is left to DuckDB by the caller.
+Constants are converted to the type of the column. A constant that the column cannot hold is compared through the
+adjacent values of the column's type. The caller leaves constants that cannot be compared exactly to DuckDB.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant of the same kind; a time may lie between two ticks of the column's clock.
+    """Compare a column with a constant of the same kind. A time may lie between two ticks of the column's unit.
 
     Args:
         op: The comparison.
         path: The column.
-        constant: A constant of a type of the column's kind.
+        constant: A constant whose type is of the same kind as the column's.
         type_: The type that the values of the column are compared in.
 
     Raises:
@@ -53,7 +53,7 @@ def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> P
 
 
 def comparison_between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
-    """Compare a column with a constant that lies between two neighbouring values of its type, the lower one given."""
+    """Compare a column with a constant between two consecutive values of its type, given the lower one."""
     if op in (">", ">="):
         return Compare(">", path, below)
     if op in ("<", "<="):
@@ -63,20 +63,20 @@ def comparison_between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
 
 
 def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> Predicate:
-    """Compare a column with a constant above its greatest value, or below its least, which is given as the bound."""
+    """Compare a column with a constant outside its range, given the exceeded bound."""
     if above:
         return Compare("<=" if op in ("<", "<=", "!=") else ">", path, bound)
     return Compare(">=" if op in (">", ">=", "!=") else "<", path, bound)
 
 
 def not_distinct(path: Path, equal: Predicate) -> Predicate:
-    """Return IS NOT DISTINCT FROM a constant, given the equality with it; never null itself."""
+    """Return IS NOT DISTINCT FROM a constant, given the equality with it. The result is never null."""
     unknown = isinstance(equal, Compare) and not equal.value.is_valid
     return IsNull(path) if unknown else all_of(Not(IsNull(path)), equal)
 
 
 def truth(path: Path, value: bool) -> Predicate:
-    """Return IS TRUE or IS FALSE of a column of booleans; never null itself."""
+    """Return IS TRUE or IS FALSE of a boolean column. The result is never null."""
     return all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
 
 
@@ -92,17 +92,17 @@ def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
 
 
 def implied_by_like(path: Path, pattern: str, type_: pa.DataType) -> Predicate | None:
-    """Return the prefix predicate that LIKE a pattern implies, or None."""
+    """Return the prefix predicate implied by LIKE, or None."""
     prefix = fixed_prefix(pattern)
     return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
 
 
 def fixed_prefix(pattern: str) -> str:
-    """Return the prefix that all texts LIKE a pattern share."""
+    """Return the common prefix of all strings that match a LIKE pattern."""
     marks = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
     return pattern[: min(marks)] if marks else pattern
 
 
 def has_item(path: Path, item: pa.Scalar) -> Predicate:
-    """Return the condition that lists have an item; null for a null item, which is equal to nothing."""
+    """Return the condition that lists contain an item. Null for a null item, which equals nothing."""
     return HasAny(path, pa.repeat(item, 1)) if item.is_valid else ConstantCondition(None)

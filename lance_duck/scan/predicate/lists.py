@@ -1,4 +1,4 @@
-"""Whether lists have some values, a whole column at a time."""
+"""Tests whether lists contain values, a whole column at a time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_duck.scan.predicate.types import compared_type
 
 
 def item_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which items of lists of this type are compared."""
+    """Return the comparison type of the items of a list type."""
     return compared_type(type_.value_type)
 
 
 def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Return whether each list has one of the values; null for a null list.
+    """Return whether each list contains any of the values. Null for a null list.
 
     Args:
         lists: Lists of a type that `is_list`.
@@ -33,7 +33,7 @@ def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
 
 
 def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Return whether each list has all of the values; null for a null list.
+    """Return whether each list contains all of the values. Null for a null list.
 
     Args:
         lists: Lists of a type that `is_list`.

@@ -1,7 +1,7 @@
-"""Masks of the rows where a predicate is true, by compiled passes over columns: the fast path of `evaluate.mask`.
+"""Masks of the rows that satisfy a predicate, computed by compiled passes: the fast path of `evaluate.mask`.
 
-Here null counts as false, which is right below AND and OR, and not below NOT. A condition without a compiled pass is
-left to `evaluate`, the plain reference of this module.
+Null counts as false here, which is correct below AND and OR, but not below NOT. Conditions without a compiled pass are
+left to `evaluate`, the reference implementation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _OPS: Final[dict[Op, int]] = {
 
 
 def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest) -> Mask:
-    """Return the rows where the predicate is true, as uint8 (0 or 1).
+    """Return a uint8 mask (0 or 1) of the rows for which the predicate is true.
 
     Args:
         predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each.
         num_rows: Number of rows in the batch.
-        rest: Evaluates conditions without a compiled pass; null counts as false.
+        rest: Evaluates conditions without a compiled pass. Null counts as false.
     """
     mask = np.ones(num_rows, np.uint8)
     _narrow(predicate, columns, mask, rest)
@@ -211,7 +211,7 @@ def _to_bytes(answer: pa.BooleanArray) -> Mask:
 
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SLOTS_FOR_EACH: Final = 16
-"""Slots of the hash table for each member, at least: one in 16 other rows passes the hash filter."""
+"""Minimum number of hash table slots for each member. One in 16 other rows then passes the hash filter."""
 _LEAST_BITS: Final = 10
 _MOST_BITS: Final = 24
 
@@ -222,7 +222,7 @@ def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> No
     Args:
         numbers: One for each row, integers of any width.
         members: Values of the same type.
-        mask: 0 or 1 for each row; changed in place.
+        mask: 0 or 1 for each row. Changed in place.
     """
     bits = min(max(int(_SLOTS_FOR_EACH * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)
     shift = np.uint64(64 - bits)

@@ -1,4 +1,4 @@
-"""Conversion of values to types that Arrow kernels compare and hash by the rules of predicates."""
+"""Converts values to types that Arrow kernels compare and hash like predicates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lance_duck.arrow.decimals import without_negative_scale
 
-# Arrow compares string and binary views since 26; before, they are compared in their plain form.
+# Arrow compares string and binary views since version 26. Before, they are converted to plain types.
 _VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
 PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
@@ -28,7 +28,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return both arrays in a type that pyarrow can hash, where equal values have equal hashes."""
+    """Return both arrays in a type that pyarrow can hash, such that equal values have equal hashes."""
     type_ = array.type
     if pa.types.is_floating(type_):
         return one_zero_one_nan(array), one_zero_one_nan(values)

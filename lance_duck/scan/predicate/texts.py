@@ -1,4 +1,4 @@
-"""The trigrams that conditions on parts of texts imply, for searches of n-gram indexes."""
+"""The trigrams that substring conditions imply, for n-gram index searches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TOKENS: Final = "tokens"
 def implied_by_text(
     path: Path, how: str, pattern: str, *, escape: str = "", any_case: bool = False
 ) -> Predicate | None:
-    """Return a predicate that is true of each text that matches a pattern: `HasTrigrams`, or several joined by OR.
+    """Return a predicate that is true for each string that matches a pattern: `HasTrigrams`, or several joined by OR.
 
     Args:
         path: The column.
-        how: CONTAINS, also for prefixes, suffixes and equality; LIKE; GLOB; REGEX, of RE2; or TOKENS, the words of
-            `contains_tokens`.
+        how: CONTAINS (also for prefixes, suffixes and equality), LIKE, GLOB, REGEX (RE2 syntax), or TOKENS (the words
+            of `contains_tokens`).
         pattern: The string or pattern that matching texts contain.
-        escape: Of LIKE: the character that escapes the next one; "" for none.
+        escape: For LIKE, the escape character, or "".
         any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
 
     Returns:

@@ -28,7 +28,7 @@ class Predicate(ABC):
 
     @abstractmethod
     def leaves(self) -> Iterator[Predicate]:
-        """Return the parts that name a column or a constant, in order."""
+        """Return the leaves, which refer to a column or constant, in order."""
 
     def paths(self) -> tuple[Path, ...]:
         """Return the paths of the columns that the predicate reads, in order, each once."""
@@ -62,7 +62,7 @@ class _OfColumn(_Leaf):
 
 @dataclass(frozen=True)
 class ConstantCondition(_Leaf):
-    """A condition with the same result for every row; a value of None means null."""
+    """A condition with the same result for every row. A value of None means null."""
 
     value: bool | None
 
@@ -94,7 +94,7 @@ class Compare(_OfColumn):
 
 @dataclass(frozen=True)
 class In(_OfColumn):
-    """Membership of a column in constants; null for a row without a match if the constants hold a null."""
+    """Membership of a column in constants. Null for a row without a match if the constants contain a null."""
 
     path: Path
     values: pa.Array
@@ -105,7 +105,7 @@ class In(_OfColumn):
 
 @dataclass(frozen=True)
 class IsNull(_OfColumn):
-    """IS NULL of a column; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
+    """IS NULL of a column. The result is never null. `Not(IsNull(path))` is IS NOT NULL."""
 
     path: Path
 
@@ -115,7 +115,7 @@ class IsNull(_OfColumn):
 
 @dataclass(frozen=True)
 class StartsWith(_OfColumn):
-    """Condition that a text begins with a constant, which may be empty. It is null if the constant is."""
+    """Condition that a string begins with a constant, which may be empty. It is null if the constant is."""
 
     path: Path
     prefix: pa.Scalar
@@ -126,9 +126,9 @@ class StartsWith(_OfColumn):
 
 @dataclass(frozen=True)
 class HasTrigrams(_OfColumn):
-    """Condition that a text has, in lower case and without accents, each trigram of some words; null for a null text.
+    """Condition that a string contains each trigram of some words, ignoring case and accents. Null for a null string.
 
-    LIKE, regular expressions and conditions on parts of texts imply it. See `text.trigrams`.
+    LIKE, regular expressions and substring conditions imply it. See `text.trigrams`.
 
     Attributes:
         words: Letters a to z and digits, at least three in each.
@@ -143,7 +143,10 @@ class HasTrigrams(_OfColumn):
 
 @dataclass(frozen=True)
 class HasAny(_OfColumn):
-    """Condition that a list has one of the constants; null only for a null list. Nulls on either side match nothing."""
+    """Condition that a list contains any of the constants.
+
+    Null only for a null list. Nulls on either side match nothing.
+    """
 
     path: Path
     values: pa.Array
@@ -154,7 +157,7 @@ class HasAny(_OfColumn):
 
 @dataclass(frozen=True)
 class HasAll(_OfColumn):
-    """Condition that a list has each of the constants, except nulls; null only for a null list."""
+    """Condition that a list contains all constants except nulls. Null only for a null list."""
 
     path: Path
     values: pa.Array
@@ -170,9 +173,9 @@ class Opaque(_Leaf):
     Attributes:
         sql: The condition, as one operand of SQL.
         inputs: Columns and struct fields that the condition reads.
-        parameters: Values bound to it: a list, or a dict by name.
-        implied: A predicate on trigrams that is true wherever the condition is, by which indexes are searched:
-            `HasTrigrams`, joined by AND and OR. None if nothing is known.
+        parameters: Bound values: a list, or a dict by name.
+        implied: A trigram predicate implied by the condition, for index searches: `HasTrigrams`, joined by AND and OR.
+            None if nothing is known.
     """
 
     sql: str
@@ -191,7 +194,7 @@ class Opaque(_Leaf):
 
 @dataclass(frozen=True)
 class And(Predicate):
-    """Conjunction of the operands; without operands true."""
+    """Conjunction of the operands. True without operands."""
 
     operands: tuple[Predicate, ...]
 
@@ -205,7 +208,7 @@ class And(Predicate):
 
 @dataclass(frozen=True)
 class Or(Predicate):
-    """Disjunction of the operands; without operands false."""
+    """Disjunction of the operands. False without operands."""
 
     operands: tuple[Predicate, ...]
 
@@ -219,7 +222,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True)
 class Not(Predicate):
-    """Negation of the operand; null stays null."""
+    """Negation of the operand. Null stays null."""
 
     operand: Predicate
 

@@ -1,4 +1,4 @@
-"""Arrow types as predicates see them: which type the values of a column are compared in."""
+"""The Arrow types in which predicates compare the values of columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def value_type(type_: pa.DataType) -> pa.DataType:
 
 
 def compared_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that the values of a column are compared in: float32 for half floats, no negative scales."""
+    """Return the comparison type of a column's values: float32 for half floats, no negative scales."""
     type_ = value_type(type_)
     if pa.types.is_decimal(type_) and type_.scale < 0:
         return without_negative_scale(type_)
@@ -45,7 +45,7 @@ def exact(value: Any, type_: pa.DataType) -> Any:
     """Return a scalar or an array of constants in another type of the same kind.
 
     Raises:
-        InexactError: The type is of another kind, or does not keep every value; NaN is kept as NaN.
+        InexactError: The type is of another kind, or cannot represent every value. NaN stays NaN.
     """
     if value.type == type_:
         return value

@@ -19,11 +19,11 @@ else:
 
 
 def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.RecordBatch:
-    """Assemble the batch of a projection; no dictionary in it has more entries than there are rows.
+    """Assemble the batch of a projection. Its dictionaries do not have more entries than there are rows.
 
     Args:
         projection: Columns of the result.
-        columns: Top-level columns by name, hidden ones among them, structs with at least the fields of the projection.
+        columns: Top-level columns by name, including hidden ones. Structs have at least the fields of the projection.
         num_rows: Number of rows in the batch.
 
     Raises:

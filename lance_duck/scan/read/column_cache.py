@@ -26,7 +26,7 @@ MOST_OF_ALL: Final = 4 * MOST_BYTES
 
 
 class DecodedColumn:
-    """A decoded column: the values of all rows of the table, one after the other.
+    """A decoded column: the values of all rows of the table.
 
     Args:
         pieces: The column of each fragment, in order, without nulls.
@@ -97,7 +97,7 @@ class DecodedColumns:
             return None
         try:
             pieces = self._read(read)
-        except LanceDuckError:  # intact rows can be taken all the same
+        except LanceDuckError:  # intact rows remain readable
             return None
         return None if any(piece.null_count for piece in pieces) else DecodedColumn(pieces)
 

@@ -29,7 +29,7 @@ Pieces = Generator[list[pa.RecordBatch], None, None]
 def open_reader(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> pa.RecordBatchReader:
-    """Stream the result of a plan. Nothing is read before the first batch is taken.
+    """Stream the result of a plan. Nothing is read before the first batch is requested.
 
     Args:
         snapshot: The version of the table.
@@ -38,7 +38,7 @@ def open_reader(
         workers: Thread count. None means one per core.
 
     Raises:
-        LanceDuckError: From the reader's methods, when a file is bad or the filter fails on a value.
+        LanceDuckError: Raised by the returned reader, if a file is corrupt or the filter fails on a value.
     """
     return pa.RecordBatchReader.from_batches(plan.projection.schema, scan_batches(snapshot, plan, columns, workers))
 
@@ -46,7 +46,7 @@ def open_reader(
 def scan_batches(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> Batches:
-    """Yield the batches of a plan, none of them empty. Closing the generator ends the scan."""
+    """Yield the non-empty batches of a plan. Closing the generator ends the scan."""
     pieces = _read(snapshot, plan, columns or ColumnCache(), workers)
     if plan.filter is not None and (plan.offset or plan.limit is not None):
         pieces = _trim(plan, pieces)
@@ -92,7 +92,7 @@ def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> lis
 def count_rows(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> int:
-    """Count the rows of a plan; data files are opened only for filters that indexes do not cover."""
+    """Count the rows of a plan. Data files are opened only for filters that indexes do not cover."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))

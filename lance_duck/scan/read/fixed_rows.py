@@ -1,4 +1,4 @@
-"""Rows of fixed-size lists in place in mapped files, found by their offsets without an Arrow array for each page.
+"""Zero-copy access to fixed-size list rows in mapped files, by offset, without an Arrow array for each page.
 
 A page is plain if its rows lie one after the other in the file, as in Arrow; a column is plain if all its pages are.
 """
@@ -46,11 +46,11 @@ class FixedRows:
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Int64s, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Int64s]:
-        """Return the whole file as an array, and the indices where rows begin. Expects further lookups.
+        """Return the whole file as an array, and the start index of each row. Expects further lookups.
 
         Args:
-            offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
-            dtype: Dtype of the numbers of a row; one that the column `holds`.
+            offsets: int64 (n,), ascending offsets in the fragment, at least one.
+            dtype: Dtype of the numbers of a row. The column must hold it.
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)
@@ -58,7 +58,7 @@ class FixedRows:
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the byte offsets in the file where rows begin, and where they end."""
+        """Return the start and end offsets of rows in the file, in bytes."""
         pages = np.searchsorted(self.first_rows, offsets, "right") - 1
         starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width
         return starts, starts + self.width

@@ -26,7 +26,7 @@ from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
-"""Column readers that a version caches, of some kilobytes each. A bound of memory."""
+"""Maximum number of column readers that a version caches, at some kilobytes each. A bound of memory."""
 
 Columns = dict[str, pa.Array]
 
@@ -62,7 +62,7 @@ class FragmentReader:
         return local_path(self._snapshot.uri) is None
 
     def open(self, columns: Sequence[Read]) -> None:
-        """Open columns and their files, and read the deletion file, which else the first `read` does."""
+        """Open columns and their files, and read the deletion file. Otherwise, the first `read` does this."""
         _ = self.deletions
         for read in columns:
             self._columns.get(self.fragment, read, self._open)
@@ -74,12 +74,12 @@ class FragmentReader:
     def stored_bytes(self, read: Read) -> int:
         """Return the size of a column in the fragment's files, in bytes, or an upper bound from its page sizes.
 
-        Writers cut a page at some bytes of values, before these are compressed.
+        Writers split pages by the uncompressed size of their values.
         """
         return self._columns.stored_bytes(self.fragment, read, self._count_stored)
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
-        """Read columns; the request returns their arrays by name."""
+        """Read columns. The request returns their arrays by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in columns]
         points = as_points(rows) if choose_row_access(rows, self.num_rows) is RowAccess.POINTS else None
         arrays = [None if points is None else reader.read_points(points) for reader in readers]
@@ -143,9 +143,9 @@ class FragmentReader:
         return np.ones(len(offsets), np.uint64) if versions is None else versions.take(offsets)
 
     def _open(self, read: Read) -> ColumnReader:
-        if not self.fragment.files and self.num_rows:  # any number of rows, which no file bears out
+        if not self.fragment.files and self.num_rows:  # a row count without files to confirm it
             where = f"{self._snapshot.uri}, fragment {self.fragment.id}"
-            raise CorruptError("rows without a data file", where=where, found=self.num_rows)
+            raise CorruptError("the fragment has rows without a data file", where=where, found=self.num_rows)
         column = open_column(read.field, self._locate, self.num_rows, read.arrow_type)
         return with_overlays(self._snapshot, self.fragment, read.field, column)
 
@@ -169,7 +169,7 @@ def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> 
 
 
 class ColumnCache:
-    """Cache of the column readers of a snapshot; the least recently used are dropped first. Thread-safe."""
+    """Cache of the column readers of a snapshot. The least recently used are dropped first. Thread-safe."""
 
     def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
@@ -184,5 +184,5 @@ class ColumnCache:
         return self._readers.get((fragment.id, read.key), lambda: open_(read))
 
     def stored_bytes(self, fragment: Fragment, read: Read, count: Callable[[Read], int]) -> int:
-        """Return the bytes of a column in its files, counted when they are not known."""
+        """Return the size of a column in its files, in bytes. It is computed on first use."""
         return self._sizes.get((fragment.id, read.key), lambda: count(read))

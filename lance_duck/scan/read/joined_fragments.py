@@ -1,8 +1,8 @@
-"""Neighbouring fragments of few rows, read as one. Opening each alone takes longer than decoding its rows.
+"""Adjacent small fragments, read as one. Opening each alone takes longer than decoding its rows.
 
 `file.joined` opens the data files as one file, and `encoding.layouts.alike` decodes pages of one layout as one page.
-`FragmentReader` is the plain reference. It reads fragments that cannot be joined, and those whose joined read failed,
-so that it raises the errors. `docs/decisions/joined-fragments.md` has figures.
+`FragmentReader` is the plain reference. It reads fragments that cannot be joined, and repeats failed joined reads to
+raise their errors. `docs/decisions/joined-fragments.md` has figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JoinedFragments:
 
     Args:
         snapshot: The version.
-        readers: The fragments, in order; all with the same `shape_of`.
+        readers: The fragments, in order, all with the same `shape_of`.
 
     Attributes:
         num_rows: Physical rows of all of them.
@@ -63,7 +63,7 @@ class JoinedFragments:
         return [reader.num_live_rows for reader in self._readers]
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
-        """Read columns; the request returns their arrays by name."""
+        """Read columns. The request returns their arrays by name."""
         readers = [self._files.column(read.key, read.field, read.arrow_type) for read in columns]
         arrays = yield from gather([reader.read(slice(0, self.num_rows)) for reader in readers])
         if not isinstance(rows, slice):
@@ -128,11 +128,11 @@ def _has_dictionary(type_: pa.DataType) -> bool:
 
 
 class _JoinedFiles:
-    """The data files of several fragments; files with the same fields are one. Safe to use from several threads.
+    """The data files of several fragments. Files with the same fields are joined. Safe to use from several threads.
 
     Args:
         snapshot: A version that has the fragments.
-        fragments: The fragments, in order; their files have the same fields, in the same order.
+        fragments: The fragments, in order. Their files have the same fields, in the same order.
         num_rows: Physical rows of each fragment.
 
     Attributes:
@@ -215,7 +215,7 @@ def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequen
         joined = join_files(where, contents, checksums=checksums)
         for (path, _), rows, expected in zip(contents, joined.rows, num_rows, strict=True):
             if rows != expected:
-                raise CorruptError("rows of a data file", where=path, expected=expected, found=rows)
+                raise CorruptError("wrong row count in a data file", where=path, expected=expected, found=rows)
         return joined
 
     return open_

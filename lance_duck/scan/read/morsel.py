@@ -1,4 +1,4 @@
-"""Reads of one morsel: the columns of the filter first, then the others for the rows that pass."""
+"""Reads one morsel: first the filter's columns, then the other columns for the rows that pass."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morse
 
 
 def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], rows: Rows) -> Columns:
-    """Read columns of some rows, by the access that reads least.
+    """Read columns of rows with the cheapest access method.
 
     Rows close to each other are read together with the rows between them, which are then dropped. Columns of wide
     values are read without those rows.
@@ -91,7 +91,7 @@ def _live_rows(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel:
 
 
 def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
-    """Return the rows where the mask is true, and for these rows the columns read so far that the result needs."""
+    """Return the rows for which the mask is true, with the already read columns that the result needs."""
     carried = {name: early[name] for name in plan.carried if name in early}
     if mask.true_count == len(mask):
         return rows, carried

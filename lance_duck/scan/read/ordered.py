@@ -27,21 +27,22 @@ def map_ordered(
     """Yield work(item) for each item, in order.
 
     The calling thread processes the first item. Unless `at_once`, others start only when a second result is taken, so a
-    consumer of one result pays for one. Items are drawn one by one; at most `ahead` results are pending.
+    consumer of one result pays for one. Items are consumed one by one, and at most `ahead` results are pending.
 
-    An error of `work` is raised in order, unchanged. When the generator ends, or is closed early, no further item is
-    begun, and each thread ends with the item that it works on.
+    An error of `work` is raised in order, unchanged. When the generator ends or is closed early, no further item is
+    started, and each thread stops after its current item.
 
     Args:
         work: Safe to call from several threads.
         items: Drawn in the thread that takes the results.
-        workers: Thread count. None means one per core; 1 runs without threads.
+        workers: Thread count. None means one per core. 1 runs without threads.
         ahead: Maximum number of pending results. None means three times the workers. At least 2 with
             threads.
-        at_once: Begin `ahead` items when the first result is taken: for work that waits rather than computes.
+        at_once: Start `ahead` items when the first result is requested. Useful for work that waits rather than
+            computes.
 
     Raises:
-        ForkedError: Results are taken in a forked child of the process whose threads do the work.
+        ForkedError: Results are requested in a forked child of the process whose threads do the work.
     """
     count = workers or _cores()
     source = iter(items)

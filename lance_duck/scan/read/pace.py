@@ -1,7 +1,7 @@
-"""The distance that a scan works ahead: on a local disk by the number of cores, on an object store by bytes.
+"""How far a scan reads ahead: on a local disk by core count, on an object store by bytes.
 
 A read of an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
-are opened concurrently, morsels have request size, and `REQUESTS_AT_ONCE` of them are read concurrently; together they
+are opened concurrently, morsels have request size, and `REQUESTS_AT_ONCE` of them are read concurrently. Together, they
 hold about `AHEAD_BYTES`.
 """
 
@@ -42,10 +42,10 @@ class Pace:
     def sizer(
         self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
     ) -> Sizer:
-        """Return the sizer of morsels; the arguments are passed to `Sizer`."""
+        """Return the sizer of morsels. The arguments are passed to `Sizer`."""
         if not self.waits:
             return Sizer(max(width, self.width), rows, bytes_, filtered)
-        # All rows may pass a filter: much is requested before the sizer has learnt anything.
+        # All rows may pass a filter, and much is requested before the sizer has measured anything.
         return Sizer(max(width, self.width), rows, bytes_ or REMOTE_MORSEL_BYTES, most=REMOTE_MORSEL_ROWS, is_full=True)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
@@ -58,7 +58,7 @@ class Pace:
 
 
 def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pace:
-    """Decide the pace of a scan, and open the files of its first fragments if they are in an object store.
+    """Decide how far a scan reads ahead, and open the files of its first fragments if they are in an object store.
 
     Args:
         readers: The fragments of its plan.
@@ -78,7 +78,7 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
 
 
 def _is_small(readers: Readers, width: int) -> bool:
-    """Return whether one thread reads all rows of this width before other threads could begin."""
+    """Return whether one thread can read all rows of this width before other threads would start."""
     fragments = readers.plan.fragments
     if len(fragments) > FRAGMENTS_AT_ONCE:
         return False

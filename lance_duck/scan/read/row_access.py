@@ -1,13 +1,13 @@
-"""The choice of how rows of one fragment are read.
+"""Chooses the access method for rows of one fragment.
 
 A take of 100 rows of one column takes this path:
 
 1. The column may be decoded in memory, after several takes of it: `column_cache`.
-2. Else the rows are grouped by fragment, and fragments are read in parallel: `take`.
-3. For each fragment `choose_row_access` decides: few rows one by one, else by requests for the pages that have them.
+2. Otherwise, the rows are grouped by fragment, and fragments are read in parallel: `take`. 3. For each fragment,
+`choose_row_access` decides whether to read single rows or the pages that contain them.
 
-Rows that an index chose, or that pass a filter, are cut into `tasks`; for these, `choose_row_access` may also decide to
-read all rows between them.
+Rows chosen by an index or a filter are split into `tasks`. For these, `choose_row_access` may also decide to read all
+rows between them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = Fal
         return RowAccess.BETWEEN
     most = POINT_ROWS if isinstance(rows, slice) else max(POINT_ROWS, num_rows // POINT_SHARE)
     is_inside = first >= 0 and last < num_rows
-    # Points are decoded from mapped bytes, without requests, which must be counted while they are watched.
+    # Single rows are decoded from mapped bytes, without requests, which would be missing from read statistics.
     return RowAccess.POINTS if 0 < count <= most and is_inside and not is_watched() else RowAccess.REQUESTS
 
 

@@ -31,7 +31,7 @@ class Share:
 
     Attributes:
         reader: The fragment.
-        offsets: Physical offsets, ascending; deleted rows may be among them.
+        offsets: Ascending physical offsets, possibly including deleted rows.
         row_offset: Live rows of the table before the fragment.
     """
 
@@ -129,7 +129,7 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 def _narrowed(
     filter_: Filter, shares: Sequence[Share], early: Columns, names: set[str]
 ) -> tuple[Sequence[Share], Columns]:
-    """Return the rows that pass the filter, and for these rows the named columns among those read so far."""
+    """Return the rows that pass the filter, with the named columns that are already read."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
     carried = {name: array for name, array in early.items() if name in names}
     if mask.true_count == len(mask):

@@ -1,6 +1,6 @@
-"""Joining of the small batches of a scan.
+"""Joins the small batches of a scan.
 
-A selective filter leaves few rows of each task, and each batch costs its consumer about 0.1 ms whatever it holds
+A selective filter leaves few rows of each task, and each batch costs its consumer about 0.1 ms regardless of its size
 (`benchmarks/selective.py`). The first row is yielded at once; later batches gather more and more rows.
 """
 
@@ -23,7 +23,7 @@ def join_batches(
     """Yield the rows of tasks, in order, in batches that are worth their overhead.
 
     Args:
-        pieces: The batches of each task, none of them empty; closed in the end.
+        pieces: The non-empty batches of each task. The iterator is closed at the end.
         most_rows: Maximum number of rows per batch.
         bytes_: Approximate batch size, in bytes.
     """
@@ -76,7 +76,7 @@ class _WaitingRows:
             yield from self.all(down_to=self._target)
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:
-        """Yield all waiting rows. After full batches, a last batch of fewer than `down_to` rows keeps waiting."""
+        """Yield all waiting rows. After full batches, a last batch of fewer than `down_to` rows is held back."""
         batches, self._batches = self._batches, []
         self._rows = self._bytes = 0
         for batch in concatenated(batches) if batches else ():

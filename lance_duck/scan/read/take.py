@@ -1,4 +1,4 @@
-"""Takes of rows by position, address or row id, in the order of the arguments; only their pages are read."""
+"""Reads rows by position, address or row id, in the order of the arguments. Only their pages are read."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ class Taker:
         """Return living rows by address (fragment id * 2^32 + offset), in any order, with repetitions.
 
         Raises:
-            InvalidInputError: An address is of no fragment, or beyond the last row of its fragment.
+            InvalidInputError: The fragment of an address does not exist, or the address lies past the last row of its
+                fragment.
         """
         ids, offsets = split_addresses(_unsigned(places(addresses, "row addresses"), "row addresses"))
         if len(ids) and _is_one(ids):
@@ -107,9 +108,9 @@ class Taker:
         return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
 
     def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by `_rowid`: stable row ids if the table has them, else addresses.
+        """Return rows by `_rowid`: stable row ids if the table has them, otherwise addresses.
 
-        Stable row ids that no living row has are left out.
+        Stable row ids without a living row are skipped.
         """
         index = self._snapshot.row_id_index
         if index is None:
@@ -151,7 +152,7 @@ class Taker:
         return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
     def _living(self, index: int, row_positions: Int64s, projection: Projection) -> pa.RecordBatch:
-        """Return rows by their positions among the living rows of one fragment; each is there."""
+        """Return rows by their positions among the living rows of one fragment. All must exist."""
         deletions = self._reader(index).deletions
         offsets = row_positions if deletions is None else deletions.nth_live(row_positions)
         return self._take(np.full(len(row_positions), index, np.int64), offsets, projection)
@@ -167,7 +168,7 @@ class Taker:
         return assemble(projection, columns | cached, len(offsets))
 
     def _cached(self, reads: Sequence[Read], owners: Int64s, offsets: Int64s) -> Columns:
-        """Return the rows of those columns that are decoded in memory, by name."""
+        """Return the rows of the columns that are decoded in memory, by name."""
         columns = self.decoded.of_take(reads, len(offsets))
         if not columns:
             return {}
@@ -265,7 +266,7 @@ class Taker:
 
 
 def places(values: Any, what: str) -> Int64s | Addresses:
-    """Return integers of a list, range, numpy array or Arrow array as int64; as uint64 if they are uint64 or larger.
+    """Return integers of a list, range, numpy array or Arrow array as int64, or uint64 if they do not fit int64.
 
     Raises:
         WrongTypeError: A value is not a whole number.

@@ -49,14 +49,14 @@ class Task(Protocol):
         """Rows that the task goes over."""
 
     def read(self) -> list[pa.RecordBatch]:
-        """Return the batches of the task, none of them empty."""
+        """Return the non-empty batches of the task."""
 
     def count(self) -> int:
         """Return the number of living rows that pass the filter."""
 
 
 class Readers:
-    """Readers of the fragments of a plan, each made before its first read.
+    """Readers of the fragments of a plan, each created before its first read.
 
     Attributes:
         is_remote: Whether a read takes a round trip.
@@ -78,7 +78,7 @@ class Readers:
         return reader
 
     def count(self, index: int) -> int:
-        """Return the number of rows of a fragment before the filter; deleted rows count only if the plan has them."""
+        """Return the row count of a fragment before the filter. Deleted rows count only if the plan includes them."""
         reader = self.at(index)
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
@@ -88,7 +88,7 @@ class Readers:
         return self._bounds[index] if numbered else 0
 
     def extents(self) -> Iterator[Extent]:
-        """Yield the ranges of rows to go over; without a filter, only those that limit and offset leave."""
+        """Yield the row ranges to scan. Without a filter, limit and offset are applied."""
         plan = self.plan
         skip, rest = (plan.offset, plan.limit) if plan.filter is None else (0, None)
         before = 0
@@ -218,7 +218,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
-    """Yield all extents, grouped for neighbouring small fragments: one at first, then ever more in a group."""
+    """Yield all extents, with adjacent small fragments in groups of increasing size."""
     find = shape_of(readers.snapshot)
     joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
     held: list[Extent] = []
@@ -303,7 +303,7 @@ class _SelectionCutter:
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
-        """Yield tasks of many rows. Small shares are held back, and read with those of other fragments."""
+        """Yield tasks of many rows. Small shares are held back, and read together with shares of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
         most = self._task_rows(filter_)

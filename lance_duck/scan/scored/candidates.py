@@ -1,6 +1,6 @@
-"""The best rows that pass a filter, found by evaluating it on the best rows of all, and on no others.
+"""The best rows that pass a filter, found by evaluating it only on the best rows overall.
 
-Scores do not depend on a filter, and rows have one order, so the first rows of that order that pass are the answer.
+Scores do not depend on a filter, and the order of rows is fixed. The first rows that pass are therefore the result.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _R = TypeVar("_R", bound=RankedRows)
 
 
 def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
-    """Return whether to evaluate a plan's filter on the best rows: if it is new and no index covers any of it.
+    """Return whether to evaluate a plan's filter on the best rows. It must be new and not covered by an index.
 
-    A filter that was seen before is likely to be used again; then all rows that pass are found, and cached.
+    A filter that was seen before is likely to be used again. Then all rows that pass are found and cached.
 
     Args:
         table: The table.
@@ -61,7 +61,7 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
 
     Args:
         table: The table.
-        plan: The rows that may be found; `is_checked` is true of it.
+        plan: The rows to search, for which `is_checked` is true.
         most: Number of rows to find, at least 1.
         best: Returns at most the given number of best rows, ignoring the filter.
         log: List that receives one line per step, for explanations.
@@ -96,7 +96,7 @@ def _passing(table: TableScan, condition: Filter, projection: Projection, rankin
 
 
 def _reads_columns(condition: Filter) -> bool:
-    """Return whether a filter reads columns of rows and nothing else."""
+    """Return whether a filter only reads columns of rows."""
     if isinstance(condition, AllFilters):
         return all(map(_reads_columns, condition.parts))
     return isinstance(condition, TreeFilter | SqlFilter | ExpressionFilter)

@@ -1,4 +1,4 @@
-"""A filter on the scores of a search, such as `_score > 1`: it holds for the rows that the search finds."""
+"""A filter on the scores of a search, such as `_score > 1`. It applies to the rows that the search finds."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ScoreLayout:
     """Layout of a result with scores.
 
     Attributes:
-        projection: Columns of the table, those at the end only for expressions.
+        projection: Columns of the table. The last ones are only inputs of expressions.
         schema: Columns of the result.
         order: Source of each result column: its position in the projection, a score name, or an expression.
         places: Positions in the projection of the columns that expressions name.
@@ -55,7 +55,7 @@ class ScoreLayout:
     places: Mapping[str, int]
 
     def batch(self, taker: Taker, addresses: NDArray[np.uint64], scores: ScoreColumns) -> pa.RecordBatch:
-        """Return the rows at some addresses, in their order, with their scores by name."""
+        """Return the rows at the given addresses, in that order, with their scores by name."""
         if not len(addresses):
             return self._no_rows
         rows = taker.by_address(addresses, self.projection) if self.projection.outputs else None
@@ -91,15 +91,15 @@ def score_layout(
     with_row_address: bool = False,
     with_scores: bool = True,
 ) -> ScoreLayout:
-    """Resolve the columns that a caller asks for: see `project`.
+    """Resolve the requested columns. See `project`.
 
     Args:
         schema: Columns of the table.
-        columns: ScoreColumns may be among them, and in expressions; else they come after them.
-        scores: Names of the scores; float32, except `DOC_INDEX`.
+        columns: Score columns may be among them and in expressions. Otherwise, they come after them.
+        scores: Names of the scores. All are float32, except `DOC_INDEX`.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        with_scores: Whether scores are in the result also if `columns` does not name them.
+        with_scores: Whether to add scores if `columns` does not contain them.
 
     Raises:
         InvalidInputError: Unknown or repeated names, or the table has a column with the name of a score.

@@ -30,7 +30,7 @@ class ScoredRows:
 
     Attributes:
         addresses: Addresses of the rows.
-        scores: float32 arrays by name; Arrow arrays if there may be nulls.
+        scores: float32 arrays by name, or Arrow arrays if they may contain nulls.
     """
 
     addresses: NDArray[np.uint64]
@@ -54,7 +54,7 @@ class ScoredRows:
 class ScoredScan(ABC):
     """A scan for rows with scores. Safe to run from several threads.
 
-    A filter on scores applies to all rows that match, and `limit` to those that pass; with `prefilter=False` the filter
+    A filter on scores applies to all matching rows, and `limit` to those that pass. With `prefilter=False`, the filter
     applies to the best rows.
 
     Args:
@@ -108,7 +108,7 @@ class ScoredScan(ABC):
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Search, and yield the batches of the result; columns are fetched for a batch at a time."""
+        """Search, and yield the batches of the result. Columns are fetched batch by batch."""
         size = self._options.batch_size
         if size is None or self._options.orderings:
             yield from self.table().to_batches(size)

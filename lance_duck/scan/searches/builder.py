@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @checked_calls
 class LanceQueryBuilder:
-    """A search, or a scan, of the version that a dataset was on; returned by `LanceDataset.search` without `k`.
+    """A search or scan of one table version. Returned by `LanceDataset.search` without `k`.
 
-    Its methods change it and return it. Rows are read once, when they are first needed: by `to_arrow` and the like, or
-    by any attribute or protocol of a pyarrow Table (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's C interface).
-    It is not an instance of `pyarrow.Table`: functions of pyarrow that insist on one take `to_arrow()`.
+    Its methods change it and return it. Rows are read once, on first use: by `to_arrow` and similar methods, or by any
+    attribute or protocol of a pyarrow Table (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's C interface). It is
+    not an instance of `pyarrow.Table`. Pass `to_arrow()` to pyarrow functions that require one.
 
     Args:
         table: The version.
@@ -51,11 +51,11 @@ class LanceQueryBuilder:
     # The rows and columns of the result.
 
     def where(self, where: FilterLike, prefilter: bool = True) -> Self:
-        """Filter by a condition: SQL text, or a pyarrow expression; the conditions of several calls must all hold.
+        """Filter by a condition, a SQL string or a pyarrow expression. The conditions of several calls must all hold.
 
         Args:
             where: The condition.
-            prefilter: False: apply the condition to the rows that the search found, of which fewer than `limit` may
+            prefilter: False applies the condition to the rows that the search found, of which fewer than `limit` may
                 pass.
         """
         before = self._options.get("filter")
@@ -121,7 +121,7 @@ class LanceQueryBuilder:
         return self._with(ef=ef)
 
     def refine_factor(self, refine_factor: int) -> Self:
-        """Rerank candidates, this multiple of the limit, by their own vectors."""
+        """Rerank this multiple of the limit with the original vectors."""
         return self._with(refine_factor=refine_factor)
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
@@ -137,7 +137,7 @@ class LanceQueryBuilder:
         return self._with(fast_search=True)
 
     def rerank(self, method: str = "rrf", *, alpha: float | None = None, oversample_factor: int | None = None) -> Self:
-        """Choose how the ranks of the search for a vector and of that for words are combined.
+        """Choose how the results of the vector search and the full-text search are combined.
 
         Args:
             method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of both measures, scaled to 0 … 1.
@@ -244,7 +244,7 @@ class LanceQueryBuilder:
 def _both(first: FilterLike, second: FilterLike) -> FilterLike:
     """Return the conjunction of two conditions."""
     if isinstance(first, str) and isinstance(second, str):
-        for text in (first, second):  # a text that closed the parenthesis around it would weaken the other
+        for text in (first, second):  # a condition that closed its parenthesis early would weaken the other one
             refuse_loose_ends(text, "filter")
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):

@@ -1,6 +1,6 @@
 """The method of a dataset that searches.
 
-A mixin, since `dataset.py` would exceed 500 lines.
+This is a mixin because `dataset.py` would otherwise exceed 500 lines.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class Searches:
     def search(
         self, q: Any = None, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
     ) -> pa.Table | builder.LanceQueryBuilder:
-        """Return the rows nearest to a query vector, nearest first, or those that match words, or both, best first.
+        """Search by vector, by words, or both, and return the rows best first.
 
-        With `k` the result is a pyarrow Table. Without, it is a builder, which can be refined before its rows are read:
-        `ds.search(q).where("price < 9").select(["id"]).limit(3).to_list()`. It has all attributes and methods of a
-        Table, and reads its rows when one is first used. See `LanceQueryBuilder`.
+        With `k` the result is a pyarrow Table. Without `k`, returns a builder, which can be refined before its rows are
+        read: `ds.search(q).where("price < 9").select(["id"]).limit(3).to_list()`. It has all attributes and methods of
+        a Table, and reads its rows when one is first used. See `LanceQueryBuilder`.
 
         For both searches in one, call `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and
         `_score`, null if that search did not find the row, and `_hybrid_score`, computed from both.
 
         Args:
-            q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
-                Rows have a `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows that match have
-                a `_score`, and others are left out. None, without `k`: a scan, or the search that methods of the result
-                define.
+            q: A list, a numpy array or an Arrow array of numbers, or a matrix or list of lists for several queries.
+                Rows have a `_distance`. Alternatively words, a query of `lance_duck.query` or its JSON form. Matching
+                rows have a `_score`, and other rows are left out. None, without `k`, starts a scan, or a search defined
+                by methods of the result.
             k: Number of rows per query. None derives it from `limit` and `offset`, or uses 10.
             column: Name of the vector or text column. Optional if the table has only one, or for words, only one
                 full-text index.

@@ -27,7 +27,7 @@ else:
 
 
 def is_words(q: Any) -> bool:
-    """Return whether a query is of words, and not of vectors."""
+    """Return whether a query contains words, not vectors."""
     return isinstance(q, str | Mapping | FullTextQuery)
 
 

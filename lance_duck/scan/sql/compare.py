@@ -28,7 +28,7 @@ _MOST_DIGITS: Final = 18
 
 
 Argument = Literal | Sequence[Literal]
-"""The second argument of a function: a constant, or a list of constants."""
+"""The second argument of a function: one or more constants."""
 
 
 def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
@@ -53,7 +53,7 @@ def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType)
 
 
 def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> Predicate:
-    """Build an IN; constants that the column cannot hold are left out.
+    """Build an IN. Constants that the column cannot hold are dropped.
 
     Raises:
         NotSimpleError: A constant cannot be compared exactly.
@@ -146,7 +146,7 @@ def _items(literals: Sequence[Literal], type_: pa.DataType) -> pa.Array:
 
 
 def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
-    """Return a number that a column of integers cannot hold, and that DuckDB compares with it exactly.
+    """Return a number that an integer column cannot hold, but that DuckDB compares with it exactly.
 
     Raises:
         NotSimpleError: The constant is not such a number, or the column does not contain integers.

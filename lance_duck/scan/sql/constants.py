@@ -45,7 +45,7 @@ _CLOSING: Final = SqlToken("mark", ")")
 
 
 def constant_tokens(tokens: Iterable[SqlToken]) -> int:
-    """Return how many of the next tokens make an expression that names no column and is the same for every row, or 0.
+    """Return the token count of a constant expression at this position, or 0. It must not read columns.
 
     The expression ends before an operator that binds looser than arithmetic: see `ends_constant`.
     """

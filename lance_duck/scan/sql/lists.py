@@ -49,7 +49,7 @@ def written_values(run: str, type_: pa.DataType) -> pa.Array:
     """Return the constants of a list in SQL that a column can hold, in its type, in order.
 
     Args:
-        run: Text of a list whose end `constants_end` found.
+        run: Text of a list, up to the offset from `constants_end`.
         type_: Type of the column.
 
     Raises:
@@ -60,7 +60,7 @@ def written_values(run: str, type_: pa.DataType) -> pa.Array:
 
 
 def bound_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return the bound values that a column can hold, as `written_values` does.
+    """Return the bound values that a column can hold, like `written_values`.
 
     Raises:
         NotSimpleError: A value is not compared exactly.
@@ -122,7 +122,7 @@ def _written(items: Sequence[str], type_: pa.DataType) -> pa.Array | None:
 
 
 def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """Return numbers from their texts: doubles with an exponent, else whole numbers and short decimals."""
+    """Parse numbers: doubles with an exponent, otherwise integers and short decimals."""
     doubles = pc.match_substring(array, "e", ignore_case=True)
     digits = pc.utf8_length(pc.replace_substring_regex(array, r"[-.]", ""))
     if _any(pc.and_(pc.invert(doubles), pc.greater(digits, MAX_DIGITS))):

@@ -1,4 +1,4 @@
-"""Constants of SQL text as Arrow scalars of the column that they are compared with.
+"""Converts SQL constants to Arrow scalars for comparison with a column.
 
 A constant is accepted only if DuckDB compares the same values as Arrow: without rounding, and without an implicit cast
 of the column.
@@ -46,7 +46,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class NotSimpleError(Exception):
-    """The text is not simple: DuckDB has to evaluate it."""
+    """The text is not simple, and DuckDB must evaluate it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def scalar_for(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def integer_range(type_: pa.DataType) -> tuple[int, int]:
-    """Return the least and greatest value of a type of whole numbers."""
+    """Return the minimum and maximum of an integer type."""
     bits = type_.bit_width
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
 
@@ -196,7 +196,7 @@ def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def _instant(literal: Literal, type_: pa.DataType) -> pa.Scalar:
-    """Return a timestamp with a time zone; text without one is in UTC, as in the evaluator."""
+    """Return a timestamp with a time zone. Text without a time zone is in UTC, as in the evaluator."""
     return _ticks(
         moment_of(Literal("timestamptz", literal.value) if literal.kind == "text" else literal) - _EPOCH, type_
     )

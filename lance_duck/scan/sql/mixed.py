@@ -1,8 +1,8 @@
 """SQL filters as predicate trees in which conditions that are not simple are left to DuckDB.
 
-AND, OR and NOT bind looser than almost everything else, so text is cut at these words outside brackets, CASE and
-BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's syntax tree of the text confirms the cuts:
-the nodes that stand inside a piece are all nodes of one operand of its ANDs, ORs and NOTs.
+AND, OR and NOT bind more loosely than almost all other operators. Text is therefore split at these words outside
+brackets, CASE and BETWEEN. A part between two splits that is not simple is a *piece*. DuckDB's syntax tree confirms the
+splits: all nodes inside a piece must belong to one operand of its ANDs, ORs and NOTs.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         schema: Columns that the text may read.
         parameters: Values bound to the text.
 
-    Returns:
-        A predicate, if parts of the text are simple or imply one; else all of the text, for DuckDB.
+    Returns: A predicate if parts of the text are simple or imply one, otherwise the whole text for DuckDB.
 
     Raises:
         InvalidInputError: Bad syntax, unknown columns, or not a condition.
@@ -88,7 +87,7 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
 
 
 def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, make: Callable[[], _T]) -> _T:
-    """Return the value of a text, a key and a schema; made anew for texts that are not worth caching."""
+    """Return the cached value of a text, a key and a schema. Texts that are not worth caching are recomputed."""
     try:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality without a hash
@@ -129,7 +128,7 @@ def _read(
 def _confirmed(cut: _MixedParser, syntax: Callable[[], SyntaxTree], schema: pa.Schema) -> Predicate | None:
     """Return the tree of a text whose pieces DuckDB confirms and binds.
 
-    One syntax tree serves all texts of a shape. Pieces with parameters are bound each time, others once.
+    One syntax tree serves all texts of a shape. Pieces with parameters are bound each time, other pieces once.
 
     Returns:
         The tree. None if DuckDB must evaluate the whole text, or if the text is invalid and DuckDB's error is more
@@ -156,7 +155,7 @@ class _MixedParser(Parser):
     Attributes:
         text: SQL.
         tree: The filter.
-        pieces: `Opaque` conditions in the order of the text; the columns that they read are not known yet.
+        pieces: `Opaque` conditions in text order, whose columns are still unknown.
         spans: Start and end offset of each piece in the text.
     """
 
@@ -170,7 +169,7 @@ class _MixedParser(Parser):
 
     @property
     def shape(self) -> str:
-        """The text, with 0 for each integer outside of the pieces. DuckDB parses texts of equal shape identically."""
+        """The text, with 0 for each integer outside the pieces. DuckDB parses texts of equal shape identically."""
         shape, at = [], 0
         for token in self._tokens:
             is_number = token.kind == "number" and self.text[token.start : token.stop].isdecimal()
@@ -207,7 +206,7 @@ class _MixedParser(Parser):
             raise NotSimpleError
         expression = self._tokens[at : at + length]
         if self._tokens[at - 1].text in OPERATORS and any(token.text == "|" for token in expression):
-            raise NotSimpleError  # these operators bind as || does, from the left
+            raise NotSimpleError  # these operators are left-associative, like ||
         self._at += length
         return computed(self.text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
 
@@ -261,7 +260,7 @@ class _MixedParser(Parser):
 
 
 def _negates_piece(operand: Predicate) -> bool:
-    """Return whether an operand is NOT and a piece: DuckDB's parser may make one node of both."""
+    """Return whether an operand is NOT followed by a piece. DuckDB's parser may combine both into one node."""
     return isinstance(operand, Not) and isinstance(operand.operand, Opaque)
 
 
@@ -282,7 +281,7 @@ def _implied(predicate: Predicate) -> Predicate | None:
 
 
 def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
-    """Return a tree whose pieces have the columns that they read, with several operands for DuckDB joined into one."""
+    """Return a tree whose pieces know their columns, and whose operands for DuckDB are combined."""
     match predicate:
         case Opaque(sql):
             return replace(predicate, inputs=reads[sql])
@@ -298,7 +297,7 @@ def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Pred
 
 
 def _one(pieces: list[Opaque], word: str) -> Opaque:
-    """Join pieces into one condition, which DuckDB evaluates at once."""
+    """Join pieces into one condition, which DuckDB evaluates in one step."""
     if len(pieces) == 1:
         return pieces[0]
     inputs = tuple(sorted({path for piece in pieces for path in piece.inputs}))

@@ -2,7 +2,7 @@
 
 It parses comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
 DISTINCT FROM, LIKE of a prefix and starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses.
-Any other text, and every constant that cannot be compared exactly, is left to DuckDB: the answer is then None, never a
+Any other text, and every constant that cannot be compared exactly, is left to DuckDB. The result is then None, never a
 guess.
 """
 
@@ -53,7 +53,7 @@ _COMPARISON: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(=|<>|!=|<=|>=|<|>)\s*(?:(
 
 
 def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Parse a filter to a tree. Returns None if it is not simple, or invalid: DuckDB then reports the error."""
+    """Parse a filter to a tree. Returns None if it is not simple or is invalid. DuckDB then reports the error."""
     try:
         return Parser(tokens(text), schema, parameters).whole()
     except NotSimpleError:
@@ -63,7 +63,7 @@ def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -
 def plain_comparison(text: str, schema: pa.Schema) -> Compare | None:
     """Parse a comparison of a column with an integer or string. Returns None for all other texts.
 
-    It is the tree that a `Parser` makes, whose time counts for a row by its key (`benchmarks/indexes.py`).
+    The result equals a `Parser`'s, whose run time matters for key lookups (`benchmarks/indexes.py`).
     """
     match = _COMPARISON.fullmatch(text)
     if match is None or is_reserved(match[1]):
@@ -347,7 +347,7 @@ def _values_of(type_: pa.DataType) -> pa.DataType:
 
 
 def _own(value: Any) -> Any:
-    """Return a bound value as a value of Python's own types."""
+    """Convert a bound value to a built-in Python type."""
     if isinstance(value, dt.datetime) and type(value) is not dt.datetime and not getattr(value, "nanosecond", 1):
         return value.to_pydatetime()  # type: ignore[attr-defined]
     return plain_value(value)

@@ -1,4 +1,4 @@
-"""SQL as DuckDB spells it: names in backticks or called like keywords; `arrow_cast(x, 'Int8')` and `0xff` of Lance."""
+"""Converts Lance's SQL dialect to DuckDB's: names in backticks or equal to keywords, `arrow_cast` and `0xff`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUOTED: Final = re.compile(
         | {COMMENT} | `(?P<name>(?:[^`]|``)*)`""",
     re.DOTALL | re.VERBOSE,
 )
-"""Pattern of quoted texts, quoted names and comments, whose insides are not SQL."""
+"""Pattern of string literals, quoted names and comments, whose contents are not SQL."""
 
 _QUOTED_OR_WORD: Final = re.compile(
     QUOTED.pattern + r"| (?<![\w.$:])(?P<word>[A-Za-z_]\w*)(?!\w|\s*\()", re.DOTALL | re.VERBOSE
@@ -61,7 +61,7 @@ _PLAIN: Final = {
     "Timestamp(Microsecond,None)": "TIMESTAMP",
     "Timestamp(Nanosecond,None)": "TIMESTAMP_NS",
 }
-"""Types of Arrow, as arrow_cast spells them without spaces, that DuckDB has."""
+"""DuckDB types by the Arrow type names of arrow_cast, without spaces."""
 
 _PATTERNS: Final = (
     (re.compile(r"Decimal128\((\d+),(\d+)\)"), "DECIMAL({0},{1})"),
@@ -76,16 +76,16 @@ _CLOSING: Final = (")", "]", "}")
 
 
 def spelled(text: str, names: Sequence[str]) -> str:
-    """Return SQL text over columns of some names as DuckDB reads it.
+    """Convert SQL text over the named columns to DuckDB's dialect.
 
     Raises:
-        InvalidInputError: A cast to a type that Arrow does not have, or DuckDB.
+        InvalidInputError: A cast uses a type that Arrow or DuckDB does not support.
     """
     return with_casts(quote_names(text, names))
 
 
 def quote_names(text: str, names: Sequence[str]) -> str:
-    """Put double quotes around names in backticks, and around names of columns that DuckDB takes for keywords."""
+    """Put double quotes around names in backticks, and around column names that are DuckDB keywords."""
     clashing = {name.lower() for name in names} & _reserved()
     if not clashing and "`" not in text:
         return text
@@ -119,7 +119,7 @@ def with_casts(text: str) -> str:
     """Return SQL text with a CAST for each arrow_cast, and bytes for each literal like 0xff, which DuckDB lacks.
 
     Raises:
-        InvalidInputError: A type that Arrow does not have, or DuckDB.
+        InvalidInputError: The type is not supported by Arrow or DuckDB.
     """
     lower = text.lower()
     if _CAST not in lower and "0x" not in lower:
@@ -156,7 +156,7 @@ def _edits(words: Sequence[SqlToken], place: int) -> list[tuple[int, int, str]]:
 
 
 def duckdb_type_name(name: str) -> str:
-    """Return what DuckDB calls a type of Arrow. Raises InvalidInputError."""
+    """Return DuckDB's name of an Arrow type. Raises InvalidInputError."""
     items, brackets = name.replace(" ", ""), ""
     while True:
         if (vector := _VECTOR.fullmatch(items)) is not None:

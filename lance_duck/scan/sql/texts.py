@@ -1,4 +1,4 @@
-"""Conditions of SQL on parts of texts: contains, LIKE, regular expressions; also of a column in upper or lower case."""
+"""SQL substring conditions: contains, LIKE and regular expressions, also on upper(column) or lower(column)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _TextParser(Parser):
         return implied_by_like(path, pattern, type_) if has_prefix and not escape else None, trigrams
 
     def _called(self) -> str:
-        """Return the function that is called next; "" if none is."""
+        """Return the name of the function called next, or ""."""
         return self._peek().text.lower() if self._peek().kind == "word" and self._peek(1) == _OPENING else ""
 
     def _subject(self) -> tuple[Path, pa.DataType, bool]:

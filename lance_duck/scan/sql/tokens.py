@@ -10,7 +10,8 @@ from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
 
 _NESTED: Final = 8
-"""Maximum depth of comments inside a comment. Deeper ones are cut as operators, which no simple condition has."""
+"""Maximum depth of comments inside a comment. Deeper ones become operator tokens, which simple conditions do not
+contain."""
 
 
 def _block_comment(depth: int) -> str:
@@ -50,7 +51,7 @@ class SqlToken:
         kind: number, text, quoted, word, keyword, param, op or mark; constants, for all constants of an IN; params, for
             all question marks of an IN; other, for text that simple conditions do not have.
         text: As written; keywords in lower case.
-        start: Where the token begins in the text.
+        start: Offset of the token in the text.
         stop: Where the token ends.
     """
 

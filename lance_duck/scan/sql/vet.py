@@ -43,7 +43,7 @@ _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "l
 _PURE: Final = frozenset(
     ("FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CONSTANT", "COLUMN_REF", "BETWEEN", "CASE")
 )
-"""Classes of nodes with the same value for the same row each time; functions only if DuckDB calls them consistent."""
+"""Deterministic node classes. Functions only count if DuckDB marks them as consistent."""
 
 _MOMENTS: Final = re.compile(r"now|today|tomorrow|yesterday|current_|local", re.IGNORECASE)
 _SELECT: Final = "SELECT ("
@@ -53,7 +53,7 @@ _WIDE_SPACES: Final = re.compile(
         | (?P<space>[\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff])""",
     re.DOTALL | re.VERBOSE,
 )
-"""Spaces of several bytes, outside of quotes. DuckDB 1.5 replaces each by one byte, and counts positions after that."""
+"""Multi-byte spaces outside quotes. DuckDB 1.5 replaces each by one byte, and counts positions after that."""
 
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
 
@@ -88,7 +88,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
 
     Args:
         text: One SQL expression in DuckDB's dialect. Names may also be quoted with backticks.
-        schema: Columns by name; DuckDB compares names without case.
+        schema: Columns by name. DuckDB ignores case.
         what: Description of the text, for error messages: "filter".
         parameters: Values that will be bound.
 
@@ -105,7 +105,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
 def bind_expression(
     text: str, tree: SyntaxTree, schema: pa.Schema, what: str, parameters: Parameters = None
 ) -> SqlExpression:
-    """Let DuckDB bind an expression whose syntax tree is known: see `parse_sql`."""
+    """Bind an expression with a known syntax tree. See `parse_sql`."""
     paths = _resolve(tree, schema, what, text)
     columns = _empty_columns(paths, schema, what)
     with _reworded(what, text):
@@ -122,7 +122,7 @@ def bind_expression(
 def operand_paths(
     text: str, tree: SyntaxTree, spans: Sequence[tuple[int, int]], schema: pa.Schema
 ) -> tuple[tuple[Path, ...], ...] | None:
-    """Return the columns that each part of a condition reads; parts are operands of its ANDs, ORs and NOTs.
+    """Return the columns that each operand of a condition's ANDs, ORs and NOTs reads.
 
     Args:
         text: The condition.
@@ -237,7 +237,7 @@ def _operands(tree: SyntaxTree) -> Iterator[SyntaxTree]:
 
 
 def _positions(tree: SyntaxTree) -> Iterator[int]:
-    """Yield the positions of a tree's nodes in the statement, in bytes; some nodes do not have a position."""
+    """Yield the byte positions of a tree's nodes in the statement. Some nodes do not have a position."""
     return (part["query_location"] for part in _nodes(tree) if part["query_location"] != _NOWHERE)
 
 
@@ -279,7 +279,7 @@ def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, 
 def _is_stable(tree: Any, text: str) -> bool:
     """Return whether an expression consists of columns, constants, and functions that DuckDB calls consistent.
 
-    Texts may be cast to timestamps, in comparisons, too: those such as 'today' do not count as constants.
+    Strings may be cast to timestamps, also in comparisons. Strings such as 'today' do not count as constants.
     """
     if _MOMENTS.search(text):
         return False
@@ -293,7 +293,7 @@ def _is_stable(tree: Any, text: str) -> bool:
 
 @cache
 def _pure_functions() -> frozenset[str]:
-    """Return the names that stand only for scalar functions with the same value for the same arguments each time."""
+    """Return the names that refer only to deterministic scalar functions."""
     rows = query(
         "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1"
         " HAVING bool_and(function_type = 'scalar' AND coalesce(stability, '') = 'CONSISTENT')"
@@ -302,7 +302,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path as far down as structs go; DuckDB resolves the rest of the names."""
+    """Return the path within structs. DuckDB resolves the remaining names."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:
@@ -330,7 +330,7 @@ def _refuse_twins(roots: set[str], what: str) -> None:
 
 
 def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInputError:
-    """Return the error for a name that is not a column; a name in double quotes may be meant as a text."""
+    """Return the error for a name that is not a column. A name in double quotes may be meant as a string."""
     error = unknown_column(name, schema.names, repr(text), f"bad {what}: ")
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]

@@ -1,4 +1,4 @@
-"""Scores: BM25 in float32, operation by operation as Lance computes it, so that scores are equal to the last bit.
+"""BM25 scores in float32. The operations are the same as in Lance, which makes scores bit-identical.
 
     idf    = ln((N - df + 0.5) / (df + 0.5) + 1)
     norm   = 1.2 · (0.25 + 0.75 · length / average)
@@ -37,8 +37,8 @@ class Statistics:
     Attributes:
         num_documents: Number of documents.
         total_tokens: Number of terms of all documents.
-        rounds_lengths: Whether lengths are rounded down to the least one of the same code, as in an index whose blocks
-            have 256 documents.
+        rounds_lengths: Whether lengths are rounded down to the shortest length of the same code, as in an index with
+            blocks of 256 documents.
     """
 
     num_documents: int
@@ -70,7 +70,7 @@ def term_scores(idf: np.float32, frequencies: NDArray[Any], norms: Scores) -> Sc
 
     Args:
         idf: Weight of the term.
-        frequencies: How often each document has the term, at least 1.
+        frequencies: Frequency of the term in each document, at least 1.
         norms: Norm of each document.
     """
     counts = frequencies.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Columns of texts that can be searched."""
+"""Searchable text columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lance_duck.wire.schema import Field, Schema
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of texts.
+    """A text column.
 
     Attributes:
-        path: Its dotted path; names are quoted with backticks if necessary.
-        type: Arrow type: a text, or a list of texts, or lists of such lists.
+        path: Its dotted path. Names are quoted with backticks if necessary.
+        type: Arrow type: a string, or a possibly nested list of strings.
         is_json: Whether the texts are JSON.
         read: Path of the column that is read: this column, or the outermost list around it.
-        below: Names of the struct fields on the way from there to the texts.
+        below: Names of the struct fields on the path from there to the texts.
     """
 
     path: str
@@ -38,7 +38,7 @@ class TextColumn:
 
 
 def text_column(schema: Schema, name: str) -> TextColumn:
-    """Resolve a column of texts; names may differ by case if only one column fits.
+    """Resolve a text column. Names may differ by case if only one column matches.
 
     Paths do not name list items: "ls.t" is field t of the structs in list ls.
 
@@ -67,7 +67,7 @@ def text_column(schema: Schema, name: str) -> TextColumn:
 
 
 def text_columns(schema: Schema) -> Sequence[str]:
-    """Return the paths of the columns of texts at the top level."""
+    """Return the paths of the top-level text columns."""
     return [quoted_name(field.name) for field in schema.fields if not field.is_json and _has_texts(field)]
 
 

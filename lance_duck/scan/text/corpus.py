@@ -44,7 +44,7 @@ class Allowed:
         return None if self.filtered is None else self.filtered.rows.rows()
 
     def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
-        """Return whether each of some rows may be found."""
+        """Return a mask of the rows to search."""
         if self.rows is not None:
             return is_among(addresses, self.rows)
         if self.fragments is not None:
@@ -57,8 +57,8 @@ class Corpus:
     """The documents of a column.
 
     Attributes:
-        places: Document sets; each row is in only one of them.
-        allowed: Rows that may be found; others count in statistics.
+        places: Disjoint document sets.
+        allowed: Rows to search. The others count only in statistics.
         analyse: Analyses rows (ascending) with all tokens, for document sets without positions.
         rounds_lengths: See `Statistics`.
         by_element: Whether documents are list elements, and not rows.
@@ -72,7 +72,7 @@ class Corpus:
 
     @cached_property
     def statistics(self) -> Statistics:
-        """The statistics by which all documents are scored."""
+        """The statistics with which all documents are scored."""
         return Statistics(
             sum(place.num_documents for place in self.places),
             sum(place.total_tokens for place in self.places),
@@ -80,7 +80,7 @@ class Corpus:
         )
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
-        """Return how many documents have each of some terms; terms that no document has are left out."""
+        """Return the document count of each term. Terms without documents are omitted."""
         distinct = dict.fromkeys(terms)
         if len(self.places) == 1:
             return self.places[0].frequencies(distinct)
@@ -92,7 +92,7 @@ class Corpus:
     def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
         """Return the terms that each word expands to, in byte order, at most `most` in total.
 
-        Distinct words at one position are alternatives, as n-grams are, which all have position 0.
+        Distinct words at one position are alternatives, like n-grams, which all have position 0.
         """
         listed = list(words)
         if most is None and _are_plain(listed):
@@ -108,7 +108,7 @@ class Corpus:
     def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
         """Return the document names in a document set, in the order of the documents: see `Matches`.
 
-        The name of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
+        The id of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
         Document sets outside the corpus are numbered from 0.
         """
         if not self.by_element:
@@ -151,7 +151,7 @@ class Corpus:
         return mask if place.lives is None else mask & place.lives[documents]
 
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
-        """Return whether each document may be found, or None if all may."""
+        """Return a mask of the documents to search, or None for all."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     @cached_property

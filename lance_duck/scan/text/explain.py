@@ -22,7 +22,7 @@ _MOST_TERMS: Final = 16
 def explain_text_search(
     search: TextSearch, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False
 ) -> Iterator[str]:
-    """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
+    """Yield the lines that describe a search. A filter is described as the initial scan."""
     snapshot = search.table.snapshot
     yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
     yield f"  columns: {', '.join(columns)}"
@@ -46,7 +46,7 @@ def describe_analyser(parameters: AnalyserParameters) -> str:
 
 
 def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
-    """Yield a line for each query of words in a tree, indented by depth."""
+    """Yield a line for each word query in a tree, indented by depth."""
     if isinstance(query, BooleanQuery):
         yield f"{label}: BooleanQuery"
         for occur, each in query.queries:
@@ -60,7 +60,7 @@ def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
 
 
 def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
-    """Yield the words of a query with the number of indexed documents that have each."""
+    """Yield the words of a query with their indexed document counts."""
     words = [word for leaf, leaf_words in search.words.items() if key in search.keys_of(leaf) for word in leaf_words]
     try:
         places = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]

@@ -1,4 +1,4 @@
-"""Rows that no index covers: their texts are read, analysed, and cached for later queries if they are few."""
+"""Rows that no index covers. Their texts are read, analysed, and, if there are few, cached for later queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Narrow = Callable[[AnalysedRows], AnalysedRows]
 
 @dataclass(frozen=True, eq=False)
 class FlatTexts:
-    """The texts of a column, analysed when they are needed.
+    """The texts of a column, analysed on demand.
 
     Attributes:
         table: The table; its restriction is ignored.
@@ -43,7 +43,7 @@ class FlatTexts:
     workers: int | None = None
 
     def analysed(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
-        """Return the living rows of some fragments, each group of rows narrowed by a function, which runs in threads.
+        """Return the living rows of fragments. A function that runs in threads narrows each group of rows.
 
         Tokens of all rows are in memory at once only if they are cached.
         """
@@ -102,7 +102,7 @@ class _AnalysedTexts:
 
 
 def _groups(fragments: Sequence[Fragment]) -> Iterator[Sequence[Fragment]]:
-    """Cut fragments into groups that are analysed and cached together; appends leave most groups unchanged."""
+    """Split fragments into groups that are analysed and cached together. Appends leave most groups unchanged."""
     group: list[Fragment] = []
     count = 0
     for fragment in fragments:

@@ -37,7 +37,7 @@ MOST_WORDS: Final = 1 << 15
 
 
 class BrokenSegmentError(Exception):
-    """A search found a segment broken: the texts of its rows have to be analysed.
+    """A search found a corrupt segment, so the texts of its rows must be analysed.
 
     Attributes:
         segment: The segment.
@@ -56,7 +56,7 @@ class Scoring:
 
     Attributes:
         average: Average number of terms of a document.
-        mask: bool (documents,): whether each document may be found, or None if all may.
+        mask: bool (documents,): mask of the documents to search, or None for all.
         most: Maximum number of best documents to find. None finds all.
     """
 
@@ -92,7 +92,7 @@ class IndexedRows:
 
     Attributes:
         partition: The partition.
-        addresses: uint64 (documents,): address of the row; meaningless if the row is deleted.
+        addresses: uint64 (documents,): address of the row. Undefined if the row is deleted.
         lives: bool (documents,): whether the row is living, in a fragment that the segment covers.
     """
 
@@ -181,7 +181,7 @@ class IndexedRows:
         return result
 
     def allowed(self, filtered: PassingRows | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
-        """Return whether each document may be found, or None if all may.
+        """Return a mask of the documents to search, or None for all.
 
         Args:
             filtered: Rows that pass a filter, or None if all do.
@@ -230,12 +230,14 @@ class IndexedRows:
     def phrases(
         self, terms: WeightedTerms, search: Scoring, order: PhraseOrder
     ) -> tuple[NDArray[np.int64], Scores] | None:
-        """Return documents in which terms come in their order, and their scores, in any order: see `scored`.
+        """Return documents that contain the terms in order, and their scores.
+
+        The documents are unordered. See `scored`.
 
         Args:
-            terms: A term for each word, all of which a document must have.
+            terms: A term for each word. A document must have all of them.
             search: Mask, and number of documents to find.
-            order: Distances at which the words follow each other.
+            order: Distance of each word from the previous one.
 
         Returns:
             The documents and their scores, or None if the positions of all documents must be read: see `best_phrases`.
@@ -287,7 +289,7 @@ class IndexedRows:
 
 
 def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
-    """Return the documents of a segment, by partition; computed once for a version.
+    """Return the documents of a segment, by partition. Computed once for a version.
 
     Raises:
         BrokenSegmentError: The segment is broken.
@@ -309,7 +311,7 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
 
 
 def _check_once(addresses: Sequence[Addresses]) -> None:
-    """Refuse rows with several documents: pylance merges the old text of an updated row with the new one."""
+    """Reject rows with several documents, because pylance merges the old text of an updated row with the new one."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
     if not (listed[1:] > listed[:-1]).all() and len(distinct(listed)) < len(listed):
         raise CorruptError("the index contains two entries for updated rows", remedy="build the index again")
@@ -321,7 +323,10 @@ def _check_levels(index: InvertedSegment, depth: int) -> None:
     for partition in index.partitions:
         if partition.num_levels != expected:
             raise CorruptError(
-                "levels of lists", where=f"partition {partition.number}", expected=expected, found=partition.num_levels
+                "wrong list levels",
+                where=f"partition {partition.number}",
+                expected=expected,
+                found=partition.num_levels,
             )
 
 

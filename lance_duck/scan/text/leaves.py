@@ -1,4 +1,4 @@
-"""Matches of queries of words, with their scores."""
+"""Matches of word queries, with their scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
     """Return the rows that have words of a query.
 
     Args:
-        weights: Weights of the words of the query, in the documents that are searched.
+        weights: Weights of the query's words in the searched documents.
         query: The query.
         most: Number of best rows that the result must include. It may include others. None returns all rows.
     """
@@ -38,7 +38,7 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
 
 
 def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
-    """Return the rows that have words in their order, with the scores of `match`; arguments as of `match`."""
+    """Return the rows that contain a phrase, with the scores of `match`. Takes the arguments of `match`."""
     return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
 
 
@@ -132,7 +132,7 @@ class Weights:
         return self._terms
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
-        """Return the rows that have any term, or with `every` a term of each slot; see `match`."""
+        """Return the rows with any term, or with `every`, a term of each slot. See `match`."""
         if self._has_no_terms(place):
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
@@ -158,7 +158,7 @@ class Weights:
         return Matches.of(self._corpus.names(place, documents), scores[documents])
 
     def phrases(self, place: Place, words: Sequence[Word], slop: int, most: int | None = None) -> Matches | None:
-        """Return the rows that have the words in order; see `match`.
+        """Return the rows that contain the words in order. See `match`.
 
         Returns:
             The rows. None if the document set stores no positions, if words share a position, or if a word does not
@@ -211,7 +211,7 @@ def _phrase(
 
 
 def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Word], slop: int) -> Names:
-    """Return the names, ascending, of documents in which words come in their order."""
+    """Return the ascending ids of documents that contain the words in order."""
     terms = [word.term for word in words if word.term is not None]
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
@@ -223,10 +223,10 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
 
 
 def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
-    """Return the documents, ascending, in which words come in their order.
+    """Return the ascending documents that contain the words in order.
 
-    An occurrence of a word is a number: document * 2^32 + position. For each word, only those occurrences remain that
-    follow one of the word before, at the distance of the two words in the query, or up to `slop` positions farther.
+    An occurrence of a word is a number: document * 2^32 + position. An occurrence of a word is kept if it follows an
+    occurrence of the previous word at their distance in the query, or up to `slop` positions later.
     """
     ends: Addresses | None = None
     last = 0
@@ -248,7 +248,7 @@ def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: in
 
 
 def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
-    """Return the rows that have one of some terms, in any order, with repetitions."""
+    """Return the rows with any of the terms, unordered and with repetitions."""
     pieces = [np.empty(0, np.uint64)]
     for place in corpus.places:
         for postings in place.postings(terms).values():
@@ -258,7 +258,10 @@ def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
 
 
 def _weighted(corpora: Sequence[Corpus], weights: Sequence[float], rows: Addresses, term: bytes | None) -> Scores:
-    """Return the weighted frequency of a term in all columns of ascending rows; for None, their weighted lengths."""
+    """Return the weighted frequency of a term over all columns of ascending rows.
+
+    For None, returns weighted lengths.
+    """
     sums = np.zeros(len(rows), np.float32)
     for corpus, weight in zip(corpora, weights, strict=True):
         for place in corpus.places:

@@ -1,4 +1,4 @@
-"""Documents that match, with their scores, and combinations of the matches of several queries."""
+"""Matching documents with their scores, and combinations of several queries' matches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Matches:
     """Documents that match.
 
     Attributes:
-        names: uint64 (n,), ascending, distinct: addresses of rows, or numbers of list elements: see `Corpus.names`.
+        names: uint64 (n,), ascending, distinct: row addresses or list element numbers. See `Corpus.names`.
         scores: float32 (n,).
     """
 
@@ -37,13 +37,13 @@ class Matches:
 
     @classmethod
     def of(cls, names: Names, scores: Scores) -> Matches:
-        """Make matches of distinct documents in any order."""
+        """Build matches from distinct documents in any order."""
         order = np.argsort(names, kind="stable")
         return cls(names[order], scores[order])
 
     @classmethod
     def union(cls, parts: Sequence[Matches]) -> Matches:
-        """Join the matches of several document sets, which do not share documents."""
+        """Join the matches of disjoint document sets."""
         if len(parts) == 1:
             return parts[0]
         names = np.concatenate([np.empty(0, np.uint64), *(part.names for part in parts)])
@@ -73,13 +73,13 @@ def is_among(names: Names, others: Names) -> NDArray[np.bool_]:
 
 
 def intersect_matches(parts: Sequence[Matches]) -> Matches:
-    """Return the documents that are in all parts, at least one; scores add up in order."""
+    """Return the documents that occur in all parts (at least one part). Scores are added in order."""
     names = reduce(lambda a, b: a[is_among(a, b)], (part.names for part in parts))
     return Matches(names, reduce(np.add, (part.among(names).scores for part in parts)))
 
 
 def union_matches(parts: Sequence[Matches]) -> Matches:
-    """Return the documents that are in any part; scores add up in order."""
+    """Return the documents that occur in any part. Scores are added in order."""
     names = distinct(np.concatenate([part.names for part in parts]))
     return plus(Matches(names, np.zeros(len(names), np.float32)), parts)
 
@@ -94,7 +94,7 @@ def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Match
 
 
 def best_of(parts: Sequence[Matches]) -> Matches:
-    """Return the documents that are in any part, with the highest score of each."""
+    """Return the documents that occur in any part, each with its highest score."""
     names = distinct(np.concatenate([part.names for part in parts]))
     scores = np.full(len(names), -np.inf, np.float32)
     for part in parts:

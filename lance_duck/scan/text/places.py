@@ -27,7 +27,7 @@ class PostingList:
 
     Attributes:
         documents: int64 (n,): ids of the documents, ascending.
-        frequencies: uint32 (n,): how often each document has the term, at least 1.
+        frequencies: uint32 (n,): frequency of the term in each document, at least 1.
         positions: uint32: term positions, ascending within each document, `frequencies` per document. None if they are
             not stored.
     """
@@ -45,7 +45,7 @@ class Place(Protocol):
 
     @property
     def addresses(self) -> Addresses:
-        """Address of the row of each document; meaningless if the row is deleted."""
+        """Row address of each document. Undefined if the row is deleted."""
 
     @property
     def elements(self) -> tuple[NDArray[np.uint32], ...]:
@@ -71,15 +71,15 @@ class Place(Protocol):
         """Return the terms that a word expands to, in order: all, or at least the first `most`."""
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
-        """Return how many documents have each of some terms; a term that no document has may be left out."""
+        """Return the document count of each term. Terms without documents may be omitted."""
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
-        """Return the postings of some terms, perhaps with positions; a term that no document has is left out."""
+        """Return the postings of terms, optionally with positions. Terms without documents are omitted."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnalysedRows:
-    """Rows whose texts were analysed. A row is a document; one without terms does not count in statistics.
+    """Rows whose texts were analysed. A row is a document. Rows without terms do not count in statistics.
 
     If documents are list elements, each element is a document, and all of them count.
 
@@ -177,7 +177,7 @@ class AnalysedRows:
 
     @cached_property
     def _inverted(self) -> Mapping[bytes, PostingList]:
-        """Postings of all terms of the tokens: few, after `narrowed`."""
+        """Postings of all terms of the tokens. There are few after `narrowed`."""
         tokens = self.tokens
         documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
         order = np.argsort(tokens.term_ids, kind="stable")

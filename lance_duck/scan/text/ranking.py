@@ -1,4 +1,4 @@
-"""The order of a result: by score, best first; rows of equal score by row id, list elements of a row in their order."""
+"""The order of a result: by score, best first. Ties are ordered by row id, then by list position."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ranking:
 
     @property
     def by_row(self) -> Matches:
-        """Return the rows, each with the greatest score of its elements."""
+        """Return the rows, each with the highest score of its elements."""
         if not self.elements:
             return Matches.of(self.addresses, self.scores)
         rows, places = np.unique(self.addresses, return_inverse=True)
@@ -53,7 +53,7 @@ class Ranking:
 
 
 def ranked(snapshot: Snapshot, ranking: Ranking, most: int | None = None) -> Ranking:
-    """Return the best of some rows, at most `most` (None for all), best first."""
+    """Return the best rows, at most `most` (None for all), best first."""
     if most is not None and most < len(ranking):
         if most == 0:
             return ranking.take(np.empty(0, np.int64))

@@ -51,7 +51,7 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
 
     Args:
         request: Text, a dict, or a query.
-        snapshot: The version of the table, whose columns are searched if the request does not name any.
+        snapshot: The table version. Its columns are searched if the request does not name any.
 
     Raises:
         InvalidInputError: The request is not a valid query, or there is no column to search.
@@ -87,10 +87,10 @@ def query_of_text(text: str, column: str) -> FullTextQuery:
 
     Args:
         text: Words, a phrase in double quotes, or, if it begins with a brace, the JSON form of a query.
-        column: Column to search; in the JSON form, for each match, prefix or phrase that names none.
+        column: Column to search. In the JSON form, it applies to each match, prefix or phrase without a column.
 
     Raises:
-        InvalidInputError, WrongTypeError: The text is none of these.
+        InvalidInputError, WrongTypeError: The text has none of these forms.
     """
     if not text.lstrip().startswith("{"):
         return _over(text, [column], None)
@@ -116,7 +116,8 @@ def text_search_arguments(
         options: Arguments of a scan.
 
     Raises:
-        InvalidInputError: An option is for searches of vectors, or `column` is given with a query that names columns.
+        InvalidInputError: An option only applies to vector searches, or `column` is given with a query that names
+            columns.
     """
     vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
     if vector_options:
@@ -136,7 +137,7 @@ def text_search_arguments(
 
 
 def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
-    """Return the query of a JSON form: a dict of one key, the kind.
+    """Parse a query in JSON form: a dict with one key, the kind.
 
     Raises:
         InvalidInputError, WrongTypeError: The dict is not a valid form.
@@ -164,7 +165,7 @@ def _over(
     granularity: DocumentGranularity | None = None,
     *_: DocumentGranularity | None,
 ) -> FullTextQuery:
-    """Return the query of words, or of a phrase in double quotes, over some columns.
+    """Parse words, or a phrase in double quotes, as a query over columns.
 
     The granularity counts only for a single column: documents of several columns are rows.
     """
@@ -201,7 +202,7 @@ def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
 
 
 def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
-    """Return a query of words; the JSON form calls the text "terms"."""
+    """Parse a word query. The JSON form calls its text "terms"."""
     arguments = _with_terms(value)
     names = [each.name for each in fields(_WORDS[kind]) if each.name != "query"]
     refuse_unknown(arguments, ["terms", *names], kind)
@@ -213,7 +214,7 @@ def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
 
 
 def _with_column(form: Any, column: str, depth: int) -> Any:
-    """Return a JSON form in which each query of words has a column; invalid or too deep parts stay as they are."""
+    """Add columns to the word queries of a JSON form. Invalid or too deep parts are unchanged."""
     if depth > 2 * MOST_NESTED:
         return form
     if isinstance(form, list):
@@ -229,7 +230,7 @@ def _with_column(form: Any, column: str, depth: int) -> Any:
 
 
 def _with_terms(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a query of words, whose text may be called "query", too."""
+    """Return the arguments of a word query, whose text may also be called "query"."""
     arguments = {str(name): each for name, each in value.items()}
     if "terms" not in arguments and "query" in arguments:
         arguments["terms"] = arguments.pop("query")

@@ -28,8 +28,8 @@ class TextRoute:
         analyser: Analyser of its texts, and of queries.
         name: Name of the index to search, or None.
         segments: Segments of the index.
-        open: Ids of the fragments that no segment covers, whose texts are read.
-        reasons: Why an index, or a segment of it, is not searched.
+        open: Ids of the fragments without a segment, whose texts are read.
+        reasons: Reasons for not searching an index or a segment.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Whether documents are list elements instead of rows.
     """
@@ -50,9 +50,9 @@ def text_route(
     analyzer: Mapping[str, Any] | None,
     granularity: DocumentGranularity | None = None,
 ) -> TextRoute:
-    """Decide how a column is searched; opens segments, to learn how they analyse.
+    """Decide how to search a column. Opens segments to read their analyser settings.
 
-    The route is cached with the version, until another segment is found to be broken.
+    The route is cached with the version until another segment turns out to be corrupt.
 
     Args:
         snapshot: The version of the table.
@@ -61,7 +61,7 @@ def text_route(
         granularity: Granularity of documents. None uses the granularity of the indexes.
 
     Raises:
-        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`; or the
+        InvalidInputError, UnsupportedError: The analyser or the column does not exist (see `text_column`), or the
             column has indexes of rows and of list elements, and `granularity` is None.
     """
     if analyzer is not None:
@@ -115,7 +115,7 @@ def _decided(
 def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Manner:
     """Return the settings of an index without a usable segment, or the defaults without an index.
 
-    The segments may be empty or broken. Settings come from the index files, otherwise from the manifest, which lacks
+    The segments may be empty or corrupt. Settings come from the index files, otherwise from the manifest, which lacks
     custom stop words.
     """
     for index in _full_text_indexes(snapshot, column.path):
@@ -174,7 +174,7 @@ def _lists_elements(index: ColumnIndex) -> bool:
 
 @dataclass(frozen=True)
 class _Manner:
-    """The manner in which texts are analysed, and lengths counted.
+    """How texts are analysed, and lengths are counted.
 
     Attributes:
         parameters: Analyser parameters, without those that affect only the index.
@@ -206,7 +206,7 @@ def _full_text_indexes(snapshot: Snapshot, path: str) -> Sequence[ColumnIndex]:
 
 
 def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: list[str]) -> _Manner | None:
-    """Return the manner of a segment; None, with a reason added, if it cannot be used."""
+    """Return the manner of a segment. If it is unusable, adds a reason and returns None."""
     if not len(segment.fragments):
         return None
     settings = _settings(snapshot, segment)

@@ -1,4 +1,4 @@
-"""A scan that is a full-text search: decided when a scanner is made, run when its result is read."""
+"""A full-text search. It is planned when a scanner is created, and runs when its result is read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TextScan(ScoredScan):
 
     @property
     def by_element(self) -> bool:
-        """Whether documents are list elements, so that a row may be found several times."""
+        """Whether documents are list elements. A row may then be found several times."""
         return self._search.by_element and not self._search.by_row
 
     @property

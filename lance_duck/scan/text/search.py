@@ -57,7 +57,7 @@ _NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
 _QUERIES: Final = 256
-"""Queries of words whose routes and weights a version caches: less than half a megabyte of queries of three words. A
+"""Maximum number of word queries whose routes and weights a version caches: half a megabyte with three words each. A
 repeated query takes a third of the time of a new one (`benchmarks/full_text_search.py`)."""
 
 
@@ -149,7 +149,7 @@ class TextSearch:
         return self._asked(lambda search: _TextRun(search, Allowed(), []).text_matcher())
 
     def _asked(self, do: Callable[[TextSearch], _T]) -> _T:
-        """Run a step of the search, and repeat it without each segment that turns out to be broken."""
+        """Run a step of the search, and repeat it without segments that turn out to be corrupt."""
         search = self
         while True:
             try:
@@ -192,12 +192,12 @@ class TextSearch:
 
     @cached_property
     def words(self) -> dict[Leaf, tuple[Word, ...]]:
-        """The words of each query of words."""
+        """The words of each word query."""
         return {leaf: known.words for leaf, known in self.known.items()}
 
     @cached_property
     def known(self) -> dict[Leaf, KnownLeaf]:
-        """Each query of words with its routes and weights, cached with the version as long as its routes are."""
+        """Each word query with its routes and weights, cached with the version while its routes are cached."""
         return {leaf: self._known(leaf) for leaf in leaves_of(self.query)}
 
     def _known(self, leaf: Leaf) -> KnownLeaf:
@@ -221,7 +221,7 @@ class TextSearch:
         return [(name, frozen(leaf.analyzer), _granularity(leaf)) for name in leaf.columns_searched]
 
     def targets_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Target]:
-        """Return the terms in some texts of a column that match the query's words, and its phrases."""
+        """Return the terms in a column's texts that match the query's words and phrases."""
         terms: dict[Target, None] = {}
         for leaf in sought_leaves(self.query):
             for route in (self.routes[key] for key in self.keys_of(leaf)):
@@ -248,7 +248,7 @@ class TextSearch:
 
 
 def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
-    """Yield the queries of words of a tree; one for each column of a query whose columns are scored separately."""
+    """Yield the word queries of a tree. A query whose columns are scored separately yields one for each column."""
     match query:
         case MatchQuery() | PrefixQuery() | PhraseQuery() | CombinedFieldsQuery():
             yield query
@@ -335,7 +335,7 @@ class _TextRun:
         return result
 
     def _weights(self, leaf: MatchQuery | PrefixQuery | PhraseQuery) -> Weights:
-        """Return the weights of words; those that follow from an index alone are cached."""
+        """Return the weights of words. Weights that depend only on an index are cached."""
         (corpus,) = self._corpora_of(leaf)
         leaf_cache = self._search.known[leaf]
         if not all(isinstance(place, IndexedRows) for place in corpus.places):
@@ -382,7 +382,7 @@ def _narrowed_to(words: set[Word]) -> Callable[[AnalysedRows], AnalysedRows]:
 
 
 def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
-    """Return the queries of the columns; the documents of several columns are rows."""
+    """Return the queries of the columns. With several columns, documents are rows."""
     return [replace(each, document_granularity=DocumentGranularity.ROW) for each in query.match_queries]
 
 

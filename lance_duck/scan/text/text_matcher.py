@@ -1,6 +1,6 @@
 """Matches in-memory texts against a word query, with scores from table statistics.
 
-A text matches, and has a score, as if it were a row: the plain reference of a search through an index.
+A text matches and is scored like a row: the reference implementation of an index search.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TextMatcher:
         words: Words of the query.
         weights: Weights of the words among the rows of the table.
         analyser: Analyser of the column.
-        by_element: Whether documents are list elements, so that a list has the score of its best element.
+        by_element: Whether documents are list elements. A list then has the score of its best element.
     """
 
     query: MatchQuery | PhraseQuery
@@ -39,10 +39,10 @@ class TextMatcher:
     by_element: bool = False
 
     def scores(self, texts: pa.Array | pa.ChunkedArray) -> NDArray[np.float32]:
-        """Return the score of each text, float32; NaN if it does not match, as null texts.
+        """Return the score of each text, float32. NaN if it does not match, like null texts.
 
         Args:
-            texts: Texts, or lists of them, as `Analyser.analyse` takes them.
+            texts: Texts or lists of texts, in the form that `Analyser.analyse` accepts.
         """
         array, numbers = joined_texts(texts), np.arange(len(texts), dtype=np.uint64)
         rows = AnalysedRows.of(numbers, array, self.analyser, by_element=self.by_element)

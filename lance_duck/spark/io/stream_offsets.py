@@ -42,7 +42,7 @@ class Offset:
         if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):
             return cls(version, index, snapshot)
         raise CorruptError(
-            "offset of a stream", expected='{"version": 7, "index": 0, "snapshot": false}', found=dict(values)
+            "invalid stream offset", expected='{"version": 7, "index": 0, "snapshot": false}', found=dict(values)
         )
 
     def json(self) -> dict[str, Any]:

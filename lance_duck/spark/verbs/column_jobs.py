@@ -192,7 +192,7 @@ class _Job:
             raise InvalidInputError("not_null", expected=f"names from {', '.join(names)}", found=", ".join(unknown))
         if on in (ROW_ADDRESS, ROW_ID) and not isinstance(df.schema[on].dataType, IntegralType):
             kind = df.schema[on].dataType.simpleString()
-            raise WrongTypeError("addresses of rows", where=f"column {on!r}", expected="whole numbers", found=kind)
+            raise WrongTypeError("invalid row addresses", where=f"column {on!r}", expected="whole numbers", found=kind)
         arrow = table_schema(StructType([df.schema[name] for name in names]), vectors)
         new = pa.schema([field.with_nullable(field.name not in strict) for field in arrow])
         plan_columns(snapshot, new)

@@ -164,7 +164,7 @@ def check_name(name: Any) -> None:
     """Raise InvalidInputError for invalid index names."""
     if not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError(
-            "name of an index", expected="a non-empty string that is not reserved", found=repr(name)
+            "invalid index name", expected="a non-empty string that is not reserved", found=repr(name)
         )
 
 

@@ -211,7 +211,7 @@ def uuid_of(value: str | UUID | None) -> UUID | None:
     try:
         return UUID(str(value))
     except ValueError:
-        raise InvalidInputError("uuid of an index segment", found=repr(value)) from None
+        raise InvalidInputError("invalid uuid of an index segment", found=repr(value)) from None
 
 
 def _parsed(config: Any) -> Any:
@@ -220,4 +220,4 @@ def _parsed(config: Any) -> Any:
     try:
         return json.loads(config or "{}")
     except ValueError as error:
-        raise InvalidInputError("parameters of an index", expected="JSON", found=str(error)) from error
+        raise InvalidInputError("invalid index parameters", expected="JSON", found=str(error)) from error

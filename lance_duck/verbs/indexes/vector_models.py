@@ -109,7 +109,9 @@ class PqModel:
         codebook, facts = _read(uri, "codebook", ("num_subvectors",), storage_options)
         parts, bits = facts["num_subvectors"], facts.get("num_bits", "8")
         if not (parts.isdecimal() and bits.isdecimal()):
-            raise CorruptError("metadata of a model", where=os.fspath(uri), expected="numbers", found=str(facts))
+            raise CorruptError(
+                "invalid metadata of a model", where=os.fspath(uri), expected="numbers", found=str(facts)
+            )
         return cls(int(parts), codebook, int(bits))
 
 

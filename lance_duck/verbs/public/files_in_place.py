@@ -39,7 +39,7 @@ def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
     present = set(file.fields)
     missing = [f.name for f in snapshot.schema.fields if not f.nullable and not _is_present(f, present)]
     if missing:
-        raise InvalidInputError(f"columns {', '.join(missing)} are missing, and may not be null", where=name)
+        raise InvalidInputError(f"non-nullable columns {', '.join(missing)} are missing", where=name)
     return Fragment(fragment_id, (file,), None, num_rows, None, None, None)
 
 
@@ -63,7 +63,7 @@ def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tupl
             raise unknown_column(path, table.names, where)
         if existing.logical_type != field.logical_type:
             raise InvalidInputError(
-                f"column {path!r} of another type",
+                f"column {path!r} has another type",
                 where=where,
                 expected=existing.logical_type,
                 found=field.logical_type,

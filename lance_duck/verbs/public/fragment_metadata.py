@@ -243,10 +243,12 @@ def overlay_from(overlay: DataOverlayFile) -> Overlay:
     try:
         bitmaps = [_bitmap(each, path) for each in ([offsets] if is_shared else offsets)]
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError("offsets of a data overlay", where=path, found=str(error)) from error
+        raise InvalidInputError("invalid offsets of a data overlay", where=path, found=str(error)) from error
     if not is_shared and len(bitmaps) != len(overlay.data_file.fields):
         fields = len(overlay.data_file.fields)
-        raise InvalidInputError("lists of offsets of a data overlay", where=path, expected=fields, found=len(bitmaps))
+        raise InvalidInputError(
+            "wrong number of offset lists in a data overlay", where=path, expected=fields, found=len(bitmaps)
+        )
     return Overlay(data_file_from(overlay.data_file), tuple(bitmaps), overlay.committed_version or 0, is_shared)
 
 
@@ -287,7 +289,7 @@ def _wire_deletion_file(file: DeletionFile) -> wire.DeletionFile:
     suffix = next((suffix for suffix, name in _SUFFIX_TYPES.items() if name == file.file_type), None)
     if suffix is None:
         raise InvalidInputError(
-            "type of a deletion file", expected=" or ".join(_SUFFIX_TYPES.values()), found=repr(file.file_type)
+            "unknown type of a deletion file", expected=" or ".join(_SUFFIX_TYPES.values()), found=repr(file.file_type)
         )
     return wire.DeletionFile(suffix, file.read_version, file.id, file.num_deleted_rows, file.base_id)
 
@@ -299,4 +301,4 @@ def _wire_sequence(sequence: Mapping[str, Any] | None) -> bytes | wire.ExternalF
         ((place, value),) = sequence.items()
         return bytes(value) if place.lower() == "inline" else wire.ExternalFile(**value)
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError("row ids or row versions of a fragment", found=str(error)) from error
+        raise InvalidInputError("invalid row ids or row versions of a fragment", found=str(error)) from error

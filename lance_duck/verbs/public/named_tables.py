@@ -52,7 +52,9 @@ def named_place(
     answer = _answer(client, name, mode)
     location = getattr(answer, "location", None)
     if not isinstance(location, str) or not location:
-        raise StoreError("answer of the catalog", where=_text(name), expected="a location", found=repr(location))
+        raise StoreError(
+            "invalid response of the catalog", where=_text(name), expected="a location", found=repr(location)
+        )
     return location, _lent(answer, name, storage_options)
 
 

@@ -181,7 +181,7 @@ def _uuid(value: Any) -> UUID:
     try:
         return UUID(str(value))
     except ValueError:
-        raise InvalidInputError("uuid of an index", found=repr(value)) from None
+        raise InvalidInputError("invalid uuid of an index", found=repr(value)) from None
 
 
 def _base(base: DatasetBasePath) -> BasePath:

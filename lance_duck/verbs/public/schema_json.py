@@ -107,7 +107,9 @@ def _type_from_json(type_: Mapping[str, Any], path: str, depth: int) -> pa.DataT
     if name == "struct":
         return pa.struct(fields)
     if len(fields) != 1:
-        raise InvalidInputError(f"fields of a {name}", where=path, expected="one, the items", found=len(fields))
+        raise InvalidInputError(
+            f"wrong number of fields in a {name}", where=path, expected="one field, for the items", found=len(fields)
+        )
     if name == "fixed_size_list":
         length = _part(type_, "length", int, path)
         if not 0 <= length < 2**31:

@@ -79,7 +79,7 @@ def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
     fields, columns = tuple(proto.fields), tuple(proto.column_indices)
     if columns and len(columns) != len(fields):
         raise CorruptError(
-            "number of column indices of a data file",
+            "wrong number of column indices in a data file",
             where=f"{where}: {proto.path}",
             expected=len(fields),
             found=len(columns),

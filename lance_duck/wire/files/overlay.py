@@ -70,7 +70,7 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     bitmaps = (proto.shared_offset_bitmap,) if is_shared else tuple(proto.field_coverage.offset_bitmaps)
     if not is_shared and (len(bitmaps) != len(file.fields) or not bitmaps):
         raise CorruptError(
-            "number of bitmaps of an overlay",
+            "wrong number of bitmaps in an overlay",
             where=f"{where}: {file.path}",
             expected=f"one, or {len(file.fields)}",
             found=len(bitmaps),

@@ -1,8 +1,8 @@
-"""Many writers commit to tables of a simulated service; each effect must be there once, as if they had come in turns.
+"""Many writers commit to tables of a simulated service; each effect must exist once, like after serial commits.
 
-Only versions are written: fragments name data files that do not exist. Each commit is remembered with its effect, and
-whether it was done, was refused, or is unknown. Afterwards the versions are read one by one: each must be the one
-before with one effect put on top of it, all that were done must be there once, and none that was refused.
+Only versions are written: fragments name missing data files. Each commit is recorded with its effect, and its outcome:
+done, refused or unknown. Afterwards the versions are read one by one. Each must equal the previous version plus one
+effect. Every completed effect must exist once, and refused ones must not exist.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ Rows = dict[str, int]
 
 @dataclass
 class Effect:
-    """What one commit does.
+    """The effect of one commit.
 
     Attributes:
         added: Rows by the data file of each new fragment.
-        removed: Data files of fragments that go.
-        read: Version that it was made from.
-        count: What the counter is set to.
-        restored: Version that comes back.
-        replaces: Whether all other fragments go.
+        removed: Data files of removed fragments.
+        read: Version that it read.
+        count: New value of the counter.
+        restored: Restored version.
+        replaces: Whether all other fragments are removed.
         outcome: "done", "refused" or "unknown".
-        version: That it has made, where it is done.
+        version: Committed version, if the outcome is "done".
     """
 
     added: Rows = field(default_factory=dict)
@@ -78,12 +78,12 @@ class Effect:
 
 @dataclass(frozen=True)
 class Past:
-    """What a version must hold.
+    """The expected content of a version.
 
     Attributes:
-        rows: By data file.
+        rows: Rows by data file.
         count: The counter.
-        restored_at: Last version until then that brought an older one back; 0: none.
+        restored_at: Last version so far that restored an older one, or 0.
     """
 
     rows: Rows
@@ -92,13 +92,13 @@ class Past:
 
 
 class SimulatedTable:
-    """A table, its writers, and what they have done.
+    """A table, its writers, and their commits.
 
     Args:
-        rng: Chance.
+        rng: Random generator.
 
     Attributes:
-        effects: What each transaction does, by its uuid.
+        effects: The effect of each transaction, by uuid.
     """
 
     uri = "memory://simulated/t.lance"
@@ -112,7 +112,7 @@ class SimulatedTable:
         self._files = 0
 
     def live(self) -> None:
-        """Create the table, have writers commit to it, and check what has come of it."""
+        """Create the table, let writers commit to it, and check the result."""
         first, schema = template()
         effect = self._new(Effect(added=self._rows(2), replaces=True, outcome="done", version=1))
         fragments = [self._fragment(first, file, rows) for file, rows in self.effects[effect].added.items()]
@@ -124,7 +124,7 @@ class SimulatedTable:
         self._check()
 
     def _write(self, changes: int) -> None:
-        """Commit changes, one after the other, from versions that are old or new."""
+        """Commit successive changes from old or new versions."""
         snapshot: Snapshot | None = None
         for _ in range(changes):
             try:
@@ -149,7 +149,7 @@ class SimulatedTable:
                 self._seen = max(self._seen, snapshot.version)
 
     def _drawn(self, snapshot: Snapshot) -> tuple[str, Operation]:
-        """Return a change of a version, and the name of its transaction."""
+        """Return a change of a version, and its transaction name."""
         kind = self._rng.choices(
             ("append", "delete", "compact", "count", "overwrite", "restore"), (10, 3, 3, 4, 0.3, 0.3)
         )[0]
@@ -191,7 +191,7 @@ class SimulatedTable:
         return replace(first, id=0, files=(replace(first.files[0], path=file),), physical_rows=rows)
 
     def _check(self) -> None:
-        """Read all versions, and put the effects on top of each other."""
+        """Read all versions, and apply the effects one after the other."""
         newest = open_snapshot(self.uri)
         numbers = newest.version_numbers()
         assert numbers == list(range(1, newest.version + 1)), f"versions {numbers}"
@@ -221,13 +221,13 @@ class SimulatedTable:
 
 
 def after(past: Mapping[int, Past], number: int, effect: Effect) -> Past:
-    """Return what a version holds after an effect."""
+    """Return the content of a version after an effect."""
     before = past[number - 1]
     if effect.restored is not None:
         return replace(past[effect.restored], restored_at=number)
     gone = set(before.rows) if effect.replaces else set(effect.removed)
     assert gone <= set(before.rows), f"version {number} takes away what is gone: {gone - set(before.rows)}"
-    if effect.read >= before.restored_at:  # Lance puts settings on top of a version that was brought back meanwhile
+    if effect.read >= before.restored_at:  # Lance applies settings on top of a concurrently restored version
         assert effect.count in (None, before.count + 1), f"version {number} counts to {effect.count} after {before}"
     left = {file: count for file, count in before.rows.items() if file not in gone}
     return Past(left | effect.added, before.count if effect.count is None else effect.count, before.restored_at)

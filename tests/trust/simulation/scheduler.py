@@ -1,7 +1,6 @@
-"""Threads of which one runs at a time, until it pauses; chance, from a seed, says which goes on.
+"""Threads that run one at a time until they pause; a seeded random generator chooses the next one.
 
-They pause where they ask a service for something, and where they sleep: all that they do follows from the seed, as
-long as they have no threads of their own.
+They pause on every service request and sleep, so all behaviour follows from the seed unless they start threads.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any
 
 
 class Scheduler:
-    """Runs some works in turns.
+    """Runs several works alternately.
 
     Args:
-        rng: Chance.
+        rng: Random generator.
 
     Attributes:
-        later: What happens by itself, some time: each is called once, before `run` returns at the latest.
-        steps: How often a work has paused.
+        later: Delayed events; each is called once, at the latest before `run` returns.
+        steps: Number of pauses.
     """
 
     def __init__(self, rng: Random) -> None:
@@ -52,7 +51,7 @@ class Scheduler:
             raise self._errors[0]
 
     def pause(self) -> None:
-        """Let another one go on, or oneself; threads that are none of the works go on."""
+        """Let a random work continue; threads outside the works continue immediately."""
         number = getattr(_SELF, "number", None)
         if number is None or getattr(_SELF, "of", None) is not self:
             return

@@ -1,10 +1,11 @@
-"""An object store that does to requests what a real one may do, as chance has it.
+"""An object store that handles requests like a real one, with random timing and faults.
 
-What S3 and its like promise, it keeps: a read that begins after a write has ended sees it, listings too; of conditional
-puts of one name, one succeeds; an upload is seen whole, when it is ended. What they do not promise, it does not keep: a
-request takes effect at some moment between its beginning and its answer; it may get lost; its answer may; it may be
-done twice, as a client does whose answer was lost, and the second answer counts; or it is reported as failed, and takes
-effect later. Listings come in pages of any length.
+It keeps the guarantees of S3. A read that begins after a write has ended sees the write, also in listings. One of
+several conditional puts of a name succeeds. An upload becomes visible as a whole at its end.
+
+It uses the freedom of S3. A request takes effect between its beginning and its response. A request or its response may
+be lost. A request may run twice, as after a client's retry, and the second response counts. A request may be reported
+as failed and take effect later. Listings have pages of any length.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ CREATED = datetime.fromtimestamp(EPOCH, UTC)
 
 @dataclass(frozen=True)
 class Weather:
-    """How probable it is that a request …
+    """Probabilities of request faults.
 
     Attributes:
-        lost: Is lost.
-        unanswered: Takes effect, and its answer is lost.
-        late: Is reported as failed, and takes effect later. Of writes only.
-        repeated: Takes effect twice.
+        lost: The request is lost.
+        unanswered: The request takes effect, and its response is lost.
+        late: The request is reported as failed and takes effect later. Applies to writes.
+        repeated: The request takes effect twice.
     """
 
     lost: float = 0.0
@@ -72,7 +73,7 @@ class SimulatedService:
         self._lock = threading.RLock()
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Have the package ask this service, sleep without losing time, and read clocks that jump."""
+        """Let the package use this service, simulated sleeps, and jumping clocks."""
         names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges", "open_writer")
         patch.setattr(object_store, "obstore", Proxy(obstore, {name: getattr(self, name) for name in names}))
         patch.setattr(tenacity.nap, "time", Proxy(time, {"sleep": lambda seconds: self._scheduler.pause()}))
@@ -152,7 +153,7 @@ class SimulatedService:
             return do()
 
     def _regardless(self, do: Callable[[], Any]) -> None:
-        """Do a request whose answer nobody waits for."""
+        """Run a request without a waiting client."""
         try:
             self._do(do)
         except (AlreadyExistsError, FileNotFoundError):

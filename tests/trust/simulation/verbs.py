@@ -1,4 +1,4 @@
-"""Verbs against each other on a simulated service: rows are neither lost nor doubled, and no file is missed."""
+"""Concurrent verbs on a simulated service: no row is lost or duplicated, and no file is missing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _write(who: int, seed: int, what: dict[str, int], rng: Random) -> hammer.Tal
 
 
 def _read(reads: list[int]) -> None:
-    """Read the newest version again and again; ids come once."""
+    """Read the newest version repeatedly; ids are unique."""
     for _ in range(CHANGES):
         try:
             ids: list[Any] = ld.dataset(URI).to_table(columns=["id"])["id"].to_pylist()
@@ -71,7 +71,7 @@ def _read(reads: list[int]) -> None:
 
 
 def _clean() -> None:
-    """Clean up files of old versions; what nobody names may be of a commit under way, and stays."""
+    """Clean up files of old versions; unreferenced files may belong to a running commit and are kept."""
     for _ in range(2):
         try:
             ld.dataset(URI).cleanup_old_versions(timedelta(days=1))

@@ -1,4 +1,4 @@
-"""Sets of numbers: each function beside numpy's own, which is its plain reference."""
+"""Number sets: each function compared with numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = st.sampled_from([np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two arrays of one dtype, of small numbers that often occur in both, and of the extremes of the dtype."""
+    """Return two arrays of one dtype, with small common numbers and the extremes of the dtype."""
     dtype = draw(DTYPES)
     about = np.iinfo(dtype)
     numbers = st.integers(0, 12) | st.sampled_from([int(about.min), int(about.max)])
@@ -27,7 +27,7 @@ def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 @given(pairs())
-def test_sets_of_numbers_are_those_of_numpy(pair: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_number_sets_equal_those_of_numpy(pair: tuple[NDArray[Any], NDArray[Any]]) -> None:
     left, right = pair
     before = left.copy()
     results = [distinct(left), union_of(left, right), difference_of(left, right), intersection_of(left, right)]
@@ -39,11 +39,11 @@ def test_sets_of_numbers_are_those_of_numpy(pair: tuple[NDArray[Any], NDArray[An
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (4, 5)])
-def test_the_distinct_numbers_of_a_matrix_are_one_row(shape: tuple[int, int]) -> None:
+def test_distinct_flattens_a_matrix(shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(0).integers(0, 6, shape)
     assert distinct(matrix).tolist() == np.unique(matrix).tolist()
 
 
-def test_the_distinct_floats_are_those_of_numpy() -> None:
+def test_distinct_floats_equal_those_of_numpy() -> None:
     floats = np.array([0.5, -1.0, 0.5, np.inf, -np.inf, 1e-300])
     assert distinct(floats).tolist() == np.unique(floats).tolist()

@@ -36,7 +36,7 @@ def test_more_than_an_array_can_hold_is_found_at_any_depth(monkeypatch: pytest.M
         assert check_limit(array.slice(1, 1)).to_pylist() == array.slice(1, 1).to_pylist()
 
 
-def test_wide_offsets_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_with_wide_offsets_are_not_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 5)
     for array in (TEXTS.cast(pa.large_string()), pa.array([[1] * 30], pa.large_list(pa.int8()))):
         assert check_limit(array) is array
@@ -55,7 +55,7 @@ def test_rows_are_read_in_halves_until_they_fit() -> None:
     assert asked == [(2, 9), (2, 5), (5, 9), (5, 7), (7, 9)]
 
 
-def test_a_row_that_does_not_fit_is_refused() -> None:
+def test_a_row_that_exceeds_the_limit_is_rejected() -> None:
     def read(start: int, stop: int) -> list[int]:
         if start <= 3 < stop:
             raise ArrayLimitError("row 3")

@@ -9,18 +9,18 @@ STRUCTS = pa.list_(pa.struct([("t", pa.string()), ("u", pa.list_(pa.string()))])
 ROWS = [[{"t": "a", "u": ["x", None]}, None, {"t": None, "u": None}], None, [], [{"t": "b", "u": []}]]
 
 
-def test_a_field_of_structs_in_a_list_is_a_list_of_its_values() -> None:
+def test_a_field_of_listed_structs_becomes_a_list_of_values() -> None:
     values = values_below(pa.array(ROWS, STRUCTS), ["t"])
     assert values.type == pa.large_list(pa.string())
     assert values.to_pylist() == [["a", None, None], None, [], ["b"]]
 
 
-def test_lists_on_the_way_are_lists_of_lists() -> None:
+def test_nested_lists_keep_their_levels() -> None:
     values = values_below(pa.array(ROWS, STRUCTS), ["u"])
     assert values.to_pylist() == [[["x", None], None, None], None, [], [[]]]
 
 
-def test_parts_of_arrays_and_structs_around_lists_give_their_own_rows() -> None:
+def test_slices_and_nulls_around_lists_are_respected() -> None:
     array = pa.StructArray.from_arrays(
         [pa.array(ROWS, STRUCTS)], ["a"], mask=pa.array([False, False, False, True])
     ).slice(1)
@@ -31,7 +31,7 @@ def test_parts_of_arrays_and_structs_around_lists_give_their_own_rows() -> None:
 @pytest.mark.parametrize(
     "type_", [pa.list_(pa.int8()), pa.large_list(pa.int8()), pa.map_(pa.string(), pa.int8())], ids=str
 )
-def test_no_lists_have_one_offset_whatever_lies_behind_their_buffer(type_: pa.DataType) -> None:
+def test_an_empty_list_array_has_a_single_offset(type_: pa.DataType) -> None:
     nothing = pa.py_buffer(b"\xff" * 64).slice(0, 0)
     child = pa.array([], type_.field(0).type)
     assert offsets_of(pa.Array.from_buffers(type_, 0, [None, nothing], children=[child])).tolist() == [0]

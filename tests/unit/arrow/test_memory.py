@@ -9,7 +9,7 @@ from lance_duck.arrow.memory import POOLED_BYTES, release_unused, unset
 
 @pytest.mark.parametrize("dtype", [np.uint8, "<i4", np.int64, np.float64])
 @pytest.mark.parametrize("size", [0, POOLED_BYTES - 8, POOLED_BYTES, 3 * POOLED_BYTES])
-def test_an_unset_array_can_be_written_and_becomes_arrow_without_a_copy(dtype, size):
+def test_an_unset_array_is_writable_and_becomes_arrow_without_a_copy(dtype, size):
     count = size // np.dtype(dtype).itemsize
 
     array = unset(count, dtype)
@@ -22,7 +22,7 @@ def test_an_unset_array_can_be_written_and_becomes_arrow_without_a_copy(dtype, s
     assert pa.py_buffer(array).address == array.ctypes.data
 
 
-def test_large_arrays_are_of_arrows_pool_and_go_back_to_it():
+def test_large_arrays_are_allocated_from_the_arrow_pool_and_returned():
     before = pa.total_allocated_bytes()
 
     array = unset(POOLED_BYTES, np.uint8)
@@ -34,18 +34,18 @@ def test_large_arrays_are_of_arrows_pool_and_go_back_to_it():
     assert pa.total_allocated_bytes() == before
 
 
-def test_two_unset_arrays_do_not_share_memory():
+def test_unset_arrays_do_not_share_memory():
     one, other = unset(POOLED_BYTES, np.uint8), unset(POOLED_BYTES, np.uint8)
 
     assert not np.shares_memory(one, other)
 
 
-def test_a_negative_count_is_refused():
+def test_a_negative_count_is_rejected():
     with pytest.raises(ValueError, match="negative"):
         unset(-1, np.uint8)
 
 
-def test_memory_in_use_stays_when_unused_memory_is_released():
+def test_releasing_unused_memory_keeps_memory_in_use():
     array = unset(POOLED_BYTES, np.uint8)
     array[:] = 7
     in_use = pa.total_allocated_bytes()

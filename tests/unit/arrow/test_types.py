@@ -50,11 +50,11 @@ TYPES = {
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_each_predicate_is_true_of_its_types_alone(predicate: Callable[[pa.DataType], bool], names: set[str]) -> None:
+def test_type_predicates_match_only_their_types(predicate: Callable[[pa.DataType], bool], names: set[str]) -> None:
     assert {name for name, type_ in TYPES.items() if predicate(type_)} == names
 
 
-def test_values_of_an_extension_type_are_those_of_its_storage_type() -> None:
+def test_extension_values_equal_their_storage_values() -> None:
     storage = pa.array([bytes(16), None], pa.binary(16))
     array = types.with_type(storage, pa.uuid())
     assert array.type == pa.uuid()
@@ -65,16 +65,16 @@ def test_values_of_an_extension_type_are_those_of_its_storage_type() -> None:
 
 
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-def test_dtype_of_integers(name: str) -> None:
+def test_integer_types_have_numpy_dtypes(name: str) -> None:
     assert types.number_dtype(pa.type_for_alias(name)).name == name
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
-def test_dtype_of_floats(name: str) -> None:
+def test_float_types_have_numpy_dtypes(name: str) -> None:
     assert types.number_dtype(pa.type_for_alias(name)).name == name
 
 
-def test_dtypes_are_not_asked_of_pandas() -> None:
+def test_to_pandas_dtype_is_never_called() -> None:
     package = Path(types.__file__).parents[1]
     asked = [path.name for path in package.rglob("*.py") if ".to_pandas_dtype(" in path.read_text(encoding="utf-8")]
     assert not asked

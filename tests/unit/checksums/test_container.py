@@ -30,7 +30,7 @@ def block() -> bytes:
     return block_bytes(extents, [digests(data) for _, data in BUFFERS], TAIL, POSITION)
 
 
-def test_a_block_says_what_was_put_into_it() -> None:
+def test_a_checksum_block_returns_the_stored_digests() -> None:
     data = block()
     trailer = read_trailer(data)
     assert trailer is not None
@@ -42,7 +42,7 @@ def test_a_block_says_what_was_put_into_it() -> None:
 
 
 @pytest.mark.parametrize("extents", range(9))
-def test_its_size_is_known_before_and_a_multiple_of_64(extents: int) -> None:
+def test_block_size_is_predictable_and_a_multiple_of_64(extents: int) -> None:
     places = [(64 * i, 1) for i in range(extents)]
     data = block_bytes(places, [digests(b"x")] * extents, TAIL, 64 * extents)
     assert len(data) == block_size(extents, extents)
@@ -56,13 +56,13 @@ def test_the_mark_ends_a_descriptor() -> None:
     assert read_mark(b"") is None
 
 
-def test_no_magic_is_no_block() -> None:
+def test_bytes_without_the_magic_are_not_a_block() -> None:
     assert read_trailer(b"\0" * TRAILER.size) is None
     assert read_trailer(b"") is None
 
 
 @pytest.mark.parametrize("place", [-16, -12, -10])
-def test_another_version_algorithm_or_size_of_blocks_is_refused_by_name(place: int) -> None:
+def test_unknown_versions_algorithms_and_block_sizes_are_rejected_by_name(place: int) -> None:
     data = bytearray(block())
     data[place] ^= 2
     trailer = read_trailer(bytes(data))
@@ -72,7 +72,7 @@ def test_another_version_algorithm_or_size_of_blocks_is_refused_by_name(place: i
 
 
 @pytest.mark.parametrize("place", [-16, -12, -10])
-def test_another_kind_whose_digests_are_of_this_kind_is_damage(place: int) -> None:
+def test_an_unknown_version_with_known_digests_is_damage(place: int) -> None:
     data = bytearray(block())
     data[place] ^= 2
     trailer = read_trailer(bytes(data))
@@ -81,7 +81,7 @@ def test_another_kind_whose_digests_are_of_this_kind_is_damage(place: int) -> No
         check_tail(TAIL, trailer, trailer.file_size, "f")
 
 
-def test_every_flipped_bit_of_a_block_is_noticed() -> None:
+def test_every_flipped_bit_of_a_checksum_block_is_detected() -> None:
     data = block()
     trailer = read_trailer(data)
     assert trailer is not None
@@ -92,7 +92,7 @@ def test_every_flipped_bit_of_a_block_is_noticed() -> None:
             read_checksums(bytes(flipped), trailer, "f")
 
 
-def test_a_small_file_is_compared_as_a_whole() -> None:
+def test_a_small_file_is_checked_as_a_whole() -> None:
     data = block()
     trailer = read_trailer(data)
     assert trailer is not None
@@ -111,7 +111,7 @@ def test_a_small_file_is_compared_as_a_whole() -> None:
         check_extents(bytes(file), bytes(damaged_block), trailer, "f")
 
 
-def test_counts_that_do_not_fit_are_refused_although_their_digest_is_right() -> None:
+def test_impossible_counts_are_rejected_even_with_a_valid_digest() -> None:
     body = np.array([2**32 - 1, 2**32 - 1], "<u4").tobytes().ljust(80, b"\0")
     data = body + TRAILER.pack(0, 0, 128, digest(body), 1, 1, 16, b"LDCKSUM1")
     trailer = read_trailer(data)

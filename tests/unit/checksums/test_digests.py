@@ -9,7 +9,7 @@ import xxhash
 from lance_duck.checksums.digests import BLOCK, digest, digests, num_blocks
 
 
-def test_each_block_has_its_digest_and_the_last_may_be_shorter() -> None:
+def test_each_block_has_a_digest_and_the_last_may_be_shorter() -> None:
     data = bytes(range(256)) * (BLOCK // 128)
     expected = [xxhash.xxh3_64_intdigest(data[:BLOCK]), xxhash.xxh3_64_intdigest(data[BLOCK:])]
     assert digests(data).tolist() == expected
@@ -17,7 +17,7 @@ def test_each_block_has_its_digest_and_the_last_may_be_shorter() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", np.empty(0, np.float64)])
-def test_a_buffer_without_bytes_has_none(data: object) -> None:
+def test_an_empty_buffer_does_not_have_digests(data: object) -> None:
     assert digests(data).tolist() == []
 
 
@@ -26,7 +26,7 @@ def test_a_buffer_of_any_type_is_its_bytes() -> None:
     assert digests(numbers).tolist() == digests(numbers.tobytes()).tolist() == digests(memoryview(numbers)).tolist()
 
 
-def test_the_digest_is_that_of_the_specification() -> None:
+def test_the_digest_of_empty_bytes_matches_the_specification() -> None:
     assert digest(b"") == 0x2D06800538D394C2
 
 

@@ -31,7 +31,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_sealed_deletion_file_is_read_as_without(suffix: str) -> None:
+def test_a_sealed_deletion_file_reads_like_an_unsealed_one(suffix: str) -> None:
     vector = DeletionVector(OFFSETS[suffix])
     assert vector.suffix == suffix
     plain = vector.to_bytes()
@@ -48,7 +48,7 @@ def test_arrow_reads_a_sealed_file() -> None:
         assert file.read_all().column(0).to_pylist() == OFFSETS["arrow"].tolist()
 
 
-def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
+def test_every_flipped_bit_of_a_deletion_file_is_detected(suffix: str) -> None:
     data = seal_deletions(DeletionVector(OFFSETS[suffix][:300]).to_bytes(), suffix)
     for bit in range(8 * len(data)):
         flipped = bytearray(data)
@@ -58,11 +58,11 @@ def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"ARROW1", b"\xff" * 40])
-def test_bytes_of_any_kind_have_no_seal(data: bytes, suffix: str) -> None:
+def test_unsealed_deletion_files_are_read_unchanged(data: bytes, suffix: str) -> None:
     assert unsealed_deletions(data, suffix, "d") == (data, False)
 
 
-def test_a_manifest_is_intact_until_a_bit_flips() -> None:
+def test_a_manifest_seal_detects_a_flipped_bit() -> None:
     before = b"all that comes before"
     whole = before + manifest_seal(7, before, FOOTER) + FOOTER
     seal = read_seal(whole, len(whole) - 16, "m")
@@ -79,12 +79,12 @@ def test_a_manifest_is_intact_until_a_bit_flips() -> None:
         assert not seal.is_intact or seal.version != 7
 
 
-def test_a_short_or_foreign_manifest_has_no_seal() -> None:
+def test_a_short_or_foreign_manifest_is_not_sealed() -> None:
     assert read_seal(FOOTER, 0, "m") is None
     assert read_seal(b"x" * 60 + FOOTER, 60, "m") is None
 
 
-def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
+def test_a_sealed_transaction_detects_every_flipped_bit() -> None:
     data = sealed_transaction(b"a message")
     assert unsealed_transaction(data, "t") == (b"a message", True)
     assert unsealed_transaction(b"a message", "t") == (b"a message", False)
@@ -98,7 +98,7 @@ def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
 @pytest.mark.parametrize(
     "layout", [{}, {"indent": 4}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": True}]
 )
-def test_json_that_is_only_laid_out_anew_is_what_was_written(layout: dict[str, Any]) -> None:
+def test_reformatted_json_keeps_its_seal(layout: dict[str, Any]) -> None:
     members = {"version": 3, "metadata": {"ü": "ö", "more": [1, None]}}
     data = sealed_json(json.dumps(members, indent=2, ensure_ascii=False).encode())
     anew = json.dumps(json.loads(data), **layout).encode()
@@ -111,7 +111,7 @@ def test_json_that_is_only_laid_out_anew_is_what_was_written(layout: dict[str, A
 
 
 @pytest.mark.parametrize("members", [{"version": 3}, {"a": None, "metadata": {"checksum": "xxh3-64:", "ü": "ö"}}])
-def test_json_is_what_was_written_until_a_bit_flips(members: dict[str, object]) -> None:
+def test_sealed_json_detects_every_flipped_bit(members: dict[str, object]) -> None:
     plain = json.dumps(members, indent=2, ensure_ascii=False).encode()
     data = sealed_json(plain)
     assert not check_json(plain, "t")

@@ -16,7 +16,7 @@ SIZES = st.sampled_from([0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
 
 
 @given(st.lists(SIZES, max_size=6))
-def test_digests_of_pieces_are_those_of_the_whole(sizes: list[int]) -> None:
+def test_stream_digests_equal_those_of_the_whole(sizes: list[int]) -> None:
     data = np.random.default_rng(0).bytes(sum(sizes))
     stream, at = StreamDigests(), 0
     for size in sizes:
@@ -26,7 +26,7 @@ def test_digests_of_pieces_are_those_of_the_whole(sizes: list[int]) -> None:
 
 
 @given(st.dictionaries(st.integers(1, 1 << 31), SIZES, max_size=4))
-def test_a_block_says_what_was_written(sizes: dict[int, int]) -> None:
+def test_a_sidecar_block_returns_the_stored_digests(sizes: dict[int, int]) -> None:
     sidecars = [(blob_id, size, digests(bytes(size))) for blob_id, size in sizes.items()]
     block = sidecar_block(sidecars)
     found = read_sidecar_block(block, "f")
@@ -36,7 +36,7 @@ def test_a_block_says_what_was_written(sizes: dict[int, int]) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 1599))
-def test_a_block_that_contradicts_itself_is_damaged(data: bytes, bit: int) -> None:
+def test_a_contradictory_sidecar_block_is_damaged(data: bytes, bit: int) -> None:
     block = bytearray(sidecar_block([(1, 70_000, digests(bytes(70_000))), (9, 5, digests(b"12345"))]))
     block[bit // 8 % 24] ^= 1 << bit % 8
     for changed in (data, bytes(block), bytes(block[:-8])):
@@ -47,13 +47,13 @@ def test_a_block_that_contradicts_itself_is_damaged(data: bytes, bit: int) -> No
         assert len(changed) % 8 == 0
 
 
-def test_the_mark_lies_before_that_of_the_other_digests() -> None:
+def test_the_sidecar_mark_precedes_the_digest_mark() -> None:
     descriptor = b"fields" + sidecar_mark(640, 48) + mark(704, 128)
     assert read_sidecar_mark(descriptor) == (640, 48)
     assert read_sidecar_mark(b"fields of a descriptor without" + mark(704, 128)) is None
     assert read_sidecar_mark(b"") is None
 
 
-def test_an_empty_block_is_none() -> None:
+def test_an_empty_sidecar_block_is_rejected() -> None:
     with pytest.raises(CorruptError, match="blobs beside it"):
         read_sidecar_block(b"", "f")

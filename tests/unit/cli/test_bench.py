@@ -11,7 +11,7 @@ from lance_duck.errors import InvalidInputError
 TABLES = Path(__file__).parents[2] / "golden" / "tables"
 
 
-def test_bench_counts_what_each_reading_gave() -> None:
+def test_bench_reports_the_rows_of_each_read() -> None:
     dataset = ld.dataset(TABLES / "vectors.lance")
     count = dataset.count_rows()
     found = {row["what"]: row["rows"] for row in objects("bench", dataset.uri, "--where", "id < 7", "--runs", "1")}
@@ -20,7 +20,7 @@ def test_bench_counts_what_each_reading_gave() -> None:
     assert found["search of v128"] == 10
 
 
-def test_bench_gives_a_time_and_a_rate_of_each() -> None:
+def test_bench_reports_a_time_and_a_rate_for_each_read() -> None:
     (scan, take) = rows("bench", str(TABLES / "history.lance"), "--runs", "2")
     assert (scan["what"], take["what"]) == ("scan", "take of random rows")
     for row in (scan, take):

@@ -39,7 +39,7 @@ WORDS = CompletionWords(
         ("SELECT nothing_like_it", "", []),
     ],
 )
-def test_what_may_stand_at_a_place_of_a_statement(before: str, after: str, words: list[str]) -> None:
+def test_completion_offers_the_words_that_fit_the_cursor(before: str, after: str, words: list[str]) -> None:
     found = candidates(WORDS, before, after)[1]
     assert sorted(found) == sorted(words)
     assert found[0:1] == words[0:1]
@@ -51,7 +51,7 @@ def test_commands_of_the_shell_are_completed() -> None:
     assert [(each.text, each.start_position) for each in found] == [(".tables", -2)]
 
 
-def test_words_are_those_of_a_connection(tmp_path: Path) -> None:
+def test_completion_uses_the_tables_and_columns_of_the_connection(tmp_path: Path) -> None:
     ld.write_dataset({"id": [1], "Where": [1]}, tmp_path / "t.lance")
     with ld.connect(tmp_path) as connection:
         words = CompletionWords.of(connection)

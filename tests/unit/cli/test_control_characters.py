@@ -28,7 +28,7 @@ EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x7f\r\u202eabc\u2066"
 SHOWN = r"\x1b]0;title\x07\x1b[2J\x9b31m\x7f\x0d\u202eabc\u2066"
 NAME = f"n{EVIL}"
 
-# Runs commands one after the other, as `main` does, on the terminal that it is given.
+# Runs commands one after the other, like `main`, on the given terminal.
 PROGRAM = """
 import json, sys
 from lance_duck_command import main
@@ -43,7 +43,7 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def shown_on_terminal(*commands: list[str]) -> str:
-    """Return what a terminal is given by commands, stdout and stderr together."""
+    """Return the terminal output of commands, stdout and stderr together."""
     screen, inside = pty.openpty()
     termios.tcsetwinsize(inside, (40, 400))
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -86,7 +86,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
-    """Return command lines of every command that show what is hostile, errors among them."""
+    """Return command lines of every command that display hostile strings, including errors."""
     quoted = '"' + NAME + '"'
     source = f"SELECT 1 AS {quoted}"
     other = str(folder / f"o{EVIL}.lance")
@@ -138,7 +138,7 @@ def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
     }
 
 
-def test_no_command_gives_a_terminal_control_characters(table: str, tmp_path: Path) -> None:
+def test_commands_never_print_control_characters_to_a_terminal(table: str, tmp_path: Path) -> None:
     ld.write_dataset({NAME: [EVIL]}, tmp_path / "damaged.lance")
     for file in (tmp_path / "damaged.lance" / "data").iterdir():
         file.write_bytes(b"")
@@ -155,7 +155,7 @@ def test_no_command_gives_a_terminal_control_characters(table: str, tmp_path: Pa
     assert sum(output.count(SHOWN) for output in outputs) > 40
 
 
-def test_words_that_are_found_keep_their_colour(table: str) -> None:
+def test_search_highlights_survive_escaping(table: str) -> None:
     shown = shown_on_terminal(["search", table, "duck"])
     assert f"\x1b[1;33mduck\x1b[0m {SHOWN}" in shown
     assert "\x1b[1;33mduck\x1b[0m \\x02 \\x03" in shown
@@ -180,7 +180,7 @@ def test_json_is_exact_and_without_control_characters(table: str) -> None:
         assert output.replace("\n", "").isprintable()
 
 
-def test_csv_is_exact(table: str) -> None:
+def test_csv_output_keeps_control_characters(table: str) -> None:
     texts = ld.dataset(table).to_table()[NAME].to_pylist()
     output = run("head", table, "--columns", f'"{NAME}"').stdout
     assert [row[0] for row in csv.reader(io.StringIO(output, newline=""))] == [NAME, *texts]

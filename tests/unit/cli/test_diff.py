@@ -40,7 +40,7 @@ def counted(table: str, *arguments: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("older", ["1", "first"])
-def test_versions_with_stable_ids_are_compared_by_them(stable: str, older: str) -> None:
+def test_versions_with_stable_ids_are_compared_by_row_id(stable: str, older: str) -> None:
     (found,) = objects("diff", stable, "--from", older)
     assert found == {
         "from": 1,
@@ -62,7 +62,7 @@ def test_changes_without_stable_ids_are_added_up(unstable: str) -> None:
     assert counted(unstable, "--from", "1") == (4, 3, 3, 0, 4)
 
 
-def test_the_version_before_and_the_newest_are_compared_unless_told(stable: str) -> None:
+def test_diff_compares_the_newest_version_with_its_predecessor_by_default(stable: str) -> None:
     (found,) = objects("diff", stable)
     assert (found["from"], found["to"], found["deleted"]) == (4, 5, 1)
     assert counted(stable, "--to", "2") == (4, 4, 0, 1, 0)
@@ -75,7 +75,7 @@ def test_a_version_does_not_differ_from_itself(tmp_path: Path, with_ids: bool) -
     assert rows("diff", table, "--from", "5", "--to", "5", "--rows") == []
 
 
-def test_rows_are_shown_as_they_are_now_and_deleted_ones_as_they_were(stable: str) -> None:
+def test_diff_shows_current_rows_and_deleted_rows_with_old_values(stable: str) -> None:
     assert objects("diff", stable, "--from", "1", "--rows") == [
         {"change_type": "insert", "id": 8, "word": "new", "_rowid": 4},
         {"change_type": "update", "id": 2, "word": "z", "_rowid": 1},
@@ -87,19 +87,19 @@ def test_rows_are_shown_as_they_are_now_and_deleted_ones_as_they_were(stable: st
     ]
 
 
-def test_rows_without_stable_ids_are_those_of_each_version(unstable: str) -> None:
+def test_diff_without_stable_ids_lists_deletes_and_inserts(unstable: str) -> None:
     found = [(row["change_type"], row["id"]) for row in objects("diff", unstable, "--from", "3", "--rows")]
     assert sorted(found) == [("delete", 9), ("insert", 8), ("insert", 9)]
 
 
-def test_a_restored_version_brings_rows_back(stable: str) -> None:
+def test_diff_after_a_restore_shows_the_restored_rows(stable: str) -> None:
     ld.dataset(stable, version=1).restore()
     assert counted(stable, "--from", "5") == (3, 4, 2, 1, 1)
     assert counted(stable, "--from", "1") == (4, 4, 0, 0, 0)
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-def test_columns_that_came_went_and_changed_are_named(tmp_path: Path, with_ids: bool) -> None:
+def test_added_dropped_and_changed_columns_are_named(tmp_path: Path, with_ids: bool) -> None:
     table = changed_table(tmp_path / "t.lance", stable=with_ids)
     dataset = ld.dataset(table)
     dataset.add_columns({"twice": "id * 2"})
@@ -127,7 +127,7 @@ def test_columns_that_came_went_and_changed_are_named(tmp_path: Path, with_ids: 
         (("--rows", "--columns", "wrod"), UnknownColumnError, "did you mean 'word'"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
+def test_versions_that_cannot_be_compared_are_rejected(
     stable: str, arguments: tuple[str, ...], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

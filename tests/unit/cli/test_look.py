@@ -25,11 +25,11 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("limit", ["--limit", "--rows", "-n"])
-def test_head_reads_as_many_rows_as_it_is_told(words: str, limit: str) -> None:
+def test_head_reads_the_requested_number_of_rows(words: str, limit: str) -> None:
     assert [row["id"] for row in rows("head", words, limit, "2")] == ["1", "2"]
 
 
-def test_head_reads_the_columns_that_it_is_told_in_their_order(words: str) -> None:
+def test_head_reads_the_requested_columns_in_order(words: str) -> None:
     assert rows("head", words, "--columns", 'word, id,"x, y"', "--limit", "1") == [
         {"word": "a", "id": "1", "x, y": "5"}
     ]
@@ -37,33 +37,33 @@ def test_head_reads_the_columns_that_it_is_told_in_their_order(words: str) -> No
 
 
 @pytest.mark.parametrize("option", ["--where", "--filter"])
-def test_head_shows_rows_that_a_condition_is_true_of(words: str, option: str) -> None:
+def test_head_applies_a_filter(words: str, option: str) -> None:
     assert objects("head", words, option, "id > 2", "--columns", "id", "-n", "1") == [{"id": 3}]
 
 
 @pytest.mark.parametrize("columns", ["", "id,,word", ","])
-def test_an_empty_name_of_a_column_is_refused(words: str, columns: str) -> None:
+def test_an_empty_column_name_is_rejected(words: str, columns: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--columns: expected column names"):
         run("head", words, "--columns", columns)
 
 
-def test_a_misspelled_column_is_answered_with_the_nearest(words: str) -> None:
+def test_a_misspelled_column_suggests_the_nearest_name(words: str) -> None:
     with pytest.raises(UnknownColumnError, match="did you mean 'word'"):
         run("head", words, "--columns", "id,wrod")
 
 
 @pytest.mark.parametrize("place", ["wrods.lance", "words", "WORDS.lance", "words.lanse"])
-def test_a_misspelled_table_is_answered_with_the_nearest(words: str, place: str) -> None:
+def test_a_misspelled_table_suggests_the_nearest_name(words: str, place: str) -> None:
     with pytest.raises(NotFoundError, match=r"; did you mean 'words\.lance'\?$"):
         run("info", str(Path(words).with_name(place)))
 
 
-def test_a_table_that_is_like_no_other_is_answered_with_what_a_table_is(words: str) -> None:
+def test_an_unknown_table_explains_what_a_table_is(words: str) -> None:
     with pytest.raises(NotFoundError, match=r"a Lance table is a directory$"):
         run("info", str(Path(words).with_name("quite-another")))
 
 
-def test_a_misspelled_folder_is_answered_with_the_nearest(words: str) -> None:
+def test_a_misspelled_folder_suggests_the_nearest_name(words: str) -> None:
     folder = Path(words).parent
     with pytest.raises(NotFoundError, match=f"did you mean '{re.escape(folder.name)}'"):
         run("sql", f"{folder}x", "SELECT 1")
@@ -85,7 +85,7 @@ def test_a_person_reads_sizes_in_units(count: int, shown: str) -> None:
     assert str(ByteCount(count)) == shown
 
 
-def test_sizes_have_units_on_a_terminal_and_are_exact_elsewhere(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_have_units_on_a_terminal_and_are_exact_in_json(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = objects("files", words)
     size = found["bytes"]
     assert isinstance(size, int)
@@ -102,7 +102,7 @@ def test_sizes_have_units_on_a_terminal_and_are_exact_elsewhere(words: str, monk
     assert str(size) not in drawn.split()
 
 
-def test_doctor_says_what_is_installed_and_what_works(words: str) -> None:
+def test_doctor_lists_versions_and_working_features(words: str) -> None:
     done = run("doctor", words, f"{words}x", "--json")
     assert done.exit_code == 0
     found = json.loads(done.stdout)
@@ -114,7 +114,7 @@ def test_doctor_says_what_is_installed_and_what_works(words: str) -> None:
     assert "did you mean 'words.lance'?" in found[f"{words}x"]
 
 
-def test_doctor_reports_what_fails_and_leaves_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_failures_and_exits_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError("disk full")
 

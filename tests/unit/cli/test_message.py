@@ -1,4 +1,4 @@
-"""What people are told of an error on the command line."""
+"""Error messages of the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_duck.cli.message import message_of
 from lance_duck.errors import LanceDuckError
 
 
-def test_remedies_are_those_of_the_command_line(tmp_path: Path) -> None:
+def test_remedies_mention_command_line_options(tmp_path: Path) -> None:
     table = ld.write_dataset({"x": [1]}, tmp_path / "t.lance")
     for call, remedy in (
         (lambda: ld.write_dataset({"x": [1]}, table.uri), "--mode append"),
@@ -31,7 +31,7 @@ def test_remedies_are_those_of_the_command_line(tmp_path: Path) -> None:
         assert "()" not in message_of(raised.value)
 
 
-def test_what_an_error_is_about_stays_as_it_is(tmp_path: Path) -> None:
+def test_remedies_do_not_change_quoted_paths(tmp_path: Path) -> None:
     place = tmp_path / 'mode="append", versions() lists.lance'
     ld.write_dataset({"x": [1]}, place)
     with pytest.raises(LanceDuckError) as raised:
@@ -40,7 +40,7 @@ def test_what_an_error_is_about_stays_as_it_is(tmp_path: Path) -> None:
     assert message_of(raised.value) == f"{place}: dataset already exists; {remedy}"
 
 
-def test_pipes_carry_utf8_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_use_utf8_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(command, "_IS_WINDOWS", True)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
@@ -54,7 +54,7 @@ def test_pipes_carry_utf8_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("windows", "told"), [(True, ""), (False, "lance-duck: [Errno 22] Invalid argument\n")])
-def test_a_pipe_that_nobody_reads_is_an_invalid_argument_on_windows(
+def test_a_closed_pipe_is_an_invalid_argument_on_windows(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], windows: bool, told: str
 ) -> None:
     def broken() -> None:
@@ -70,9 +70,7 @@ def test_a_pipe_that_nobody_reads_is_an_invalid_argument_on_windows(
     assert (left.value.code, capfd.readouterr().err) == (1, told)
 
 
-def test_a_warning_is_one_line_of_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_printed_on_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def warn() -> None:
         warnings.simplefilter("always")
         warnings.warn("the next refresh undoes\x1b[2J that", ld.DerivedDataWarning, stacklevel=1)

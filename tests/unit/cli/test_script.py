@@ -28,11 +28,11 @@ from lance_duck.errors import InvalidInputError, NotFoundError
         ("SELECT $$;$$;SELECT 2", [("SELECT $$;$$", 1), ("SELECT 2", 1)]),
     ],
 )
-def test_a_text_is_cut_into_statements_with_their_lines(sql: str, statements: list[tuple[str, int]]) -> None:
+def test_a_script_is_split_into_statements_with_line_numbers(sql: str, statements: list[tuple[str, int]]) -> None:
     assert [(statement.text, statement.line) for statement in Script(sql).statements()] == statements
 
 
-def test_lines_of_errors_are_those_of_the_file() -> None:
+def test_error_lines_refer_to_the_script_file() -> None:
     *_, last = Script("SELECT 1;\n" * 8 + "SELECT\n  x", "a.sql").statements()
     assert last.located("Binder Error: no x\nLINE 2:   x\n          ^") == (
         "a.sql:10: Binder Error: no x\nLINE 10:   x\n           ^"
@@ -78,21 +78,21 @@ def test_a_statement_is_complete_with_its_semicolon(sql: str, complete: bool) ->
         (["data", "FROM'x.lance'"], ["data"], "FROM'x.lance'"),
     ],
 )
-def test_the_last_word_is_sql_unless_it_is_a_place(words: list[str], places: list[str], sql: str | None) -> None:
+def test_the_last_argument_is_sql_unless_it_is_a_path(words: list[str], places: list[str], sql: str | None) -> None:
     assert places_and_sql(words) == (places, sql)
 
 
-def test_a_folder_whose_name_has_a_space_is_a_place(tmp_path: Path) -> None:
+def test_a_folder_name_with_a_space_is_a_path(tmp_path: Path) -> None:
     folder = tmp_path / "my data"
     folder.mkdir()
     assert places_and_sql([str(folder)]) == ([str(folder)], None)
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_duplicate_column_names_are_numbered() -> None:
     assert distinct(["a", "b", "a", "a_1", "a"]) == ["a", "b", "a_2", "a_1", "a_3"]
 
 
-def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_text_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInputError, match="not valid UTF-8"):
         read_script(tmp_path / "binary")

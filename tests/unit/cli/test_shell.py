@@ -30,7 +30,7 @@ def runner(tmp_path: Path) -> Iterator[StatementRunner]:
 
 @pytest.fixture
 def typed(runner: StatementRunner, capsys: pytest.CaptureFixture[str]) -> Typed:
-    """Type keys into a shell; returns the lines that it writes after its greeting, and those on stderr."""
+    """Type keys into a shell; return its lines after the greeting, and its stderr lines."""
 
     def type_keys(*keys: str) -> tuple[list[str], list[str]]:
         with create_pipe_input() as pipe:
@@ -46,19 +46,19 @@ def test_a_statement_runs_at_its_semicolon(typed: Typed) -> None:
     assert typed("SELECT count(*)", ENTER, "AS n", ENTER, "FROM t;", ENTER, CTRL_D) == (["n", "3"], [])
 
 
-def test_several_statements_of_one_line_run_in_order(typed: Typed) -> None:
+def test_several_statements_on_one_line_run_in_order(typed: Typed) -> None:
     done = typed("INSERT INTO t VALUES (4, 'd'); SELECT max(id) AS m FROM t;", ENTER, ".quit", ENTER)
     assert done == (["Count", "1", "", "m", "4"], [])
 
 
-def test_an_error_is_shown_and_the_shell_goes_on(typed: Typed) -> None:
+def test_the_shell_shows_an_error_and_continues(typed: Typed) -> None:
     written, wrong = typed("SELECT", ENTER, "  nope", ENTER, "FROM t;", ENTER, "SELECT 1 AS a;", ENTER, CTRL_D)
     assert written == ["a", "1"]
     assert wrong[0].startswith("lance-duck: Binder Error")
     assert "LINE 2:   nope" in wrong
 
 
-def test_ctrl_c_gives_up_what_is_typed(typed: Typed) -> None:
+def test_ctrl_c_discards_the_current_input(typed: Typed) -> None:
     assert typed("SELECT 1 AS", CTRL_C, "SELECT 2 AS b;", ENTER, CTRL_D) == (["b", "2"], ["lance-duck: interrupted"])
 
 
@@ -78,12 +78,12 @@ def test_a_file_is_read(typed: Typed, tmp_path: Path) -> None:
     assert wrong[-1] == "lance-duck: nowhere.sql: no such SQL file"
 
 
-def test_the_form_of_results_changes(typed: Typed) -> None:
+def test_mode_changes_the_output_format(typed: Typed) -> None:
     done = typed(".mode json", ENTER, "SELECT 1 AS a;", ENTER, ".mode", ENTER, CTRL_D)
     assert done == (["mode: json", '{"a": 1}', "mode: json"], [])
 
 
-def test_the_timer_names_the_time_of_a_statement(typed: Typed) -> None:
+def test_the_timer_reports_the_duration_of_a_statement(typed: Typed) -> None:
     _, told = typed(".timer on", ENTER, "SELECT 1;", ENTER, ".timer off", ENTER, "SELECT 2;", ENTER, CTRL_D)
     (line,) = told
     assert line.startswith("Run time: ")
@@ -106,20 +106,20 @@ def test_help_lists_the_commands(typed: Typed) -> None:
         (".read 'a", "No closing quotation"),
     ],
 )
-def test_wrong_commands_are_explained(typed: Typed, command: str, told: str) -> None:
+def test_invalid_shell_commands_are_explained(typed: Typed, command: str, told: str) -> None:
     written, (wrong,) = typed(command, ENTER, CTRL_D)
     assert written == []
     assert told in wrong
 
 
-def test_a_transaction_lasts_over_several_statements(typed: Typed, runner: StatementRunner) -> None:
+def test_a_transaction_spans_several_statements(typed: Typed, runner: StatementRunner) -> None:
     typed("BEGIN;", ENTER, "DELETE FROM t;", ENTER, CTRL_D)
     assert runner.connection.in_transaction
     runner.leave()
     assert runner.connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
 
 
-def test_history_is_kept_in_a_file_for_its_user_alone(tmp_path: Path) -> None:
+def test_history_is_stored_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "state" / "history.sql"
     history = file_history(path)
     history.append_string("SELECT 1;\nSELECT 2;")

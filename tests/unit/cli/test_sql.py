@@ -36,20 +36,20 @@ def script(tmp_path: Path, name: str, text: str) -> str:
     return str(tmp_path / name)
 
 
-def test_several_statements_of_an_argument_run_in_order(folder: str) -> None:
+def test_several_statements_in_an_argument_run_in_order(folder: str) -> None:
     done = run("sql", folder, "INSERT INTO t VALUES (4); SELECT max(id) AS m FROM t; DELETE FROM t WHERE id < 3")
     assert done.stdout == "Count\n1\n\nm\n4\n\nCount\n2\n"
     assert ids(folder) == [3, 4]
 
 
-def test_json_has_one_object_a_line_for_all_results(folder: str) -> None:
+def test_json_output_has_one_object_per_line(folder: str) -> None:
     assert objects("sql", folder, "UPDATE t SET id = id + 1 RETURNING id; SELECT 1 AS a, 2 AS a") == [
         *({"id": 2}, {"id": 3}, {"id": 4}),
         {"a": 1, "a_1": 2},
     ]
 
 
-def test_statements_without_rows_write_nothing(folder: str) -> None:
+def test_statements_without_rows_print_nothing(folder: str) -> None:
     assert run("sql", folder, "BEGIN; SET threads = 2; CREATE TEMP TABLE x (a INT); ROLLBACK").stdout == ""
 
 
@@ -87,7 +87,7 @@ def test_errors_of_lance_tables_name_file_and_line(folder: str) -> None:
     assert failed.exit_code == 1
 
 
-def test_keep_going_runs_what_follows_an_error(folder: str, tmp_path: Path) -> None:
+def test_keep_going_continues_after_an_error(folder: str, tmp_path: Path) -> None:
     file = script(tmp_path, "a.sql", "FROM nope;\nDELETE FROM t WHERE id = 1;\n")
     failed = run("sql", folder, "-f", file, "FROM nope2", "--keep-going")
     assert (failed.exit_code, failed.stdout) == (1, "Count\n1\n")
@@ -97,30 +97,30 @@ def test_keep_going_runs_what_follows_an_error(folder: str, tmp_path: Path) -> N
     ]
 
 
-def test_after_an_error_no_other_file_runs(folder: str, tmp_path: Path) -> None:
+def test_no_further_file_runs_after_an_error(folder: str, tmp_path: Path) -> None:
     files = [script(tmp_path, "a.sql", "FROM nope"), script(tmp_path, "b.sql", "DELETE FROM t")]
     assert run("sql", folder, "-f", files[0], "-f", files[1]).exit_code == 1
     assert ids(folder) == [1, 2, 3]
 
 
-def test_a_transaction_makes_one_version(folder: str) -> None:
+def test_a_transaction_commits_one_version(folder: str) -> None:
     run("sql", folder, "BEGIN; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (9); COMMIT")
     assert (ids(folder), ld.dataset(f"{folder}/t.lance").version) == ([2, 3, 9], 2)
 
 
-def test_a_transaction_that_is_left_open_is_rolled_back_and_named(folder: str) -> None:
+def test_an_open_transaction_is_rolled_back_and_reported(folder: str) -> None:
     done = run("sql", folder, "BEGIN; DELETE FROM t")
     assert done.stderr == "lance-duck: the open transaction was rolled back, because it ended without COMMIT\n"
     assert ids(folder) == [1, 2, 3]
 
 
-def test_read_only_refuses_changes(folder: str) -> None:
+def test_read_only_rejects_changes(folder: str) -> None:
     refused = run("sql", folder, "DELETE FROM t", "--read-only")
     assert (refused.exit_code, ids(folder)) == (1, [1, 2, 3])
     assert "the connection is read-only" in refused.stderr
 
 
-def test_a_chosen_version_can_only_be_read(folder: str) -> None:
+def test_a_selected_version_is_read_only(folder: str) -> None:
     table = f"{folder}/t.lance"
     run("sql", folder, "DELETE FROM t WHERE id = 1")
     assert objects("sql", table, "SELECT count(*) AS n FROM t", "--version", "1") == [{"n": 3}]
@@ -128,7 +128,7 @@ def test_a_chosen_version_can_only_be_read(folder: str) -> None:
     assert ids(folder) == [2, 3]
 
 
-def test_several_tables_are_known_at_once(folder: str, tmp_path: Path) -> None:
+def test_several_tables_can_be_connected_at_once(folder: str, tmp_path: Path) -> None:
     ld.write_dataset({"id": [3], "name": ["c"]}, tmp_path / "names.lance")
     places = [f"{folder}/t.lance", str(tmp_path / "names.lance")]
     assert objects("sql", *places, "FROM t JOIN names USING (id)") == [{"id": 3, "name": "c"}]
@@ -138,17 +138,17 @@ def test_several_tables_are_known_at_once(folder: str, tmp_path: Path) -> None:
         run("sql", f"{folder}/t.lance", f"{folder}/t.lance", "SELECT 1")
 
 
-def test_the_folder_that_one_is_in_may_be_the_table(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_may_be_the_table(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ld.write_dataset({"x": [1, 2]}, f"{folder}/inside.lance")
     monkeypatch.chdir(f"{folder}/inside.lance")
     assert objects("sql", ".", "SELECT count(*) AS n FROM inside") == [{"n": 2}]
 
 
-def test_without_a_place_sql_names_tables_by_path(folder: str) -> None:
+def test_without_a_path_sql_reads_tables_by_path(folder: str) -> None:
     assert objects("sql", f"SELECT count(*) AS n FROM '{folder}/t.lance'") == [{"n": 3}]
 
 
-def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
+def test_in_transaction_reports_the_transaction_state(folder: str) -> None:
     with ld.connect(folder) as connection:
         states = [connection.in_transaction]
         for statement in ("BEGIN", "DELETE FROM t", "COMMIT", "BEGIN", "ROLLBACK"):
@@ -159,7 +159,7 @@ def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
 
 @pytest.mark.usefixtures("_sigint")
 @pytest.mark.parametrize("read", ["execute", "sql"])
-def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
+def test_ctrl_c_interrupts_a_duckdb_query(folder: str, read: str) -> None:
     with ld.connect(folder) as connection:
         pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         pressed.start()
@@ -167,12 +167,12 @@ def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
             getattr(connection, read)(ENDLESS).fetchall()
         pressed.join()
         assert interruption.happened
-        # DuckDB 1 raises a RuntimeError of Python's where it notices the signal itself.
+        # DuckDB 1 raises a Python RuntimeError if it notices the signal first.
         assert isinstance(ended.value, KeyboardInterrupt | RuntimeError | duckdb.InterruptException)
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
 
 
-def test_ctrl_c_that_duckdb_notices_first_ends_a_script_too(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_raised_by_duckdb_ends_a_script(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB may see the signal before the thread that waits for it."""
 
     def stopped(*_: object) -> None:
@@ -200,7 +200,7 @@ main()
 """
 
 
-def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
+def test_ctrl_c_ends_a_script_immediately(folder: str) -> None:
     command = [sys.executable, "-c", BEGUN, "sql", folder, ENDLESS]
     environment = os.environ | {"LANCE_DUCK_QUIET": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as running:
@@ -214,7 +214,7 @@ def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
             running.kill()
 
 
-def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_and_created_by_its_first_table(tmp_path: Path) -> None:
     place = str(tmp_path / "new")
     failed = run("sql", place, "FROM t")
     assert failed.exit_code == 1
@@ -250,7 +250,7 @@ def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_p
         ("CREATE TABLE q AS FROM t; BEGIN; DROP TABLE q", "table q; CREATE TABLE lance.q AS … keeps a table"),
     ],
 )
-def test_a_line_names_what_was_in_memory(folder: str, tmp_path: Path, sql: str, line: str) -> None:
+def test_objects_lost_with_the_in_memory_database_are_listed(folder: str, tmp_path: Path, sql: str, line: str) -> None:
     expected = f"lance-duck: in memory only, and gone now: {line}"
     for arguments in ([sql], ["-f", script(tmp_path, "a.sql", sql)]):
         done = run("sql", folder, *arguments)
@@ -258,7 +258,7 @@ def test_a_line_names_what_was_in_memory(folder: str, tmp_path: Path, sql: str, 
     assert run("sql", folder, sql + "; SELECT nothing").stderr.splitlines()[-1] == expected
 
 
-def test_what_is_in_memory_is_kept_at_a_path_where_no_folder_is_connected(folder: str) -> None:
+def test_the_in_memory_notice_suggests_a_path_without_a_folder(folder: str) -> None:
     line = "lance-duck: in memory only, and gone now: table q; CREATE TABLE 'q.lance' AS … keeps a table\n"
     assert run("sql", "CREATE TABLE q AS SELECT 1").stderr == line
     assert run("sql", f"{folder}/t.lance", "CREATE TABLE q AS FROM t").stderr == line
@@ -278,6 +278,6 @@ def test_what_is_in_memory_is_kept_at_a_path_where_no_folder_is_connected(folder
         "FROM t",
     ],
 )
-def test_no_line_names_what_was_kept_temporary_or_dropped(folder: str, tmp_path: Path, sql: str) -> None:
+def test_the_in_memory_notice_skips_stored_temporary_and_dropped_objects(folder: str, tmp_path: Path, sql: str) -> None:
     done = run("sql", folder, sql.replace("{tmp}", str(tmp_path)))
     assert (done.exit_code, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""`tables`, and what a shell is told to complete."""
+"""The `tables` command and shell completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.errors import NotFoundError
 
 
-def test_tables_of_a_folder_and_of_its_namespaces_are_listed(tmp_path: Path) -> None:
+def test_tables_of_a_folder_and_its_namespaces_are_listed(tmp_path: Path) -> None:
     namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
     namespace.create_namespace(["shop"])
     namespace.create_table(["shop", "orders"], {"id": [1, 2]})
@@ -28,7 +28,7 @@ def test_tables_of_a_folder_and_of_its_namespaces_are_listed(tmp_path: Path) -> 
     assert len(found) == 3
 
 
-def test_a_folder_that_is_not_there_has_no_tables(tmp_path: Path) -> None:
+def test_listing_a_missing_folder_raises_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no such folder"):
         run("tables", str(tmp_path / "nowhere"))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import lance_duck as ld
 
 CTRL_D, TAB, UP = "\x04", "\t", "\x1b[A"
-WAIT = 30  # seconds, until it is certain that nothing comes
+WAIT = 30  # seconds without output that count as silence
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Terminal:
 
     Attributes:
         process: The process.
-        screen: The terminal's end where keys are typed and what is shown is read.
+        screen: The terminal end for typing and reading.
     """
 
     process: subprocess.Popen[bytes]
@@ -34,7 +34,7 @@ class Terminal:
     shown: bytearray = field(default_factory=bytearray)
 
     def until(self, text: str) -> str:
-        """Wait until a text is shown; returns what was shown up to it."""
+        """Wait for a text and return the output up to it."""
         wanted = text.encode()
         while wanted not in self.shown:
             ready, _, _ = select.select([self.screen], [], [], WAIT)
@@ -51,7 +51,7 @@ class Terminal:
 
 @contextmanager
 def terminal(tmp_path: Path, *arguments: str) -> Iterator[Terminal]:
-    """Run the command line on a terminal, with a home folder of its own."""
+    """Run the command line on a terminal with a separate home folder."""
     screen, inside = pty.openpty()
     termios.tcsetwinsize(inside, (40, 120))
     environment = os.environ | {
@@ -109,7 +109,7 @@ def test_a_session_on_a_terminal(tmp_path: Path) -> None:
     assert ld.dataset(tmp_path / "data" / "quinces.lance").count_rows() == 3
 
 
-def test_history_lasts_longer_than_a_session(tmp_path: Path) -> None:
+def test_history_persists_across_sessions(tmp_path: Path) -> None:
     with terminal(tmp_path, "sql") as shell:
         shell.until("lance>")
         shell.type("SELECT 'ab' ||\r'cd' AS n;\r")
@@ -128,7 +128,7 @@ def test_history_lasts_longer_than_a_session(tmp_path: Path) -> None:
         assert shell.process.wait(timeout=WAIT) == 0
 
 
-def test_a_shell_shows_control_characters_of_names_as_escapes(tmp_path: Path) -> None:
+def test_the_shell_escapes_control_characters_in_names(tmp_path: Path) -> None:
     name = "quince\x1b]0;title\x07\x9b31m"
     ld.write_dataset({name: ["\x1b]52;c;\x07"]}, tmp_path / "data" / f"{name}.lance")
     with terminal(tmp_path, "sql", str(tmp_path / "data")) as shell:

@@ -28,7 +28,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_rows_come_back_from_what_was_exported(words: str, tmp_path: Path, ending: str) -> None:
+def test_exported_files_can_be_imported_again(words: str, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"rows.{ending}"
     assert objects("export", words, str(file)) == [{"rows": 4, "bytes": file.stat().st_size, "version": 2}]
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
@@ -37,7 +37,7 @@ def test_rows_come_back_from_what_was_exported(words: str, tmp_path: Path, endin
     assert ld.dataset(copy).to_table().to_pylist() == ld.dataset(words).to_table().to_pylist()
 
 
-def test_files_are_of_the_format_that_their_names_say(words: str, tmp_path: Path) -> None:
+def test_the_file_extension_selects_the_format(words: str, tmp_path: Path) -> None:
     for ending in ENDINGS:
         run("export", words, str(tmp_path / f"rows.{ending}"), "--columns", "id", "--where", "id < 3")
     assert pq.read_table(tmp_path / "rows.parquet").to_pydict() == {"id": [1, 2]}
@@ -68,7 +68,7 @@ def test_chosen_rows_and_columns_are_imported(words: str, tmp_path: Path) -> Non
     ]
 
 
-def test_types_that_duckdb_has_under_other_names_are_exported(tmp_path: Path) -> None:
+def test_types_unknown_to_duckdb_are_exported_as_native_types(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(4, dtype=np.float16)), 2)
     table, file = str(tmp_path / "t.lance"), tmp_path / "rows.jsonl"
     ld.write_dataset(pa.table({"v": vectors, "j": pa.array(['{"a": 1}', None], pa.json_())}), table)
@@ -79,7 +79,7 @@ def test_types_that_duckdb_has_under_other_names_are_exported(tmp_path: Path) ->
     ]
 
 
-def test_a_file_is_replaced_only_when_told_and_stays_when_the_export_fails(words: str, tmp_path: Path) -> None:
+def test_export_replaces_a_file_only_on_request_and_only_on_success(words: str, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("mine")
     with pytest.raises(AlreadyExistsError, match="--overwrite replaces it"):
@@ -93,15 +93,15 @@ def test_a_file_is_replaced_only_when_told_and_stays_when_the_export_fails(words
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.txt", "rows.parquet.gz", "rows.gz", "s3://bucket/rows.csv"])
-def test_a_target_that_cannot_be_written_is_refused(words: str, tmp_path: Path, name: str) -> None:
+def test_an_unwritable_target_is_rejected(words: str, tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        InvalidInputError, match=r"a file name without the extension of a known format|a file on a local disk"
+        InvalidInputError, match=r"the file name does not have a known extension|a file on a local disk"
     ):
         run("export", words, name if "://" in name else str(tmp_path / name))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_or_file_that_is_not_there_is_answered_with_the_nearest(words: str, tmp_path: Path) -> None:
+def test_a_missing_folder_or_file_suggests_the_nearest_name(words: str, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=f"no such folder; did you mean '{tmp_path.name}'"):
         run("export", words, f"{tmp_path}x/rows.csv")
     (tmp_path / "people.csv").write_text("id\n1\n")
@@ -109,14 +109,14 @@ def test_a_folder_or_file_that_is_not_there_is_answered_with_the_nearest(words: 
         run("import", str(tmp_path / "t.lance"), str(tmp_path / "peple.csv"))
 
 
-def test_swapped_arguments_of_import_are_noticed(tmp_path: Path) -> None:
+def test_swapped_import_arguments_are_detected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="the table first: lance-duck import TABLE SOURCE"):
         run("import", "rows.csv", str(tmp_path / "t.lance"))
 
 
 @pytest.mark.parametrize("command", ["import", "write"])
 @pytest.mark.parametrize(("columns", "length"), [("v", 2), ("v:2", 2), ("v:float32[2]", 2)])
-def test_lists_are_stored_as_vectors(command: str, columns: str, length: int, tmp_path: Path) -> None:
+def test_import_stores_lists_as_vectors(command: str, columns: str, length: int, tmp_path: Path) -> None:
     file, table = tmp_path / "rows.jsonl", str(tmp_path / "t.lance")
     file.write_text('{"id": 1, "v": [0.5, 1.5]}\n{"id": 2, "v": null}\n')
     run(command, table, str(file), "--vector-columns", columns)

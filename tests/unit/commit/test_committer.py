@@ -87,7 +87,7 @@ def rows_of(snapshot: Snapshot, fragment_id: int) -> list[int]:
     return [] if found is None else found.deleted.tolist()
 
 
-def test_a_commit_gives_the_version_that_is_on_disk(table: Snapshot) -> None:
+def test_a_commit_returns_the_version_on_disk(table: Snapshot) -> None:
     after = commit(table, Append([NEW]), properties={"why": "test"})
     on_disk = reopened(table)
     assert after.manifest.proto == on_disk.manifest.proto
@@ -121,19 +121,19 @@ def test_a_table_is_created_once(table: Snapshot) -> None:
     assert (table.version, table.transaction().read_version) == (1, 0)
 
 
-def test_a_table_keeps_the_naming_of_its_manifests(tmp_path: Path) -> None:
+def test_a_table_keeps_its_manifest_naming_scheme(tmp_path: Path) -> None:
     after = commit(create(tmp_path / "t", v2_manifest_paths=False), Append([NEW]))
     assert sorted(files(after, "_versions")) == ["1.manifest", "2.manifest", "latest_version_hint.json"]
 
 
-def test_versions_do_not_go_back_in_time(hand_made: HandMade, tmp_path: Path) -> None:
+def test_commit_timestamps_do_not_decrease(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1, seconds=4_000_000_000)
     before = open_snapshot(made.write(tmp_path))
     assert commit(before, UpdateConfig(UpdateMap({"k": "v"}))).timestamp == before.timestamp
 
 
-def test_a_stale_commit_goes_on_top_of_newer_ones(table: Snapshot) -> None:
+def test_a_stale_append_is_committed_on_the_newest_version(table: Snapshot) -> None:
     commit(table, Append([NEW]))
     last = commit(table, Append([NEW]))
     assert (last.version, last.fragments.ids(), last.transaction().read_version) == (3, [0, 1, 2, 3], 1)
@@ -163,7 +163,7 @@ def test_moved_rows_remember_when_they_were_created(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [Delete, Update])
 @pytest.mark.parametrize("theirs", [Delete, Update])
-def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs: type) -> None:
+def test_deletions_of_different_rows_are_merged(table: Snapshot, kind: type, theirs: type) -> None:
     delete(table, 0, 1, 2, kind=theirs)
     after = delete(table, 0, 5, kind=kind)
     assert rows_of(after, 0) == rows_of(reopened(table), 0) == [1, 2, 5]
@@ -173,7 +173,7 @@ def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs:
 
 
 @pytest.mark.parametrize("kind", [Delete, Update])
-def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> None:
+def test_concurrent_deletions_of_the_same_row_are_retried(table: Snapshot, kind: type) -> None:
     delete(table, 0, 1, 2)
     before = sorted(files(table, "_transactions"))
     who = reopened(table).transaction().uuid
@@ -184,13 +184,13 @@ def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> Non
     assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
 
 
-def test_a_fragment_of_which_both_leave_nothing_goes(table: Snapshot) -> None:
+def test_a_fragment_emptied_by_two_deletions_is_removed(table: Snapshot) -> None:
     delete(table, 0, *range(6))
     after = delete(table, 0, *range(6, ROWS))
     assert (after.fragments.ids(), after.manifest.reader_flags) == ([1], 0)
 
 
-def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Snapshot) -> None:
+def test_deleting_a_fragment_conflicts_with_deleting_its_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="both delete rows of fragment 0"):
         commit(table, Delete([], [0]), affected={0: np.arange(ROWS, dtype=np.uint32)})
@@ -200,7 +200,7 @@ def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Sn
     assert after.fragments.ids() == [1]
 
 
-def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
+def test_deletions_of_unknown_rows_are_not_merged(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="changed data that this Delete needs"):
         commit(table, deleted(table, 0, 2))
@@ -208,7 +208,7 @@ def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
         commit(table, deleted(table, 0, 2), affected={})
 
 
-def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) -> None:
+def test_a_deletion_is_rebased_on_a_projection(table: Snapshot) -> None:
     two_files = [fragment(0, *OPERATIONS["UpdateCols(b) f0"].updated_fragments[0].files), fragment(1)]
     base = commit(table, Overwrite(schema(), two_files))
     commit(base, OPERATIONS["Project(drop c)"].__class__(schema("ac"), preserves_nullability=True))
@@ -217,7 +217,7 @@ def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) ->
     assert rows_of(after, 2) == [4]
 
 
-def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> None:
+def test_an_in_place_update_is_rebased_on_deletions_of_other_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="both commits change the same row"):
         commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([1], np.uint32)})
@@ -226,20 +226,20 @@ def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> Non
     assert rows_of(after, 0) == [1]
 
 
-def test_new_indices_do_not_cover_what_changed_since_they_were_made(table: Snapshot) -> None:
+def test_new_indexes_do_not_cover_fragments_changed_since(table: Snapshot) -> None:
     commit(table, OPERATIONS["UpdateCols(b) f0"])
     made = CreateIndex([index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1), number=2)])
     after = commit(table, made)
     assert [bitmap_fragments(i.proto).tolist() for i in after.indices] == [[0, 1], [1]]
 
 
-def test_an_older_version_is_restored_as_a_new_one(table: Snapshot) -> None:
+def test_an_older_version_is_restored_as_a_new_version(table: Snapshot) -> None:
     last = commit(commit(table, Append([NEW])), UpdateConfig(UpdateMap({"k": "v"})))
     after = commit(last, Restore(1))
     assert (after.version, after.fragments.ids(), after.config, after.manifest.max_fragment_id) == (4, [0, 1], {}, 2)
 
 
-def test_a_detached_version_is_not_the_tables(table: Snapshot) -> None:
+def test_a_detached_version_is_not_part_of_the_table_history(table: Snapshot) -> None:
     commit(table, Append([NEW]))
     apart = commit(table, Append([NEW, NEW]), detached=True)
     assert (len(apart.fragments), reopened(table).version) == (4, 2)
@@ -249,7 +249,7 @@ def test_a_detached_version_is_not_the_tables(table: Snapshot) -> None:
         commit(apart, Append([NEW]))
 
 
-def test_without_retries_only_the_version_read_is_followed(table: Snapshot) -> None:
+def test_without_retries_a_commit_must_follow_the_version_it_read(table: Snapshot) -> None:
     second = commit(table, Append([NEW]), retries=0)
     with pytest.raises(RetryableError, match="may only follow version 1: found version 2"):
         commit(table, Overwrite(schema(), [NEW]), retries=0)
@@ -258,7 +258,7 @@ def test_without_retries_only_the_version_read_is_followed(table: Snapshot) -> N
         commit(second, Append([NEW]), retries=-1)
 
 
-def test_a_guard_sees_the_newest_version_and_may_refuse(table: Snapshot) -> None:
+def test_a_guard_receives_the_newest_version_and_may_reject_the_commit(table: Snapshot) -> None:
     seen: list[int] = []
     commit(table, Append([NEW]), guard=lambda newest: seen.append(newest.version))
     commit(reopened(table), Append([NEW]))
@@ -282,7 +282,7 @@ def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> N
     assert run_again(table, lambda newest: commit(newest, Append([NEW]))).version == 4
 
 
-def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+def test_tables_with_unknown_writer_flags_are_rejected(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1, writer_feature_flags=1 << 17)
     table = open_snapshot(made.write(tmp_path / "t"))
@@ -290,7 +290,7 @@ def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_p
         commit(table, Append([NEW]))
 
 
-def test_tables_that_come_to_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+def test_tables_that_gain_unknown_writer_flags_are_rejected(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1)
     table = open_snapshot(made.write(tmp_path))
@@ -328,7 +328,7 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
 
 
 @pytest.mark.parametrize("fault", ["answer", "twice"])
-def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, fault: str) -> None:
+def test_a_commit_with_a_lost_response_recognises_itself(faulty: Location, fault: str) -> None:
     Faulty.lose = [fault]
     table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
     Faulty.lose = [fault]
@@ -337,7 +337,9 @@ def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, faul
     assert after.fragments.ids() == [0, 1]
 
 
-def test_a_lost_answer_is_no_lost_race_while_nobody_can_look(faulty: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_response_is_not_a_lost_race_if_the_version_cannot_be_listed(
+    faulty: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
     looks = iter([table.version])
 
@@ -354,7 +356,7 @@ def test_a_lost_answer_is_no_lost_race_while_nobody_can_look(faulty: Location, m
     assert reopened(table).fragments.ids() == [0, 1]
 
 
-def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
+def test_a_failing_store_leaves_no_version(faulty: Location) -> None:
     Faulty.lose = ["all"]
     with pytest.raises(StoreError, match="no space left"):
         create_table(faulty, Overwrite(schema(), [fragment(0)]))
@@ -365,7 +367,7 @@ def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
     assert table.latest_version() == 1
 
 
-def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_loses_every_race_names_the_winner(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     def rival(*_: Any, **options: Any) -> None:
         monkeypatch.undo()
         commit(reopened(table), Append([NEW]))
@@ -395,7 +397,7 @@ def test_deletion_files_of_lost_races_are_deleted(table: Snapshot, monkeypatch: 
     assert len(files(table, "_deletions")) == 4
 
 
-def test_many_writers_lose_nothing(table: Snapshot) -> None:
+def test_many_concurrent_writers_lose_nothing(table: Snapshot) -> None:
     def write() -> None:
         for _ in range(5):
             commit(table, Append([NEW]), retries=100)
@@ -410,7 +412,7 @@ def test_many_writers_lose_nothing(table: Snapshot) -> None:
     assert len({reopened(table, n).transaction().uuid for n in range(1, 22)}) == 21
 
 
-def test_a_change_that_lost_is_made_again_from_the_newest_version(table: Snapshot) -> None:
+def test_a_lost_change_is_rerun_on_the_newest_version(table: Snapshot) -> None:
     delete(table, 0, 1)
     seen: list[int] = []
 
@@ -422,7 +424,7 @@ def test_a_change_that_lost_is_made_again_from_the_newest_version(table: Snapsho
     assert (seen, rows_of(after, 0)) == ([1, 2], [1, 2])
 
 
-def test_a_change_that_loses_all_the_time_says_who_won(table: Snapshot) -> None:
+def test_a_change_that_loses_every_rerun_names_the_winner(table: Snapshot) -> None:
     delete(table, 0, 1)
     seen: list[int] = []
 
@@ -459,7 +461,7 @@ def without_transaction_files(snapshot: Snapshot) -> Snapshot:
 @pytest.mark.parametrize("keeps_files", [True, False])
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("detached", [False, True])
-def test_a_table_made_again_takes_no_change_of_the_one_before(
+def test_a_recreated_table_rejects_changes_of_the_old_one(
     table: Snapshot, version: int, keeps_files: bool, detached: bool
 ) -> None:
     before = commit(table, Append([NEW]))
@@ -477,14 +479,14 @@ def test_a_table_made_again_takes_no_change_of_the_one_before(
     assert files(latest, "_versions") == manifests
 
 
-def test_a_table_that_lost_its_transaction_files_is_still_the_same(table: Snapshot) -> None:
+def test_a_table_without_transaction_files_is_still_the_same_table(table: Snapshot) -> None:
     first = commit(without_transaction_files(table), Append([NEW]))
     assert commit(table, Append([NEW])).version == 3
     table.store.delete([first.manifest.path.removeprefix(f"{table.uri}/")])
     assert commit(reopened(table), Append([NEW])).version == 4
 
 
-def test_a_version_that_was_cleaned_up_is_no_other_table(table: Snapshot) -> None:
+def test_a_table_with_a_cleaned_up_version_is_still_the_same_table(table: Snapshot) -> None:
     commit(without_transaction_files(table), Append([NEW]))
     table.store.delete([table.manifest.path.removeprefix(f"{table.uri}/")])
     assert commit(table, Append([NEW])).version == 3

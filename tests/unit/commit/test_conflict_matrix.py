@@ -12,7 +12,7 @@ from lance_duck.commit.operations import KeyExistenceFilter, Operation, Update
 from lance_duck.errors import IncompatibleError, RetryableError
 from lance_duck.wire.pb import transaction_pb2
 
-# Rows: what is committed. Columns, in the same order: what was committed before, after the version read.
+# Rows: the new commit. Columns, in the same order: the earlier commit after the version read.
 MEASURED = """
 Append                 . . . . . . . X . . . . R R X . . . . .
 Delete f0              . R . R R . R X . . R . R . X R . . . .
@@ -35,7 +35,7 @@ UpdateConfig k1        . . . . . . . . . . . . . . . . . X . .
 UpdateConfig k2        . . . . . . . . . . . . . . . . . . X .
 UpdateConfig schema_md . . . . . . . X . . . . R . X . . . . X
 """
-# Measured with indices of different names; those of one name are below.
+# Measured with different index names; equal names are below.
 SAME_INDEX = {("CreateIndex a", "CreateIndex a"), ("CreateIndex b", "CreateIndex b")}
 
 MORE = """
@@ -129,33 +129,33 @@ def more() -> list[tuple[str, str, Verdict]]:
 
 
 @pytest.mark.parametrize(("ours", "theirs", "verdict"), measured())
-def test_a_change_goes_on_top_of_another_as_the_format_says(ours: str, theirs: str, verdict: Verdict) -> None:
+def test_conflicts_between_operations_follow_the_format(ours: str, theirs: str, verdict: Verdict) -> None:
     assert judge(change(ours), change(theirs)) is verdict
 
 
 @pytest.mark.parametrize(("ours", "theirs", "verdict"), more())
-def test_what_decides_beside_the_kinds_of_changes(ours: str, theirs: str, verdict: Verdict) -> None:
+def test_conflicts_depend_on_fragments_and_fields(ours: str, theirs: str, verdict: Verdict) -> None:
     assert judge(change(ours), change(theirs)) is verdict
 
 
 @pytest.mark.parametrize("ours", ["Delete f0", "UpdateRows f0"])
 @pytest.mark.parametrize("theirs", ["Delete f0", "UpdateRows f0", "Delete frag0 whole"])
-def test_changes_of_one_fragment_are_left_to_the_rebase_when_their_rows_are_known(ours: str, theirs: str) -> None:
+def test_changes_of_one_fragment_are_rebased_if_their_rows_are_known(ours: str, theirs: str) -> None:
     assert judge(change(ours, rows_known=True), change(theirs)) is Verdict.REBASE
 
 
 @pytest.mark.parametrize("ours", ["Delete f0", "UpdateRows f0"])
-def test_rows_that_are_known_are_looked_at_again_when_values_of_their_fragment_changed_in_place(ours: str) -> None:
+def test_in_place_updates_of_the_same_fragment_force_a_retry(ours: str) -> None:
     assert judge(change(ours, rows_known=True), change("UpdateCols(b) f0")) is Verdict.RETRY
     assert judge(change(ours.replace("f0", "f1"), rows_known=True), change("UpdateCols(b) f0")) is Verdict.REBASE
 
 
-def test_there_is_a_rule_for_every_operation() -> None:
+def test_every_operation_has_a_conflict_rule() -> None:
     assert set(MATRIX) == {kind.__name__ for kind in Operation.__subclasses__()}
 
 
 @pytest.mark.parametrize("ours", OPERATIONS)
-def test_nothing_goes_on_top_of_an_unknown_operation(ours: str) -> None:
+def test_unknown_operations_always_conflict(ours: str) -> None:
     unknown = transaction_pb2.Transaction.FromString(bytes([0x8A, 0x08, 0]))
     assert judge(change(ours), Footprint(unknown)) is Verdict.INCOMPATIBLE
     with pytest.raises(RetryableError, match="its transaction file is missing"):
@@ -167,20 +167,20 @@ def inserts(*keys: int, fields: tuple[int, ...] = (0,)) -> Footprint:
     return Footprint(new_transaction(1, Update(inserted_rows=found), None))
 
 
-def test_inserts_of_one_key_are_made_again() -> None:
+def test_inserts_of_the_same_key_are_retried() -> None:
     assert judge(inserts(1, 2), inserts(2, 3)) is Verdict.RETRY
     assert judge(inserts(1, 2), inserts(3, 4)) is Verdict.REBASE
     assert judge(inserts(1, 2), inserts(3, 4, fields=(1,))) is Verdict.RETRY
 
 
-def test_inserts_by_key_are_made_again_where_the_keys_of_the_others_are_not_known() -> None:
+def test_inserts_by_key_are_retried_if_the_other_keys_are_unknown() -> None:
     assert judge(inserts(1), change("Append")) is Verdict.RETRY
     assert judge(inserts(1), change("UpdateRows f0")) is Verdict.RETRY
     assert judge(change("Append"), inserts(1)) is Verdict.REBASE
     assert judge(change("UpdateRows f0"), inserts(1)) is Verdict.REBASE
 
 
-def test_errors_say_who_came_first() -> None:
+def test_conflict_errors_name_the_earlier_commit() -> None:
     theirs = change("Delete f0")
     who = rf"found Delete {theirs.transaction.uuid} at version 7"
     with pytest.raises(RetryableError, match=who):

@@ -96,14 +96,14 @@ def coverage(draft: ManifestDraft) -> dict[str, list[int]]:
     return {s.name: found.tolist() for s in draft.segments if (found := bitmap_fragments(s)) is not None}
 
 
-def test_a_table_begins_with_its_fragments_numbered() -> None:
+def test_fragments_of_a_new_table_are_numbered() -> None:
     draft = table(replace(NEW, id=9), NEW)
     assert (ids(draft), draft.manifest.max_fragment_id, flags(draft)) == ([0, 1], 1, (0, 0))
     assert [f.name for f in draft.manifest.fields] == ["a", "b", "c"]
     assert (draft.manifest.data_format.file_format, draft.manifest.data_format.version) == ("lance", "2.2")
 
 
-def test_a_table_may_begin_with_no_fragments() -> None:
+def test_a_new_table_may_be_empty() -> None:
     draft = first_manifest(new_transaction(0, Overwrite(schema(), []), None).overwrite, "2.1", stable_row_ids=True)
     assert not draft.manifest.HasField("max_fragment_id")
     assert (draft.manifest.data_format.version, flags(draft)) == ("2.1", (2, 2))
@@ -123,13 +123,13 @@ def test_appended_rows_get_the_next_row_ids_and_the_version() -> None:
     assert draft.manifest.next_row_id == 30
 
 
-def test_tables_without_stable_row_ids_get_none() -> None:
+def test_tables_without_stable_row_ids_discard_row_ids() -> None:
     draft = after(table(), Append([replace(NEW, row_ids=RowIdSequence.range_of(5, 10).to_bytes())]))
     assert draft.manifest.fragments[2].WhichOneof("row_id_sequence") is None
     assert draft.manifest.next_row_id == 0
 
 
-def test_rows_that_moved_keep_their_ids_and_the_others_get_new_ones() -> None:
+def test_moved_rows_keep_their_ids_and_new_rows_get_new_ids() -> None:
     moved = RowIdSequence.from_ids(np.array([3, 8])).to_bytes()
     created = VersionSequence.from_versions(np.array([1, 1])).to_bytes()
     update = Update(
@@ -143,32 +143,32 @@ def test_rows_that_moved_keep_their_ids_and_the_others_get_new_ones() -> None:
     assert versions(new.inline_last_updated_at_versions) == [2, 2, 2]
 
 
-def test_more_row_ids_than_rows_are_refused() -> None:
+def test_more_row_ids_than_rows_are_rejected() -> None:
     given = replace(NEW, physical_rows=1, row_ids=RowIdSequence.range_of(0, 2).to_bytes())
     with pytest.raises(InvalidInputError, match="more row ids than rows: expected 1, found 2"):
         after(table(stable=True), Append([given]))
 
 
-def test_row_ids_beyond_64_bits_are_refused() -> None:
+def test_row_ids_beyond_64_bits_are_rejected() -> None:
     base = table(stable=True)
     base.manifest.next_row_id = (1 << 64) - NEW.physical_rows
     with pytest.raises(InvalidInputError, match="the table has used all row ids"):
         after(base, Append([NEW]))
 
 
-def test_deletion_files_set_their_flag_and_whole_fragments_go() -> None:
+def test_deletion_files_set_the_feature_flag() -> None:
     draft = after(table(), Delete([fragment(0, deleted=3)], [1]))
     assert (ids(draft), flags(draft)) == ([0], (1, 1))
     assert draft.manifest.fragments[0].deletion_file.num_deleted_rows == 3
     assert flags(after(draft, Delete([], [0]), 3)) == (0, 0)
 
 
-def test_a_fragment_that_is_gone_is_a_conflict() -> None:
+def test_deleting_a_missing_fragment_is_a_conflict() -> None:
     with pytest.raises(IncompatibleError, match="fragment 5 is not in the table"):
         after(table(), Delete([], [5]))
 
 
-def test_what_a_fragment_has_beyond_its_known_fields_is_carried_over() -> None:
+def test_unknown_fragment_fields_are_preserved() -> None:
     base = table()
     unknown = bytes([12 << 3 | 2, 1, 7])
     carried = table_pb2.DataFragment.FromString(base.manifest.fragments[0].SerializeToString() + unknown)
@@ -178,12 +178,12 @@ def test_what_a_fragment_has_beyond_its_known_fields_is_carried_over() -> None:
     assert draft.manifest.fragments[0].deletion_file.num_deleted_rows == 3
 
 
-def test_row_ids_of_a_fragment_stay_when_a_change_leaves_them_out() -> None:
+def test_row_ids_are_kept_if_a_change_omits_them() -> None:
     draft = after(table(stable=True), Delete([fragment(0, deleted=3)], []))
     assert row_ids(draft.manifest.fragments[0]) == list(range(10))
 
 
-def test_an_overwrite_keeps_settings_and_numbers_go_on() -> None:
+def test_an_overwrite_keeps_settings_and_continues_the_numbering() -> None:
     base = after(table(stable=True, indices=(index("i", 0),)), UpdateConfig(UpdateMap({"k": "v"})))
     base.manifest.table_metadata["t"] = "m"
     draft = after(base, Overwrite(schema("b"), [NEW], {"n": "w"}), 3)
@@ -193,36 +193,36 @@ def test_an_overwrite_keeps_settings_and_numbers_go_on() -> None:
     assert (dict(draft.manifest.table_metadata), flags(draft)) == ({"t": "m"}, (2, 10))
 
 
-def test_an_overwrite_takes_the_version_of_its_files() -> None:
+def test_an_overwrite_uses_the_version_of_its_files() -> None:
     older = replace(NEW, files=(replace(NEW.files[0], file_version=(2, 1)),))
     assert after(table(), Overwrite(schema(), [older])).manifest.data_format.version == "2.1"
     assert after(table(), Overwrite(schema(), [])).manifest.data_format.version == "2.2"
 
 
-def test_an_overwrite_with_deleted_rows_is_refused() -> None:
+def test_an_overwrite_with_deleted_rows_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="deletion file"):
         after(table(), Overwrite(schema(), [fragment(0, deleted=1)]))
 
 
-def test_data_files_of_another_version_set_a_flag_for_good() -> None:
+def test_mixed_file_versions_set_a_permanent_flag() -> None:
     older = replace(NEW, files=(replace(NEW.files[0], file_version=(2, 0)),))
     draft = after(table(), Append([older]))
     assert (flags(draft), draft.manifest.data_format.version) == ((256, 256), "2.2")
     assert flags(after(draft, Delete([], [2]), 3)) == (256, 256)
 
 
-def test_files_of_0_1_are_not_mixed_with_others() -> None:
+def test_legacy_files_are_not_mixed_with_other_versions() -> None:
     old = replace(NEW, files=(replace(NEW.files[0], file_version=(0, 2)),))
     with pytest.raises(UnsupportedError, match=r"expected 2\.2, found 0\.1"):
         after(table(), Append([old]))
 
 
-def test_a_new_fragment_must_say_how_many_rows_it_has() -> None:
+def test_a_new_fragment_requires_its_row_count() -> None:
     with pytest.raises(InvalidInputError, match="the new fragment does not have rows"):
         after(table(), Append([replace(NEW, physical_rows=0)]))
 
 
-def test_indices_do_not_cover_what_changed_in_place() -> None:
+def test_in_place_changes_reduce_index_coverage() -> None:
     indices = (
         index("a", 0, covers=(0, 1)),
         index("b", 1, covers=(0, 1), number=2),
@@ -235,7 +235,7 @@ def test_indices_do_not_cover_what_changed_in_place() -> None:
         assert not draft.segments[2].fragment_bitmap
 
 
-def test_indices_over_parents_and_children_of_what_changed_do_not_cover_it_either() -> None:
+def test_in_place_changes_reduce_coverage_of_parent_and_child_indexes() -> None:
     base = table(indices=(index("parent", 0), index("child", 2, number=2), index("other", 3, number=3)))
     for field, parent in ((1, 0), (2, 1)):
         base.manifest.fields[field].parent_id = parent
@@ -243,7 +243,7 @@ def test_indices_over_parents_and_children_of_what_changed_do_not_cover_it_eithe
     assert coverage(after(base, OPERATIONS["UpdateCols(b) f0"])) == {"parent": [], "child": [], "other": [0]}
 
 
-def test_rows_that_changed_in_place_are_of_the_new_version() -> None:
+def test_rows_changed_in_place_get_the_new_version() -> None:
     base = table(stable=True)
     some = Update(
         updated_fragments=[rewritten_column(0)],
@@ -258,7 +258,7 @@ def test_rows_that_changed_in_place_are_of_the_new_version() -> None:
     assert versions(whole.inline_last_updated_at_versions) == [2] * 10
 
 
-def test_indices_that_know_rows_by_id_follow_rows_that_moved() -> None:
+def test_indexes_by_row_id_cover_fragments_of_moved_rows() -> None:
     indices = (
         index("bitmap a", 0, **BITMAP),
         index("bitmap b", 1, number=2, **BITMAP),
@@ -274,7 +274,7 @@ def test_indices_that_know_rows_by_id_follow_rows_that_moved() -> None:
     assert coverage(draft) == {"bitmap a": [0, 2], "bitmap b": [0], "btree": [0], "elsewhere": [1]}
 
 
-def test_a_merge_keeps_ids_and_notes_which_fragments_changed() -> None:
+def test_a_merge_keeps_row_ids_and_marks_changed_fragments() -> None:
     indices = (index("b", 1, covers=(0, 1)),)
     with_new = fragment(1, data_file("1.lance", 0, 1, 2), data_file("d.lance", 3))
     draft = after(table(stable=True, indices=indices), Merge([rewritten_column(0), with_new], schema()))
@@ -285,12 +285,12 @@ def test_a_merge_keeps_ids_and_notes_which_fragments_changed() -> None:
     assert [versions(f.inline_last_updated_at_versions)[0] for f in unchanged.manifest.fragments] == [1, 2]
 
 
-def test_a_merge_that_names_a_fragment_twice_is_refused() -> None:
+def test_a_merge_with_a_duplicate_fragment_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="duplicate fragment id"):
         after(table(), Merge([fragment(0), fragment(0)], schema()))
 
 
-def test_a_projection_drops_files_and_indices_that_nobody_needs() -> None:
+def test_a_projection_drops_unused_files_and_indexes() -> None:
     base = table(rewritten_column(0), indices=(index("a", 0), index("b", 1, number=2)))
     draft = after(base, Project(schema("ac")))
     assert ([f.id for f in draft.manifest.fields], paths(draft, 0), list(coverage(draft))) == (
@@ -300,7 +300,7 @@ def test_a_projection_drops_files_and_indices_that_nobody_needs() -> None:
     )
 
 
-def test_rewritten_fragments_come_in_the_order_of_their_ids() -> None:
+def test_rewritten_fragments_are_ordered_by_id() -> None:
     base = table(*[fragment(i) for i in range(5)])
     groups = [
         RewriteGroup([fragment(1), fragment(2)], [replace(NEW, id=9)]),
@@ -310,7 +310,7 @@ def test_rewritten_fragments_come_in_the_order_of_their_ids() -> None:
     assert (ids(draft), draft.manifest.max_fragment_id) == ([3, 9, 10, 11], 11)
 
 
-def test_reserved_ids_are_not_given_out_again() -> None:
+def test_reserved_fragment_ids_are_not_reused() -> None:
     draft = after(table(), ReserveFragments(3))
     assert draft.manifest.max_fragment_id == 4
     assert ids(after(draft, Append([NEW]), 3)) == [0, 1, 5]
@@ -321,7 +321,7 @@ def test_indices_lose_fragments_that_were_rewritten_without_them() -> None:
     assert coverage(after(base, rewrite(0))) == {"x": [1]}
 
 
-def test_indices_follow_a_rewrite_that_renews_them_or_keeps_row_ids() -> None:
+def test_indexes_follow_a_rewrite_with_new_segments_or_stable_row_ids() -> None:
     old = index("x", 0, covers=(0, 1), **BTREE)
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid, new_index_version=1, new_index_files=(("f", 3),))
     draft = after(table(indices=(old,)), replace(rewrite(0), rewritten_indices=(new,)))
@@ -335,7 +335,7 @@ def test_indices_follow_a_rewrite_that_renews_them_or_keeps_row_ids() -> None:
     assert coverage(after(table(stable=True, indices=kept), Rewrite([group]))) == {"i": [7], "j": []}
 
 
-def test_an_index_that_is_rewritten_as_itself_only_lists_other_fragments() -> None:
+def test_an_index_rewritten_as_itself_changes_only_its_fragments() -> None:
     old = index("x", 0, covers=(0, 1), base_id=3, **BTREE)
     same = RewrittenIndex(old.uuid, old.uuid)
     draft = after(table(indices=(old,)), replace(rewrite(0), rewritten_indices=(same,)))
@@ -344,7 +344,7 @@ def test_an_index_that_is_rewritten_as_itself_only_lists_other_fragments() -> No
 
 
 @pytest.mark.parametrize(("reuses", "dated"), [(False, 1), (True, 5)])
-def test_an_index_that_is_rewritten_lies_in_the_table_and_has_followed_all(reuses: bool, dated: int) -> None:
+def test_a_rewritten_index_belongs_to_the_table_and_follows_all_rewrites(reuses: bool, dated: int) -> None:
     old = index("x", 0, covers=(0, 1), base_id=3, **BTREE)
     reuse = (index("__lance_frag_reuse", number=9, covers=None),) if reuses else ()
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid)
@@ -354,7 +354,7 @@ def test_an_index_that_is_rewritten_lies_in_the_table_and_has_followed_all(reuse
     assert draft.segments[0].dataset_version == dated
 
 
-def test_a_rewrite_of_fragments_that_an_index_covers_in_part_is_refused() -> None:
+def test_rewriting_partially_covered_fragments_is_rejected() -> None:
     old = index("x", 0, covers=(0,))
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid)
     both = Rewrite([RewriteGroup([fragment(0), fragment(1)], [NEW])], (new,))
@@ -362,12 +362,12 @@ def test_a_rewrite_of_fragments_that_an_index_covers_in_part_is_refused() -> Non
         after(table(indices=(old,)), both)
 
 
-def test_a_rewrite_in_a_table_with_stable_row_ids_must_bring_them() -> None:
+def test_a_rewrite_with_stable_row_ids_requires_row_ids() -> None:
     with pytest.raises(InvalidInputError, match="without row ids"):
         after(table(stable=True), rewrite(0))
 
 
-def test_a_replacement_takes_the_place_of_the_file_with_its_fields_or_adds_some() -> None:
+def test_a_data_replacement_replaces_or_adds_a_file() -> None:
     base = table(fragment(0, *rewritten_column(0).files), fragment(1, data_file("1.lance", 0, 2)))
     assert paths(after(base, replacement(0)), 0) == ["0.lance", "r.lance"]
     assert paths(after(base, replacement(1)), 1) == ["1.lance", "r.lance"]
@@ -376,7 +376,7 @@ def test_a_replacement_takes_the_place_of_the_file_with_its_fields_or_adds_some(
 
 
 @pytest.mark.parametrize("operation", [replacement(0), OPERATIONS["CreateIndex b"]], ids=["file", "index"])
-def test_what_is_made_for_a_field_that_is_gone_is_a_conflict(operation: Operation) -> None:
+def test_changes_of_a_dropped_field_conflict(operation: Operation) -> None:
     base = after(table(fragment(0, *rewritten_column(0).files)), Project(schema("ac")))
     with pytest.raises(IncompatibleError, match="the field does not exist in the table: found 1"):
         after(base, operation, 3)
@@ -388,7 +388,7 @@ def test_index_segments_are_added_and_removed() -> None:
     assert [s.name for s in draft.segments] == ["y", "x"]
 
 
-def test_of_several_segments_those_that_cover_nothing_are_dropped_but_one() -> None:
+def test_only_one_empty_index_segment_is_kept() -> None:
     segments = (index("x", 0), index("x", 0, covers=(1,), number=2), index("y", 0, covers=(), number=3))
     draft = after(table(indices=segments), Delete([], [0]))
     assert [s.uuid.uuid[-1] for s in draft.segments] == [2, 3]
@@ -411,7 +411,7 @@ def test_settings_and_metadata_are_set_removed_and_replaced() -> None:
     assert dict(draft.manifest.schema_metadata) == {"s": b"m"}
 
 
-def test_metadata_of_fields_that_declare_a_key_are_seen_in_the_field() -> None:
+def test_primary_key_metadata_is_applied_to_the_field() -> None:
     base = table()
     base.manifest.fields[1].nullable = False
     key = "lance-schema:unenforced-primary-key"
@@ -431,7 +431,7 @@ def test_base_paths_get_ids_and_set_their_flag() -> None:
         after(draft, UpdateBases([BasePath(0, None, False, "/x")]), 3)
 
 
-def test_a_restored_version_gets_new_numbers_and_gives_out_none_again() -> None:
+def test_a_restored_version_continues_the_numbering() -> None:
     first = table(stable=True, indices=(index("x", 0),))
     last = after(after(first, Append([NEW])), UpdateConfig(UpdateMap({"k": "v"})), 3)
     draft = after(last, OPERATIONS["Restore"], 4, restored=first)
@@ -439,7 +439,7 @@ def test_a_restored_version_gets_new_numbers_and_gives_out_none_again() -> None:
     assert (dict(draft.manifest.config), flags(draft), list(coverage(draft))) == ({}, (2, 2), ["x"])
 
 
-def test_what_is_not_known_of_a_manifest_is_carried_over() -> None:
+def test_unknown_manifest_fields_are_preserved() -> None:
     base = table()
     unknown = bytes([0xCA, 0x01, 1, 7])  # field 25
     base.manifest.MergeFromString(unknown)
@@ -449,14 +449,14 @@ def test_what_is_not_known_of_a_manifest_is_carried_over() -> None:
     assert not draft.manifest.tag
 
 
-def test_fragments_in_a_tree_are_refused() -> None:
+def test_fragment_trees_are_rejected() -> None:
     base = table()
     base.manifest.MergeFromString(bytes([0xB2, 0x01, 1, 7]))
     with pytest.raises(UnsupportedError, match="tree"):
         after(base, Append([NEW]))
 
 
-def test_the_highest_field_id_is_noted_where_a_table_does_so() -> None:
+def test_the_highest_field_id_is_updated_if_present() -> None:
     base = table()
     base.manifest.max_allocated_field_id = 2
     base.manifest.writer_feature_flags |= 32768
@@ -475,7 +475,7 @@ def test_a_restored_version_notes_the_highest_field_id_with_its_flag() -> None:
 
 
 @pytest.mark.parametrize("arm", [None, "update_mem_wal_state", "clone"])
-def test_operations_that_are_not_for_a_table_are_refused(arm: Any) -> None:
+def test_operations_without_a_manifest_change_are_rejected(arm: Any) -> None:
     transaction = transaction_pb2.Transaction(**({arm: {}} if arm else {}))
     with pytest.raises(UnsupportedError, match="cannot be committed"):
         build_manifest(table(), transaction, 2)
@@ -494,7 +494,7 @@ def test_a_shallow_clone_finds_its_files_at_the_source() -> None:
     assert not again.manifest.HasField("branch")
 
 
-def test_a_deep_clone_has_its_own_files() -> None:
+def test_a_deep_clone_references_no_source_files() -> None:
     source = clone_manifest(table(indices=(index("x", 0),)), Clone(True, None, 2, "/source"), "/source")
     draft = clone_manifest(source, Clone(False, None, 2, "/clone"), "/clone")
     assert not draft.manifest.base_paths
@@ -503,7 +503,7 @@ def test_a_deep_clone_has_its_own_files() -> None:
 
 
 @pytest.mark.parametrize("mixed_before", [False, True])
-def test_a_table_whose_last_file_of_2_3_is_rewritten_says_2_2(mixed_before: bool) -> None:
+def test_rewriting_the_last_2_3_file_sets_the_version_to_2_2(mixed_before: bool) -> None:
     old = [fragment(i, replace(data_file(f"{i}.lance", 0, 1, 2), file_version=(2, 3))) for i in range(2)]
     base = first_manifest(new_transaction(0, Overwrite(schema(), old), None).overwrite, "2.3", stable_row_ids=False)
     if mixed_before:

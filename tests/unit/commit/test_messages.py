@@ -42,7 +42,7 @@ def listed(operation: Operation) -> Operation:
 
 
 @pytest.mark.parametrize("operation", [*OPERATIONS.values(), *MORE.values()], ids=[*OPERATIONS, *MORE])
-def test_an_operation_goes_to_its_message_and_back(operation: Operation) -> None:
+def test_operations_round_trip_through_protobuf(operation: Operation) -> None:
     data = new_transaction(1, operation, {"k": "v"}, "u").SerializeToString()
     transaction = transaction_pb2.Transaction.FromString(data)
     found = operation_from_proto(transaction, "here")
@@ -53,7 +53,7 @@ def test_an_operation_goes_to_its_message_and_back(operation: Operation) -> None
     assert (transaction.read_version, transaction.uuid, transaction.transaction_properties["k"]) == (1, "u", "v")
 
 
-def test_settings_of_older_writers_are_read_as_those_of_today() -> None:
+def test_deprecated_update_config_messages_are_read() -> None:
     config = transaction_pb2.Transaction.UpdateConfig(
         upsert_values={"a": "1"},
         delete_keys=["b"],
@@ -67,12 +67,12 @@ def test_settings_of_older_writers_are_read_as_those_of_today() -> None:
     assert (found.field_metadata_updates[3].updates, found.field_metadata_updates[3].replace) == ({"f": "m"}, True)
 
 
-def test_an_unknown_operation_is_none() -> None:
+def test_an_unknown_operation_is_read_as_none() -> None:
     assert operation_from_proto(transaction_pb2.Transaction(update_mem_wal_state={}), "here") is None
     assert operation_from_proto(transaction_pb2.Transaction(), "here") is None
 
 
-def test_parts_of_the_wrong_kind_are_refused() -> None:
+def test_invalid_operation_parts_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="invalid part of Update"):
         new_transaction(1, Update(fields_modified=["a"]), None)
     with pytest.raises(InvalidInputError, match="update_mode"):

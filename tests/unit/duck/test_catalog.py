@@ -23,12 +23,12 @@ WORDS = Vocabulary.of(["trips", "Größe", "odd name", 'with "quotes"', "a$b"])
         "FROM LANCE_VECTOR_SEARCH(?, ?, ?)",
     ],
 )
-def test_names_paths_and_functions_are_words_of_ours(sql: str) -> None:
+def test_table_names_paths_and_functions_are_recognised(sql: str) -> None:
     assert WORDS.may_be_in(sql)
 
 
 @pytest.mark.parametrize(
     "sql", ["SELECT 1", "FROM trips_old", "FROM mytrips", "FROM odd, name", "FROM GRÖSSE", "FROM ab"]
 )
-def test_other_words_are_not(sql: str) -> None:
+def test_other_words_are_not_recognised(sql: str) -> None:
     assert not WORDS.may_be_in(sql)

@@ -1,4 +1,4 @@
-"""Errors that arrive in another wrapping come out as what they are."""
+"""Wrapped errors regain their class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_ctrl_c_in_any_wrapping_is_a_keyboard_interrupt(error: Exception) -> Non
         ("Unheard Of Error: x", duckdb.Error),
     ],
 )
-def test_errors_of_duckdb_that_pyarrow_raises_are_of_their_own_kind(text: str, kind: type[duckdb.Error]) -> None:
+def test_duckdb_errors_wrapped_by_pyarrow_regain_their_class(text: str, kind: type[duckdb.Error]) -> None:
     meaning = unwrapped(OSError(text))
     assert type(meaning) is kind
     assert str(meaning) == text
@@ -48,5 +48,5 @@ def test_errors_of_duckdb_that_pyarrow_raises_are_of_their_own_kind(text: str, k
         StoreError("Conversion Error: no word of DuckDB's"),
     ],
 )
-def test_other_errors_stay_as_they_are(error: Exception) -> None:
+def test_other_errors_are_unchanged(error: Exception) -> None:
     assert unwrapped(error) is error

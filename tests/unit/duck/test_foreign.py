@@ -1,4 +1,4 @@
-"""Which statements are for DuckDB alone, and which change where it looks for names."""
+"""Statements that only DuckDB needs to handle, and statements that change name lookup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_settings_of_the_search_change_it(sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", ["SET threads = 1", "SELECT search_path FROM used", "SELECT 1", "", "users"])
-def test_other_statements_do_not(sql: str) -> None:
+def test_other_statements_do_not_change_search_settings(sql: str) -> None:
     assert not changes_search(sql)
 
 
@@ -49,7 +49,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignTexts]:
 @pytest.mark.parametrize(
     "sql", ["SELECT 42", " \n from own;; ", "With w AS (SELECT 1) FROM w", "SELECT 'é', zone, $zones$ ; $zones$ AS a;"]
 )
-def test_selects_that_name_nothing_of_ours_are_for_duckdb_alone(texts: ForeignTexts, sql: str) -> None:
+def test_selects_without_lance_names_are_foreign(texts: ForeignTexts, sql: str) -> None:
     assert texts.is_select(sql) == ("zones" not in sql)
 
 
@@ -74,5 +74,5 @@ def test_selects_that_name_nothing_of_ours_are_for_duckdb_alone(texts: ForeignTe
         ),
     ],
 )
-def test_other_statements_are_looked_at(texts: ForeignTexts, sql: str) -> None:
+def test_other_statements_are_not_foreign_selects(texts: ForeignTexts, sql: str) -> None:
     assert not texts.is_select(sql)

@@ -1,4 +1,4 @@
-"""What a statement sets for its thread, when Ctrl-C arrives before the statement begins."""
+"""Thread state of a statement if Ctrl-C arrives before the statement begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from lance_duck.duck.tables.handle import PinnedVersions
 
 
 @pytest.mark.parametrize("scope", [during_statement, PinnedVersions().reading])
-def test_a_scope_that_another_context_opened_closes_quietly(scope: Callable[[], AbstractContextManager[None]]) -> None:
+def test_a_scope_opened_in_another_context_closes_without_an_error(
+    scope: Callable[[], AbstractContextManager[None]],
+) -> None:
     opened = scope()
     Context().run(opened.__enter__)
     assert not opened.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""URIs in plans and results have no secrets."""
+"""URIs in plans and results are free of secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MASKED = "s3://***@bucket/t.lance?sig=***"
 DATASET: Any = SimpleNamespace(uri=URI)
 
 
-def test_results_of_upkeep_mask_the_secrets_of_a_uri() -> None:
+def test_upkeep_results_mask_uri_secrets() -> None:
     assert _figures("compact", DATASET, {}) == [("compact", MASKED, "{}")]
 
 

@@ -1,4 +1,4 @@
-"""Pages built by hand: levels of nested rows, and the bytes of each layout."""
+"""Handmade pages: levels of nested rows, and the bytes of each layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITEM, LIST = pb.REPDEF_NULLABLE_ITEM, pb.REPDEF_NULL_AND_EMPTY_LIST
 
 @dataclass
 class Memory:
-    """A file in memory that remembers what was read."""
+    """An in-memory file that records reads."""
 
     remote = False
 
@@ -46,7 +46,7 @@ def variable(bits: int = 32) -> Encoding:
 
 
 def page_of(layout: pb.PageLayout, buffers: Sequence[bytes], num_rows: int) -> Page:
-    """A page whose buffers lie one after the other in memory."""
+    """Return a page whose buffers are adjacent in memory."""
     source = Memory()
     extents = []
     for buffer in buffers:
@@ -82,7 +82,7 @@ class Raveled:
     """Rows as levels.
 
     Attributes:
-        values: One a slot, None for a null.
+        values: One value per slot; nulls are None.
     """
 
     rep: list[int]
@@ -91,7 +91,7 @@ class Raveled:
 
 
 def ravel(rows: Sequence[Any], structure: Structure) -> Raveled:
-    """Levels of rows: a list is None or a list, a struct None or a tuple of one, a leaf None or a number."""
+    """Return the levels of rows: lists or None, tuples or None for structs, numbers or None for leaves."""
     found = Raveled([], [], [])
 
     def put(rep: int, def_: int) -> None:

@@ -1,4 +1,4 @@
-"""Whatever the bytes are, a codec decodes them or says that they are corrupt."""
+"""A codec decodes arbitrary bytes or reports them as corrupt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ counts = st.sampled_from([0, 1, 2, 3, 7, 8, 200, 1024, 1030, 1 << 31, 1 << 50, 1
 
 
 def touch(block: Block) -> None:
-    """Reads all that a block says it has."""
+    """Read all values of a block."""
     if isinstance(block, FixedWidth):
         assert len(block.data) == block.count * max(block.bits // 8, 1 if block.bits else 0)
         block.data.sum()
@@ -107,7 +107,7 @@ def test_any_bytes_decode_or_are_corrupt(make_chunks: Make, encoding: Encoding, 
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(ENCODINGS)), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=3))
-def test_any_description_is_read_or_refused(name: str, changes: list[tuple[int, int]]) -> None:
+def test_any_description_is_read_or_rejected(name: str, changes: list[tuple[int, int]]) -> None:
     message = bytearray(ENCODINGS[name].SerializeToString())
     for place, value in changes:
         message[place % len(message)] = value

@@ -14,7 +14,7 @@ from lance_duck.store import run
 
 
 class Noted:
-    """A source that notes what it is asked for."""
+    """A source that records requests."""
 
     remote = False
 
@@ -37,7 +37,7 @@ def read(source: Noted, *extents: tuple[int, int]) -> list[bytes]:
     return [block.data[a:b].tobytes() for a, b in pairwise(cuts)]
 
 
-def test_neighbours_are_read_at_once_and_others_one_by_one() -> None:
+def test_adjacent_blobs_are_read_together() -> None:
     source = Noted(bytes(range(256)) * 100)
     assert read(source, (64, 3), (0, 2), (9999, 0), (130, 1)) == [bytes([64, 65, 66]), b"\0\1", b"", bytes([130])]
     assert source.asked == [(0, 131)]
@@ -64,13 +64,13 @@ def test_neighbours_are_read_at_once_and_others_one_by_one() -> None:
         ([(0, 10)] * 1000, "overlap"),
     ],
 )
-def test_extents_that_cannot_be_are_corrupt(extents: list[tuple[int, int]], message: str) -> None:
+def test_impossible_extents_are_corrupt(extents: list[tuple[int, int]], message: str) -> None:
     with pytest.raises(CorruptError, match=message):
         read(Noted(bytes(10)), *extents)
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 80)), max_size=12), st.randoms(use_true_random=False))
-def test_bytes_are_those_of_the_file(steps: list[tuple[int, int]], random: object) -> None:
+def test_blob_bytes_equal_those_of_the_file(steps: list[tuple[int, int]], random: object) -> None:
     extents, at = [], 0
     for gap, size in steps:
         extents.append((at + gap, size))

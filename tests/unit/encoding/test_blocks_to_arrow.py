@@ -46,7 +46,7 @@ def arrow(block: Block, arrow_type: pa.DataType, valid: np.ndarray | None = VALI
     return found
 
 
-def test_values_of_one_width_are_not_copied() -> None:
+def test_fixed_width_values_are_not_copied() -> None:
     block = numbers([1, 2, 3])
     assert arrow(block, pa.int32()).to_pylist() == [1, None, 3]
     assert arrow(block, pa.int32()).buffers()[1].address == block.data.ctypes.data
@@ -72,7 +72,7 @@ def test_flags_become_bits() -> None:
         pa.dictionary(pa.int8(), pa.string_view()),
     ],
 )
-def test_texts_in_every_form(arrow_type: pa.DataType) -> None:
+def test_strings_decode_to_every_string_type(arrow_type: pa.DataType) -> None:
     block = words(b"short", b"", b"a text of more than twelve bytes")
     expected = ["short", None, "a text of more than twelve bytes"]
     assert arrow(block, arrow_type).to_pylist() == expected
@@ -82,14 +82,14 @@ def test_texts_in_every_form(arrow_type: pa.DataType) -> None:
     assert arrow(in_dictionary, arrow_type).to_pylist() == expected
 
 
-def test_a_dictionary_is_handed_on_as_it_is() -> None:
+def test_a_dictionary_is_passed_through() -> None:
     block = Dictionary(np.array([1, 0, 1], dtype=np.uint32), words(b"a", b"b"))
     found = arrow(block, pa.dictionary(pa.int32(), pa.string()))
     assert found.dictionary.to_pylist() == ["a", "b"]
     assert found.indices.to_pylist() == [1, None, 1]
 
 
-def test_entries_of_a_dictionary_that_outgrow_the_indices_are_cut_to_those_in_use() -> None:
+def test_dictionary_entries_are_reduced_to_those_in_use_if_indices_overflow() -> None:
     items = words(*[b"%d" % i for i in range(200)])
     narrow = pa.dictionary(pa.int8(), pa.string())
     few = arrow(Dictionary(np.array([199, 7, 150], dtype=np.uint32), items), narrow)
@@ -99,14 +99,14 @@ def test_entries_of_a_dictionary_that_outgrow_the_indices_are_cut_to_those_in_us
         arrow(Dictionary(np.arange(200, dtype=np.uint32), items), narrow, None)
 
 
-def test_lists_of_one_size_with_null_items() -> None:
+def test_fixed_size_lists_with_null_items_are_converted() -> None:
     block = FixedSizeList(2, numbers([1, 2, 3, 4, 5, 6]), np.array([1, 0, 1, 1, 1, 1], dtype=np.uint8), 3)
     assert arrow(block, pa.list_(pa.int32(), 2)).to_pylist() == [[1, None], None, [5, 6]]
     plain = FixedWidth(64, numbers([1, 2, 3, 4, 5, 6]).data, 3)
     assert arrow(plain, pa.list_(pa.int32(), 2)).to_pylist() == [[1, 2], None, [5, 6]]
 
 
-def test_packed_structs() -> None:
+def test_packed_structs_become_structs() -> None:
     block = PackedStruct((numbers([1, 2, 3]), words(b"a", b"b", b"c")), 3)
     arrow_type = pa.struct([("x", pa.int32()), ("y", pa.string())])
     assert arrow(block, arrow_type).to_pylist() == [{"x": 1, "y": "a"}, None, {"x": 3, "y": "c"}]
@@ -136,7 +136,7 @@ def test_half_floats_of_both_kinds() -> None:
         (PackedStruct((numbers([1, 2, 3]),), 3), pa.struct([("x", pa.int32()), ("y", pa.int32())])),
     ],
 )
-def test_blocks_that_do_not_fit_the_type_are_refused(block: Block, arrow_type: pa.DataType) -> None:
+def test_blocks_that_do_not_match_the_type_are_rejected(block: Block, arrow_type: pa.DataType) -> None:
     with pytest.raises(LanceDuckError):
         block_to_arrow(block, arrow_type, None, "column")
 
@@ -150,7 +150,7 @@ def test_views_equal_their_reference(values: list[bytes], head: bytes, kind: typ
     assert views.tobytes() == string_views_reference(data.tobytes(), offsets.tolist())
 
 
-def test_views_of_descending_offsets_are_refused() -> None:
+def test_views_with_descending_offsets_are_rejected() -> None:
     for offsets in ([0, 5, 3], [0, 9, 9], [-1, 2, 3]):
         views = np.empty((2, 2), dtype=np.uint64)
         assert not string_views(np.zeros(8, dtype=np.uint8), np.array(offsets, dtype=np.int32), views)
@@ -178,7 +178,7 @@ class Source:
 
 
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=6), st.booleans())
-def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
+def test_ranges_are_slices_of_one_array(cuts: list[int], mapped: bool) -> None:
     source = Source(bytes(range(20)))
     pairs = list(pairwise(sorted(cuts)))
     ranges = [ByteRange(source, a, b - a) for a, b in pairs]
@@ -192,7 +192,7 @@ def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.bool_(), pa.string(), pa.binary(4), pa.list_(pa.int32(), 3)])
-def test_values_without_bytes_are_refused_where_the_type_has_some(kind: pa.DataType) -> None:
+def test_zero_width_values_are_rejected_for_types_with_a_width(kind: pa.DataType) -> None:
     nothing = FixedWidth(0, np.empty(0, np.uint8), 1)
     for block in (nothing, Dictionary(np.zeros(1, np.uint32), nothing)):
         with pytest.raises(CorruptError, match="without bytes"):
@@ -201,14 +201,14 @@ def test_values_without_bytes_are_refused_where_the_type_has_some(kind: pa.DataT
         assert block_to_arrow(block, pa.binary(0), None, "page").to_pylist() == [b""]
 
 
-def test_a_corrupt_dictionary_value_is_refused() -> None:
+def test_a_corrupt_dictionary_value_is_rejected() -> None:
     block = Dictionary(np.array([3], dtype=np.uint32), words(b"a"))
     with pytest.raises(CorruptError):
         block_to_arrow(block, pa.string(), None, "column")
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=5), st.lists(st.integers(0, 4)), st.sampled_from("BHI"))
-def test_expanded_texts_equal_their_references(values: list[bytes], picks: list[int], kind: str) -> None:
+def test_expanded_strings_equal_their_references(values: list[bytes], picks: list[int], kind: str) -> None:
     indices = np.array([pick % len(values) for pick in picks], dtype=kind)
     items = words(*values)
     offsets, expected_offsets = (np.empty(len(indices) + 1, dtype=np.int32) for _ in range(2))

@@ -23,26 +23,26 @@ hashes = st.lists(st.integers(0, 2**64 - 1), max_size=20)
         (b"12345678901234567890123456789012345678901234567890123456789012345678901234567890", 0xE04A477F19EE145D),
     ],
 )
-def test_hashes_are_those_of_the_published_vectors(key: bytes, expected: int) -> None:
+def test_hashes_equal_the_published_vectors(key: bytes, expected: int) -> None:
     assert hash_keys([key]).tolist() == [expected]
     assert xxh64_reference(key, [0, len(key)]) == [expected]
 
 
 @given(st.lists(st.binary(max_size=100), max_size=8))
-def test_hashes_are_those_of_the_reference(keys: list[bytes]) -> None:
+def test_hashes_equal_the_reference(keys: list[bytes]) -> None:
     data = b"".join(keys)
     offsets = np.cumsum([0, *map(len, keys)])
     assert hash_keys(keys).tolist() == xxh64_reference(data, offsets.tolist())
 
 
 @pytest.mark.parametrize("offsets", [[-1, 2], [2, 1], [0, 4]])
-def test_offsets_outside_of_the_data_are_refused(offsets: list[int]) -> None:
+def test_offsets_outside_the_data_are_rejected(offsets: list[int]) -> None:
     with pytest.raises(CorruptError, match="ascending within 3 bytes"):
         hash_values(np.zeros(3, np.uint8), np.array(offsets))
 
 
 @given(hashes, hashes, st.sampled_from([1, 2, 3, 1024]))
-def test_filters_are_those_of_the_reference(inside: list[int], asked: list[int], blocks: int) -> None:
+def test_bloom_filters_equal_the_reference(inside: list[int], asked: list[int], blocks: int) -> None:
     words, plain = new_filter(blocks), new_filter(blocks)
     insert(words, np.array(inside, np.uint64))
     insert_hashes_reference(plain, inside)
@@ -60,5 +60,5 @@ def test_filters_are_those_of_the_reference(inside: list[int], asked: list[int],
         *((300, 0.25, 8), (200, 1e-15, 262144), (1, 0.0, 4194304), (2**40, 0.01, 4194304), (0, 0.1, 1)),
     ],
 )
-def test_sizes_of_filters(items: int, probability: float, blocks: int) -> None:
+def test_bloom_filter_sizes_follow_the_specification(items: int, probability: float, blocks: int) -> None:
     assert blocks_for(items, probability) == blocks

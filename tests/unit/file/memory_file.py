@@ -49,12 +49,12 @@ class MemorySource:
 
 
 class WrittenTable:
-    """A table in one file in memory.
+    """A table in one in-memory file.
 
     Attributes:
-        schema: Of the file.
-        file: The file, opened.
-        sidecars: Files beside it, by blob id.
+        schema: File schema.
+        file: The opened file.
+        sidecars: Sidecar files by blob id.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ def field(logical_type: str, metadata: Mapping[str, str] | None = None) -> Field
         ("int32", pa.int32(), pa.int32()),
     ],
 )
-def test_forms_of_the_same_values(kind: str, stored: pa.DataType, wanted: pa.DataType) -> None:
+def test_arrow_forms_hold_the_same_values(kind: str, stored: pa.DataType, wanted: pa.DataType) -> None:
     check_form(field(kind), stored, wanted)
 
 
@@ -52,6 +52,6 @@ def test_the_bytes_of_a_blob() -> None:
         (pa.int32(), pa.dictionary(pa.int32(), pa.string())),
     ],
 )
-def test_other_types_are_refused(stored: pa.DataType, wanted: pa.DataType) -> None:
+def test_other_types_are_rejected(stored: pa.DataType, wanted: pa.DataType) -> None:
     with pytest.raises(InvalidInputError):
         check_form(field("int32"), stored, wanted)

@@ -80,7 +80,7 @@ def flat_pages(*pages: Sequence[int | None]) -> list[Page]:
     return [nested_page(page, structure_of(False)) for page in pages]
 
 
-def test_rows_across_pages() -> None:
+def test_rows_are_read_across_pages() -> None:
     locate = located(file_of(flat_pages([1, None, 3], [4, 5], [None, 7])), 1)
     assert read(INT, locate, 7) == [1, None, 3, 4, 5, None, 7]
     assert read(INT, locate, 7, slice(2, 6)) == [3, 4, 5, None]
@@ -127,7 +127,7 @@ kinds_of_lists: dict[str, tuple[Field, tuple[bool, ...], Any]] = {
 @pytest.mark.parametrize("kind", kinds_of_lists)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_pages_with_lists_are_read_as_one(kind: str, data: st.DataObject) -> None:
+def test_list_pages_are_read_as_one(kind: str, data: st.DataObject) -> None:
     column, lists, row = kinds_of_lists[kind]
     structure = structure_of(*lists)
     some_rows = st.lists(row, min_size=1, max_size=6).filter(lambda rows: any(ravel(rows, structure).values))
@@ -158,7 +158,7 @@ def test_neighbouring_chunks_of_several_pages_are_fetched_together(is_joined: bo
     assert counts.ranges == 5 * 2 + 5  # tables and indexes of five pages, then their chunks
 
 
-def test_a_damaged_page_among_others_is_named() -> None:
+def test_a_damaged_page_is_named() -> None:
     file = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(3)])
     assert isinstance(file.source, Memory)
     start, size = file.column(0).pages[1].buffers[1]
@@ -167,7 +167,7 @@ def test_a_damaged_page_among_others_is_named() -> None:
         read(LIST, located(file, 2), 6)
 
 
-def test_structs_and_lists_from_several_leaves() -> None:
+def test_structs_and_lists_are_assembled_from_leaves() -> None:
     rows = [[({"x": 1}), None], None, [], [{"x": None}]]
     as_leaf = [None if row is None else [None if v is None else (v["x"],) for v in row] for row in rows]
     page = nested_page(as_leaf, structure_of(False, False, True))
@@ -190,7 +190,7 @@ def test_missing_columns_and_children_are_nulls() -> None:
     assert read(column, located(file_of([page]), 2), 3) == expected
 
 
-def test_maps() -> None:
+def test_maps_are_read() -> None:
     keys = nested_page([[(1,), (2,)], None, []], structure_of(False, False, True))
     values = nested_page([[(10,), (None,)], None, []], structure_of(False, False, True))
     entries = field(2, "entries", "struct", field(3, "key", "int32"), field(4, "value", "int32"))
@@ -234,7 +234,7 @@ def text_page(values: Sequence[str], dictionary: bool = False) -> Page:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 @pytest.mark.parametrize("dictionary", [False, True])
-def test_texts_in_the_form_asked_for(kind: pa.DataType, dictionary: bool) -> None:
+def test_strings_are_read_in_the_requested_type(kind: pa.DataType, dictionary: bool) -> None:
     pages = [text_page(["a", "a text of more than twelve"], dictionary), text_page(["b", "a"], dictionary)]
     column = field(1, "t", "string")
     locate = located(file_of(pages), 1)
@@ -242,20 +242,20 @@ def test_texts_in_the_form_asked_for(kind: pa.DataType, dictionary: bool) -> Non
     assert read(column, locate, 4, None, kind) == ["a", "a text of more than twelve", "b", "a"]
 
 
-def test_columns_that_do_not_have_the_rows_are_refused() -> None:
+def test_columns_with_too_few_rows_are_rejected() -> None:
     file = file_of(flat_pages([1, 2, 3]))
-    with pytest.raises(CorruptError, match="rows of the pages"):
+    with pytest.raises(CorruptError, match="wrong row count in the pages"):
         open_column(INT, located(file, 1), 4)
     with pytest.raises(InternalError):
         read(INT, located(file, 1), 3, slice(0, 4))
 
 
-def test_layers_that_the_schema_does_not_have_are_refused() -> None:
+def test_layers_missing_in_the_schema_are_rejected() -> None:
     with pytest.raises(CorruptError, match="layers"):
         read(LIST, located(file_of(flat_pages([1, 2, 3])), 2), 3)
 
 
-def test_leaves_that_disagree_are_refused() -> None:
+def test_contradictory_leaves_are_rejected() -> None:
     one = nested_page([[(1,)], [(2,)]], structure_of(False, False, True))
     other = nested_page([[(1,), (2,)], [(3,)]], structure_of(False, False, True))
     inner = field(2, "item", "struct", field(3, "x", "int32"), field(4, "y", "int32"))
@@ -264,6 +264,6 @@ def test_leaves_that_disagree_are_refused() -> None:
         read(column, located(file_of([one], [other]), 3, 4), 2)
 
 
-def test_a_type_that_the_values_do_not_fit_is_refused() -> None:
+def test_values_that_do_not_match_the_type_are_rejected() -> None:
     with pytest.raises(LanceDuckError):
         read(field(1, "a", "int64"), located(file_of(flat_pages([1, 2, 3])), 1), 3)

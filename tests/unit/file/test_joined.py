@@ -1,4 +1,4 @@
-"""Files that are opened as one have the pages of each, and are refused where one of them is."""
+"""Files joined into one have the pages of each file, and one invalid file makes the join fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def files_of(*, checksums: Sequence[bool] = (True, False, True), version: str = 
 
 
 def alone(path: str, data: bytes) -> LanceFile:
-    """The plain reference: a file that is opened by itself, of which all bytes and columns are checked."""
+    """Return a separately opened and fully checked file, as the reference."""
     file = run(open_file(MemorySource(data, path)))
     if isinstance(file.source, CheckedSource) and file.source.damaged():
         raise CorruptError("bytes that differ from their checksums", where=path)
@@ -59,7 +59,7 @@ def together(contents: Sequence[tuple[str, bytes]]) -> JoinedFile:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_joined_file_has_the_pages_of_each_file_at_their_places(version: str) -> None:
+def test_joined_files_list_the_pages_of_each_file_at_their_offsets(version: str) -> None:
     contents = files_of(version=version)
     joined, parts = together(contents), [alone(*content) for content in contents]
     assert (joined.num_rows, joined.num_columns, joined.version) == (3 + 4 + 5, 2, parts[0].version)
@@ -74,7 +74,7 @@ def test_a_joined_file_has_the_pages_of_each_file_at_their_places(version: str) 
         assert joined.column(column).encoding == parts[0].column(column).encoding
 
 
-def test_a_joined_file_holds_the_bytes_of_its_files_once() -> None:
+def test_a_joined_file_holds_its_bytes_once() -> None:
     contents = files_of()
     joined = together(contents)
     (whole,) = joined.source.read([(0, joined.source.size)])
@@ -83,13 +83,13 @@ def test_a_joined_file_holds_the_bytes_of_its_files_once() -> None:
         assert np.shares_memory(np.frombuffer(view, np.uint8), whole)
 
 
-def test_a_column_that_no_file_has_is_refused() -> None:
+def test_an_unknown_column_is_rejected() -> None:
     with pytest.raises(CorruptError, match="column index"):
         join_files("all", files_of()).column(2)
 
 
 @pytest.mark.parametrize("checksums", [False, True])
-def test_what_a_file_alone_is_refused_for_is_refused_among_others(checksums: bool) -> None:
+def test_a_file_that_is_rejected_alone_is_rejected_when_joined(checksums: bool) -> None:
     contents = files_of(checksums=[checksums] * 3)
     path, data = contents[1]
     begin = run(open_file(MemorySource(data, path))).global_extents[0][0]  # what follows describes the file
@@ -108,7 +108,7 @@ def test_what_a_file_alone_is_refused_for_is_refused_among_others(checksums: boo
             together(contents)
 
 
-def test_equal_metadata_of_a_shorter_file_are_checked_against_its_own_size() -> None:
+def test_a_truncated_file_with_shared_metadata_is_corrupt() -> None:
     whole = written(rows_of(0, 600), checksums=False)
     file = run(open_file(MemorySource(whole)))
     begin = min(start for start, _ in file.global_extents)
@@ -127,7 +127,7 @@ def test_equal_metadata_of_a_shorter_file_are_checked_against_its_own_size() -> 
         together([("0", whole), ("1", shorter)])
 
 
-def test_files_that_are_not_alike_are_not_joined() -> None:
+def test_files_with_different_layouts_are_not_joined() -> None:
     first = ("0.lance", written(rows_of(0, 3)))
     others = {
         "another version": written(rows_of(3, 3), "2.1"),

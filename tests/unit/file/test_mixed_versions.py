@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Field
 
 
 class Part:
-    """Gives the same rows whatever is asked for."""
+    """A column that returns the same rows for every request."""
 
     def __init__(self, rows: list[Any], arrow_type: pa.DataType) -> None:
         self.array = pa.array(rows, arrow_type)
@@ -37,7 +37,7 @@ OLD, NEW = (file_of((2, 0)), 0), (file_of((2, 2)), 0)
 COLUMN = field(1, "s", "struct", field(2, "x", "int32"), field(3, "y", "struct", field(4, "z", "int32")))
 
 
-def test_each_field_comes_from_the_file_that_has_it() -> None:
+def test_each_field_is_read_from_its_file() -> None:
     locate = {1: OLD, 2: OLD, 4: NEW}.get
     arrow_type = COLUMN.arrow_type
     older = Part([{"x": 1, "y": None}, {"x": 2, "y": None}], arrow_type)
@@ -47,7 +47,7 @@ def test_each_field_comes_from_the_file_that_has_it() -> None:
     assert not column.is_dictionary()
 
 
-def test_versions_and_places_of_a_field() -> None:
+def test_file_versions_and_files_of_a_field_are_found() -> None:
     locate = {1: OLD, 2: OLD, 4: NEW}.get
     assert part_versions(COLUMN, locate) == {(2, 0), (2, 2)}
     older, newer = (located_in(locate, COLUMN, older=older) for older in (True, False))
@@ -55,7 +55,7 @@ def test_versions_and_places_of_a_field() -> None:
     assert [newer(i) is not None for i in (1, 2, 4)] == [False, False, True]
 
 
-def test_lists_in_several_versions_are_refused() -> None:
+def test_lists_in_several_file_versions_are_rejected() -> None:
     column = field(1, "l", "list", field(5, "item", "struct", field(2, "x", "int32"), field(4, "z", "int32")))
     part = Part([], pa.null())
     with pytest.raises(UnsupportedError):

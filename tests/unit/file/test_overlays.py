@@ -1,4 +1,4 @@
-"""Values of arrays replaced in some places, at any depth of structs."""
+"""Array values replaced at some positions, at any struct depth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_values_of_any_layout(type_: pa.DataType) -> None:
     assert found.to_pylist() == [None, "one", "two", "a text of more than twelve bytes"]
 
 
-def test_a_struct_is_null_where_it_was() -> None:
+def test_an_overlay_does_not_change_struct_nulls() -> None:
     inner = pa.struct([("x", pa.int32()), ("y", pa.int32())])
     rows = [None, {"n": 0, "s": {"x": 1, "y": 2}}, {"n": 1, "s": None}, {"n": 2, "s": {"x": 3, "y": 4}}]
     old = pa.array([None, *rows], pa.struct([("n", pa.int8()), ("s", inner)])).slice(1)

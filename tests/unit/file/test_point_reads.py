@@ -1,4 +1,4 @@
-"""Few rows, each taken out of its chunk, against the same rows read."""
+"""A few rows read by value, compared with a full read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 9_000
 
 
 def columns() -> dict[str, pa.Array]:
-    """Columns of each encoding that values are taken out of one by one, and of some that they are not."""
+    """Return columns of each encoding with single-value reads, and some without."""
     rng = np.random.default_rng(7)
     null = rng.random(ROWS) < 0.2
     numbers = rng.integers(-(1 << 40), 1 << 40, ROWS)
@@ -65,7 +65,7 @@ def readers(request, tmp_path_factory):
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 1 << 32))
-def test_few_rows_are_those_that_are_read(readers, seed):
+def test_a_few_rows_equal_those_of_a_full_read(readers, seed):
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.integers(0, ROWS, int(rng.choice([1, 2, 40]))))
     for name, reader in readers[0].items():
@@ -75,7 +75,7 @@ def test_few_rows_are_those_that_are_read(readers, seed):
             assert found.equals(run(reader.read(rows))), name
 
 
-def test_usual_columns_are_taken_value_by_value(readers):
+def test_common_column_types_use_the_fast_take(readers):
     by_name, version = readers
     taken = {name for name, reader in by_name.items() if reader.read_points(np.array([3, 5_000])) is not None}
     others = {"2.0": set(by_name), "2.1": {"list", "struct", "flag", "constant"}, "2.2": {"list", "struct", "flag"}}
@@ -96,7 +96,7 @@ def of_type(numbers: pa.Array, type_: pa.DataType) -> pa.Array:
 
 @pytest.mark.parametrize("type_", PLAIN, ids=str)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_numbers_without_nulls_are_those_that_all_types_are_read_by(
+def test_fast_and_general_reads_of_numbers_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: pa.DataType, version: str
 ) -> None:
     days = 86_400_000 if type_ == pa.date64() else 1

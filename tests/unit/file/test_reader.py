@@ -59,7 +59,7 @@ COLUMN = file2_pb2.ColumnMetadata(
 )
 
 
-def test_what_a_file_says_of_itself() -> None:
+def test_a_file_reports_version_rows_columns_and_buffers() -> None:
     file = opened(file_of([COLUMN]))
     assert (file.version, file.num_rows, file.num_columns, file.num_global_buffers) == ((2, 2), 7, 1, 1)
     (page,) = file.column(0).pages
@@ -70,13 +70,13 @@ def test_what_a_file_says_of_itself() -> None:
     assert file_pb2.FileDescriptor.FromString(run(file.global_buffer(0)).tobytes()).length == 7
 
 
-def test_a_small_file_is_one_read() -> None:
+def test_a_small_file_needs_one_read() -> None:
     source = file_of([COLUMN])
     opened(source)
     assert source.reads == [(0, source.size)]
 
 
-def test_metadata_beyond_the_tail_is_read_in_another() -> None:
+def test_metadata_beyond_the_tail_needs_another_read() -> None:
     columns = [file2_pb2.ColumnMetadata(pages=COLUMN.pages[:] * 40) for _ in range(60)]
     source = file_of(columns, data=b"\0" * 1000)
     file = opened(source)
@@ -93,12 +93,12 @@ def test_versions_that_are_read(footer: tuple[int, int], version: tuple[int, int
 
 
 @pytest.mark.parametrize(("footer", "name"), [((0, 2), "0.1"), ((2, 4), "2.4"), ((7, 1), "7.1")])
-def test_other_versions_are_refused_by_name(footer: tuple[int, int], name: str) -> None:
+def test_other_versions_are_rejected_by_name(footer: tuple[int, int], name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         opened(file_of(version=footer))
 
 
-def test_files_of_another_kind_are_refused() -> None:
+def test_files_of_other_formats_are_rejected() -> None:
     with pytest.raises(CorruptError, match="Parquet"):
         opened(file_of(magic=b"PAR1"))
     with pytest.raises(CorruptError, match="cut short"):
@@ -125,12 +125,12 @@ def test_a_file_needs_a_descriptor() -> None:
         (Page(encoding=file2_pb2.Encoding(indirect=file2_pb2.DeferredEncoding())), UnsupportedError),
     ],
 )
-def test_pages_that_cannot_be_are_refused(page: Page, error: type[Exception]) -> None:
+def test_impossible_pages_are_rejected(page: Page, error: type[Exception]) -> None:
     with pytest.raises(error):
         opened(file_of([file2_pb2.ColumnMetadata(pages=[page])])).column(0)
 
 
-def test_columns_and_buffers_that_are_not_there() -> None:
+def test_missing_columns_and_buffers_raise_errors() -> None:
     file = opened(file_of([COLUMN]))
     with pytest.raises(CorruptError):
         file.column(1)
@@ -139,7 +139,7 @@ def test_columns_and_buffers_that_are_not_there() -> None:
 
 
 @given(st.data())
-def test_flipped_and_cut_bytes_give_a_file_or_an_error_of_ours(data: st.DataObject) -> None:
+def test_flipped_and_truncated_bytes_open_or_raise_an_error(data: st.DataObject) -> None:
     source = file_of([COLUMN])
     for _ in range(data.draw(st.integers(1, 4))):
         place = source.size - 1 - data.draw(st.integers(0, min(source.size - 1, 150)))

@@ -33,7 +33,7 @@ def test_files_are_written_and_read_by_relative_paths(session: LanceFileSession)
         session.open_reader("two.lance")
 
 
-def test_a_writer_takes_the_settings_of_a_file(session: LanceFileSession) -> None:
+def test_a_session_writer_accepts_file_options(session: LanceFileSession) -> None:
     session.open_writer("e", schema=ROWS.schema, version="2.1", max_page_bytes=1, data_cache_bytes=8).close()
     found = session.open_reader("e").metadata()
     assert (found.schema, found.num_rows, found.minor_version) == (ROWS.schema, 0, 1)
@@ -50,7 +50,7 @@ def test_files_are_listed(session: LanceFileSession) -> None:
     assert [session.contains(path) for path in ("a", "d", "d/e/c", "x")] == [True, False, True, False]
 
 
-def test_bytes_are_read_and_files_go(session: LanceFileSession) -> None:
+def test_global_buffers_are_read_and_files_deleted(session: LanceFileSession) -> None:
     write(session, "a")
     size = session.open_reader("a").metadata().num_data_bytes
     assert size > 4
@@ -64,7 +64,7 @@ def test_bytes_are_read_and_files_go(session: LanceFileSession) -> None:
             missing("a")
 
 
-def test_files_go_up_and_down(session: LanceFileSession, tmp_path: Path) -> None:
+def test_files_are_uploaded_and_downloaded(session: LanceFileSession, tmp_path: Path) -> None:
     write(session, "a")
     session.download_file("a", tmp_path / "local.lance")
     assert LanceFileReader(tmp_path / "local.lance").read_all().to_table() == ROWS
@@ -77,7 +77,7 @@ def test_files_go_up_and_down(session: LanceFileSession, tmp_path: Path) -> None
     assert (session.list(), (tmp_path / "none").exists()) == (["a", "up/b"], False)
 
 
-def test_a_path_stays_below_the_place(session: LanceFileSession) -> None:
+def test_session_paths_cannot_leave_the_root(session: LanceFileSession) -> None:
     for act in (session.contains, session.list, session.open_reader, session.delete_file):
         with pytest.raises(InvalidInputError):
             act("../x")

@@ -36,7 +36,7 @@ def table_of(extents: Sequence[tuple[int, int]]) -> bytes:
 
 
 def file_bytes(columns: Sequence[Page], num_rows: int) -> bytes:
-    """A 2.2 file of one page a column, and a global buffer of its own after the descriptor."""
+    """Return a 2.2 file with one page per column, and an additional global buffer after the descriptor."""
     data = bytearray()
     metadata = []
     for page in columns:
@@ -92,7 +92,7 @@ def test_small_batches_are_cut_from_spans(path: Path) -> None:
     assert [batch["a"].to_pylist() for batch in batches] == [[None], [3], [4], [5]]
 
 
-def test_relative_path(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     assert LanceFileReader("one.lance", columns=["a"]).read_range(3, 2).to_table()["a"].to_pylist() == [4, 5]
 
@@ -104,41 +104,41 @@ def test_columns_in_the_order_that_they_are_named(path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [["b"], ["s.b"], [], "a"])
-def test_columns_that_are_not_there(path: Path, columns: Any) -> None:
+def test_missing_columns_are_rejected(path: Path, columns: Any) -> None:
     with pytest.raises(InvalidInputError):
         LanceFileReader(path, columns=columns)
 
 
 @pytest.mark.parametrize("rows", [[0, 2, 4], np.array([0, 2, 4], np.uint64), pa.array([0, 2, 4])])
-def test_rows_by_position(path: Path, rows: Any) -> None:
+def test_rows_are_taken_by_position(path: Path, rows: Any) -> None:
     reader = LanceFileReader(path, columns=["a"])
     assert reader.take_rows(rows, batch_size=2).to_table()["a"].to_pylist() == [1, 3, 5]
 
 
-def test_no_rows(path: Path) -> None:
+def test_no_rows_keep_the_schema(path: Path) -> None:
     reader = LanceFileReader(path, columns=["a"])
     for found in (reader.take_rows([]), reader.read_range(5, 0)):
         assert found.to_table().schema == pa.schema([("a", pa.int32())])
 
 
 @pytest.mark.parametrize("rows", [[2, 1], [1, 1], [0, 5], [-1], [0.5], [[1]]])
-def test_positions_that_make_no_sense(path: Path, rows: Any) -> None:
+def test_invalid_positions_are_rejected(path: Path, rows: Any) -> None:
     with pytest.raises(InvalidInputError, match="positions"):
         LanceFileReader(path).take_rows(rows)
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 6), (5, 1), (-1, 2), (3, -1)])
-def test_ranges_that_make_no_sense(path: Path, start: int, count: int) -> None:
+def test_invalid_ranges_are_rejected(path: Path, start: int, count: int) -> None:
     with pytest.raises(InvalidInputError, match="row range"):
         LanceFileReader(path).read_range(start, count)
 
 
-def test_batches_of_no_rows(path: Path) -> None:
+def test_a_batch_size_of_zero_is_rejected(path: Path) -> None:
     with pytest.raises(InvalidInputError, match="batch_size"):
         LanceFileReader(path).read_all(batch_size=0)
 
 
-def test_what_the_file_consists_of(path: Path) -> None:
+def test_file_metadata_accounts_for_every_byte(path: Path) -> None:
     reader = LanceFileReader(path, columns=["a"])
     found = reader.metadata()
     assert found.schema.names == ["a", "s"]
@@ -157,12 +157,12 @@ def test_what_the_file_consists_of(path: Path) -> None:
     assert total == path.stat().st_size - FOOTER.size - 16 * 2
 
 
-def test_global_buffer_that_is_not_there(path: Path) -> None:
+def test_a_missing_global_buffer_is_rejected(path: Path) -> None:
     with pytest.raises(InvalidInputError, match="global buffer 2"):
         LanceFileReader(path).read_global_buffer(2)
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_missing_file_raises_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         LanceFileReader(tmp_path / "none.lance")
 
@@ -174,7 +174,7 @@ def test_file_with_fewer_columns_than_its_schema(path: Path) -> None:
         LanceFileReader(path).read_all().to_table()
 
 
-def test_physical_columns() -> None:
+def test_physical_columns_are_numbered_by_file_version() -> None:
     schema = schema_from_proto(fields())
     assert physical_columns(schema.fields, (2, 2)) == {A: 0, X: 1, Z: 2}
     assert physical_columns(schema.fields, (2, 0)) == {A: 0, S: 1, X: 2, Y: 3, Z: 4}

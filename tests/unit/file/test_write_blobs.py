@@ -61,7 +61,7 @@ def test_plain_blobs_are_read_back(values: list[bytes | None], version: str, pag
 
 @settings(deadline=None)
 @given(VALUES, st.sampled_from([30, 1 << 20]), st.sampled_from([3, 100]))
-def test_blobs_are_read_back_from_wherever_they_went(values: list[bytes | None], page_bytes: int, batch: int) -> None:
+def test_blobs_round_trip_in_every_storage_class(values: list[bytes | None], page_bytes: int, batch: int) -> None:
     written = WrittenTable(table(blob_array([b"skipped", *values]).slice(1), SMALL), "2.2", page_bytes, batch)
     assert blobs_of(written) == values
     kinds = [None if d is None else d["kind"] for d in written.column("b").to_pylist()]
@@ -69,7 +69,7 @@ def test_blobs_are_read_back_from_wherever_they_went(values: list[bytes | None],
     assert kinds == sizes
 
 
-def test_pack_files_end_before_the_blob_that_would_make_them_too_large() -> None:
+def test_a_pack_file_ends_before_it_exceeds_its_limit() -> None:
     values = [b"a" * 9, b"b" * 9, b"c" * 5, b"d" * 10, b"e" * 9, b"f" * 8]
     written = WrittenTable(table(blob_array(values), SMALL), "2.2")
     found = [(d["kind"], d["blob_id"], d["position"], d["size"]) for d in written.column("b").to_pylist()]
@@ -82,7 +82,7 @@ def test_pack_files_end_before_the_blob_that_would_make_them_too_large() -> None
     }
 
 
-def test_blobs_below_other_structure() -> None:
+def test_nested_blobs_round_trip() -> None:
     kind = blob_array([]).type.storage_type
     field = pa.field("b", kind, metadata={"ARROW:extension:name": "lance.blob.v2"})
     struct = pa.StructArray.from_arrays(
@@ -99,7 +99,7 @@ def test_blobs_below_other_structure() -> None:
     ("data", "uri", "found"),
     [(b"x", "file:///a", "both"), (None, None, "neither")],
 )
-def test_a_blob_is_either_data_or_a_uri(data: Any, uri: Any, found: str) -> None:
+def test_a_blob_requires_either_data_or_a_uri(data: Any, uri: Any, found: str) -> None:
     kind = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
     array = pa.array([{"data": b"", "uri": None}, None, {"data": data, "uri": uri}], kind)
     field = pa.field("b", kind, metadata={"ARROW:extension:name": "lance.blob.v2"})
@@ -125,17 +125,17 @@ def test_references_to_external_files() -> None:
 
 
 @pytest.mark.parametrize("uri", ["s3://b/x", "file:///bases/x", "file:///base/../x", "/base", "x"])
-def test_references_that_leave_the_base_paths_are_refused(uri: str) -> None:
+def test_references_outside_the_base_paths_are_rejected(uri: str) -> None:
     with pytest.raises(InvalidInputError, match="outside the base paths"):
         write(blob_array([uri]), BlobOptions(bases={1: "/base"}))
 
 
-def test_references_without_a_scheme_are_refused() -> None:
+def test_references_without_a_scheme_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="expected an absolute URI, found 'a/b'"):
         write(blob_array(["a/b"]), BlobOptions(allow_outside_bases=True))
 
 
-def test_external_files_are_copied_when_asked(tmp_path: Path) -> None:
+def test_external_files_are_copied_on_request(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(bytes(range(40)))
     uri = (tmp_path / "f").as_uri()
     array = blob_array([uri, Blob.from_uri(uri, 1, 3), Blob.from_uri(uri, 5, 9), None, b"own"])
@@ -154,12 +154,12 @@ def test_external_files_are_copied_when_asked(tmp_path: Path) -> None:
         ({"pack_file_bytes": 0}, "blob_pack_file_size_threshold"),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         BlobOptions(**options)
 
 
-def test_thresholds_come_from_the_field_before_the_write() -> None:
+def test_field_thresholds_take_precedence_over_write_options() -> None:
     assert Thresholds.from_metadata({}, 7) == Thresholds(64 << 10, 4 << 20, 7)
     metadata = {"lance-encoding:blob-inline-size-threshold": "0", "lance-encoding:blob-pack-file-size-threshold": "9"}
     assert Thresholds.from_metadata(metadata, 7) == Thresholds(0, 4 << 20, 9)
@@ -168,7 +168,7 @@ def test_thresholds_come_from_the_field_before_the_write() -> None:
             Thresholds.from_metadata({"lance-encoding:blob-inline-size-threshold": text})
 
 
-def test_files_beside_a_file_that_fails_are_given_up() -> None:
+def test_sidecars_of_a_failed_file_are_aborted() -> None:
     sinks: list[MemorySink] = []
 
     def open_sidecar(blob_id: int) -> MemorySink:
@@ -189,7 +189,7 @@ def test_files_beside_a_file_that_fails_are_given_up() -> None:
     assert [s.data for s in sinks if not s.aborted] == []
 
 
-def test_a_file_alone_has_no_place_for_large_blobs() -> None:
+def test_large_blobs_require_a_table() -> None:
     whole = table(blob_array([b"too large"]), SMALL)
     with FileWriter(MemorySink(), schema_from_arrow(whole.schema)) as writer:
         writer.write(whole.to_batches()[0])

@@ -78,7 +78,7 @@ def value(kind: pa.DataType, rng: random.Random, nulls: float) -> Any:
     st.integers(0, 5),
     st.integers(),
 )
-def test_what_is_written_is_read_back(
+def test_written_columns_read_back(
     kind: pa.DataType, rows: int, nulls: float, page_bytes: int, batch: int, skip: int, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -94,7 +94,7 @@ def test_what_is_written_is_read_back(
 
 @pytest.mark.parametrize("scheme", ["zstd", "lz4", "none", "fsst"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
-def test_compressed_texts(scheme: str, kind: pa.DataType) -> None:
+def test_compressed_strings_round_trip(scheme: str, kind: pa.DataType) -> None:
     metadata = {"lance-encoding:compression": scheme, "lance-encoding:compression-level": "2"}
     array = pa.array([None if i % 9 == 0 else f"a text that is not short {i}" for i in range(2000)]).cast(kind)
     table = pa.table([array], schema=pa.schema([pa.field("c", kind, metadata=metadata)]))
@@ -103,14 +103,14 @@ def test_compressed_texts(scheme: str, kind: pa.DataType) -> None:
     assert (written.written.size < 50_000) == (scheme != "none")
 
 
-def test_few_texts_become_a_dictionary() -> None:
+def test_repeated_strings_are_dictionary_encoded() -> None:
     few = pa.array([None if i % 9 == 0 else f"text {i % 250}" for i in range(3000)])
     written = WrittenTable(pa.table({"c": few}), "2.0")
     assert written.written.size < 9000
     assert written.column("c").equals(few)
 
 
-def test_packed_structs() -> None:
+def test_packed_structs_round_trip() -> None:
     kind = pa.struct([("a", pa.int32()), ("v", pa.list_(pa.float32(), 2)), ("b", pa.uint8())])
     array = pa.array([{"a": i, "v": [i, -i], "b": i % 200} for i in range(300)], kind)
     table = pa.table([array], schema=pa.schema([pa.field("c", kind, metadata=PACKED)]))
@@ -119,10 +119,11 @@ def test_packed_structs() -> None:
     assert written.written.fields == (0,)
 
 
-def test_lists_of_structs_of_fixed_size_are_refused_as_pylance_cannot_read_them() -> None:
+def test_fixed_size_lists_of_structs_are_rejected() -> None:
     kind = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.int64())]), 2)
     with pytest.raises(
-        UnsupportedError, match=r"column 'c': type fixed_size_list<.*; write with data_storage_version='2\.2'"
+        UnsupportedError,
+        match=r"column 'c': data files of version 2.0 cannot store type .*; write with data_storage_version='2\.2'",
     ):
         WrittenTable(pa.table({"c": pa.array([[{"a": 1, "b": 1}, {"a": 2, "b": 2}]], kind)}), "2.0")
 
@@ -135,12 +136,12 @@ def outgrown_dictionaries() -> pa.Table:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_file_whose_dictionaries_outgrow_their_indices_is_refused(version: str) -> None:
-    with pytest.raises(ArrayLimitError, match=r"column 'c': more dictionary entries .*found 200; cast"):
+def test_a_file_with_an_overflowing_dictionary_is_rejected(version: str) -> None:
+    with pytest.raises(ArrayLimitError, match=r"column 'c': a data file has more dictionary entries .*found 200; cast"):
         WrittenTable(outgrown_dictionaries(), version)
 
 
-def test_dictionaries_too_large_together_for_their_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_combined_dictionary_that_overflows_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.file.write.writer.has_narrow_dictionary", lambda _: False)
     table = outgrown_dictionaries()
     written = WrittenTable(table, "2.0")
@@ -176,21 +177,21 @@ STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("x", pa.int8()
         ([{"a": "x"}], pa.field("c", pa.struct([("a", pa.string())]), metadata=PACKED), "found 'a' of type string"),
     ],
 )
-def test_what_version_2_0_cannot_hold_is_refused_by_name(values: list[Any], field: pa.Field, message: str) -> None:
+def test_types_that_2_0_cannot_store_are_rejected_by_name(values: list[Any], field: pa.Field, message: str) -> None:
     table = pa.table([pa.array(values, field.type)], schema=pa.schema([field]))
     with pytest.raises(UnsupportedError, match=message) as caught:
         WrittenTable(table, "2.0")
     assert "2.2" in str(caught.value)
 
 
-def test_a_full_dictionary_with_nulls_is_refused() -> None:
+def test_a_full_dictionary_with_nulls_is_rejected() -> None:
     indices = pa.array([*range(128), None], pa.int8())
     array = pa.DictionaryArray.from_arrays(indices, pa.array([str(i) for i in range(128)]))
     with pytest.raises(UnsupportedError, match="use a wider index"):
         WrittenTable(pa.table({"c": array}), "2.0")
 
 
-def test_null_structs_in_null_lists_do_not_count() -> None:
+def test_null_structs_in_null_lists_are_dropped() -> None:
     kind = pa.list_(pa.struct([("x", pa.int8())]))
     array = pa.ListArray.from_arrays(
         pa.array([0, 1, 2], pa.int32()), pa.array([None, {"x": 1}], kind.value_type), kind, mask=pa.array([True, False])

@@ -107,7 +107,7 @@ class PlainKind:
 
 
 def rows_of(snapshot: Snapshot, column: str, fragments: Iterable[int], *, by_id: bool) -> pa.RecordBatchReader:
-    """Values and names of the living rows of fragments."""
+    """Return values and row addresses or ids of live rows."""
     dataset = ld.dataset(snapshot.uri, version=snapshot.version)
     name = "_rowid" if by_id else "_rowaddr"
     chosen = [dataset.get_fragment(i) for i in fragments]

@@ -1,4 +1,4 @@
-"""Segments of one kind, made of values and asked without a table."""
+"""Segments of one kind, built from values and searched without a table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Segments:
         return self.kind.open(SegmentReader(self.store, directory), type_, self.details)
 
     def path(self, name: str) -> Path:
-        """Of a file of the last segment."""
+        """Return the path of a file of the last segment."""
         return self.folder / self.directory / name
 
     @staticmethod
@@ -55,5 +55,5 @@ class Segments:
 
 
 def stay(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All rows keep their names."""
+    """Keep all rows unchanged."""
     return names, np.ones(len(names), np.bool_)

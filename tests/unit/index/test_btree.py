@@ -32,18 +32,18 @@ def int64(values: list[int | None]) -> pa.Array:
     return pa.array(values, pa.int64())
 
 
-def test_it_is_named_as_the_manifest_names_it() -> None:
+def test_the_kind_has_the_name_and_versions_of_the_format() -> None:
     assert (BTREE.name, BTREE.rows_by, list(BTREE.versions)) == ("BTree", "version", [0, 1])
     assert BTREE.type_url == "/lance.table.BTreeIndexDetails"
     assert BTREE.can_follow()
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.int64()), pa.null(), pa.struct([]), pa.binary(0)])
-def test_values_without_an_order_are_not_supported(type_: pa.DataType) -> None:
+def test_unordered_types_are_not_supported(type_: pa.DataType) -> None:
     assert not BTREE.supports(type_)
 
 
-def test_prefixes_are_of_text_and_bytes_alone() -> None:
+def test_prefixes_are_answered_for_strings_and_binary() -> None:
     assert BTREE.answers(HasPrefix(pa.scalar("a")), pa.string())
     assert BTREE.answers(Except(HasPrefix(pa.scalar(b"a"))), pa.large_binary())
     assert not BTREE.answers(HasPrefix(pa.scalar(b"a")), pa.binary(3))
@@ -57,7 +57,7 @@ def test_ids_are_version_0_and_addresses_version_1(segments: Segments) -> None:
     assert segments.details == Details(1)
 
 
-def test_rows_are_named_as_they_were(segments: Segments) -> None:
+def test_row_identifiers_are_kept(segments: Segments) -> None:
     rows = [5, (7 << 32) + 1, (1 << 40) + 3]
     index = segments.build(int64([2, 1, 2]), rows)
     answer = index.search(Among(int64([2])))
@@ -94,14 +94,14 @@ def test_an_estimate_reads_no_page_and_is_never_too_low(segments: Segments) -> N
     assert index.estimate(Null()) == 0
 
 
-def test_many_pages_are_looked_into_in_portions(segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pages_are_read_in_batches(segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "PAGES_AT_ONCE", 3)
     index = segments.build(pa.array([f"k{i:03}" for i in range(100)]), **small(2))
     wanted = pa.array([f"k{i:03}" for i in range(0, 100, 3)] + ["none", "k000"])
     assert list(index.search(Among(wanted)).sure) == list(range(0, 100, 3))
 
 
-def test_what_was_read_is_kept_and_counted(segments: Segments) -> None:
+def test_pages_are_cached_and_counted(segments: Segments) -> None:
     index = segments.build(int64(list(range(100))), **small(10))
     before = index.nbytes
     index.search(Among(int64([15])))
@@ -118,7 +118,7 @@ def contents(segments: Segments) -> list[tuple[list[Any], ...]]:
 
 
 @pytest.mark.parametrize("kind", ["int64", "float64", "string", "few", "one"])
-def test_spilling_writes_the_same_files_and_leaves_nothing_behind(
+def test_spilling_writes_the_same_files_and_leaves_no_temporary_files(
     segments: Segments, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
@@ -154,9 +154,7 @@ def test_a_merge_within_memory_writes_the_same_files_without_a_temporary_folder(
         segments.merge(parts, values[600:], np.arange(600, 900), memory_limit=20_000)
 
 
-def test_a_build_that_fails_leaves_no_files(
-    segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_build_leaves_no_files(segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
@@ -170,7 +168,7 @@ def test_a_build_that_fails_leaves_no_files(
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
 
-def test_entries_follow_their_rows_and_are_left_out(segments: Segments) -> None:
+def test_a_merge_moves_and_drops_entries(segments: Segments) -> None:
     index = segments.build(int64([3, None, 1, 2, None]), [10, 11, 12, 13, 14], **small(2))
     names = {10: 100, 11: 7, 13: 5}
 
@@ -183,7 +181,7 @@ def test_entries_follow_their_rows_and_are_left_out(segments: Segments) -> None:
     assert list(merged.search(Null()).sure) == [7]
 
 
-def test_all_entries_may_be_left_out(segments: Segments) -> None:
+def test_a_merge_may_drop_every_entry(segments: Segments) -> None:
     index = segments.build(int64([3, None, 1]))
     merged = segments.merge([MergeInput(index, lambda rows: (rows, np.zeros(len(rows), np.bool_)))])
     assert not merged.search(Between()).sure
@@ -202,14 +200,14 @@ def test_new_rows_join_the_entries_of_several_segments(segments: Segments) -> No
     ]
 
 
-def test_progress_tells_the_rows_taken_in(segments: Segments) -> None:
+def test_progress_reports_indexed_rows(segments: Segments) -> None:
     told: list[int] = []
     segments.build(int64(list(range(25))), batch=10, progress=told.append)
     assert told == [10, 20, 25]
 
 
 @pytest.mark.parametrize("size", [0, -1, "7", 1 << 40])
-def test_a_page_of_no_size_is_refused(segments: Segments, size: Any) -> None:
+def test_a_page_size_of_zero_is_rejected(segments: Segments, size: Any) -> None:
     with pytest.raises(InvalidInputError, match="zone_size"):
         segments.build(int64([1]), **small(size))
 
@@ -250,16 +248,16 @@ def broken(segments: Segments) -> Broken:
     return Broken(segments)
 
 
-def test_a_segment_by_hand_is_sound(broken: Broken) -> None:
+def test_a_handwritten_segment_is_readable(broken: Broken) -> None:
     assert list(broken.open().search(Between(pa.scalar(2), pa.scalar(3))).sure) == [2, 3]
 
 
-def test_pages_may_stand_in_any_order(broken: Broken) -> None:
+def test_pages_may_be_stored_in_any_order(broken: Broken) -> None:
     broken.pages = {name: column.take([2, 0, 1]) for name, column in broken.pages.items()}
     assert list(broken.open().search(Between(pa.scalar(2), pa.scalar(3))).sure) == [2, 3]
 
 
-def test_entries_may_lie_in_parts_by_range(broken: Broken) -> None:
+def test_entries_may_be_range_partitioned(broken: Broken) -> None:
     broken.parts = {"part_0_page_data.lance": slice(0, 3), "part_4294967296_page_data.lance": slice(3, 5)}
     broken.pages |= {"min": int64([None, 2, 3]), "max": int64([1, 2, 4])}
     broken.metadata |= {"range_partitioned": "true", "page_num_per_range_partition": "[[0,2],[4294967296,1]]"}
@@ -284,7 +282,7 @@ def test_entries_may_lie_in_parts_by_range(broken: Broken) -> None:
         {"range_partitioned": "true", "page_num_per_range_partition": "[[0,-1]]"},
     ],
 )
-def test_metadata_that_make_no_sense_are_refused(broken: Broken, metadata: dict[str, str]) -> None:
+def test_invalid_metadata_is_corrupt(broken: Broken, metadata: dict[str, str]) -> None:
     broken.metadata |= metadata
     with pytest.raises(CorruptError):
         broken.open()
@@ -312,30 +310,30 @@ def test_metadata_that_make_no_sense_are_refused(broken: Broken, metadata: dict[
         {"min": pa.array([None, "2", "4"])},
     ],
 )
-def test_pages_that_contradict_each_other_are_refused(broken: Broken, pages: dict[str, pa.Array]) -> None:
+def test_contradictory_pages_are_corrupt(broken: Broken, pages: dict[str, pa.Array]) -> None:
     broken.pages |= pages
     with pytest.raises(CorruptError):
         broken.open()
 
 
-def test_pages_without_entries_are_refused(broken: Broken) -> None:
+def test_empty_pages_are_rejected(broken: Broken) -> None:
     broken.values, broken.ids = broken.values[:4], broken.ids[:4]
-    with pytest.raises(CorruptError, match="pages of a B-tree"):
+    with pytest.raises(CorruptError, match="page count of the B-tree"):
         broken.open()
 
 
-def test_a_missing_column_is_refused(broken: Broken) -> None:
+def test_a_missing_column_is_rejected(broken: Broken) -> None:
     del broken.pages["max"]
     with pytest.raises(CorruptError, match="max"):
         broken.open()
 
 
-def test_values_of_another_type_are_refused(broken: Broken) -> None:
-    with pytest.raises(CorruptError, match="type of column"):
+def test_values_of_another_type_are_corrupt(broken: Broken) -> None:
+    with pytest.raises(CorruptError, match="has the wrong type"):
         broken.open(pa.int32())
 
 
-def test_a_missing_part_is_told(broken: Broken) -> None:
+def test_a_missing_partition_file_raises_not_found(broken: Broken) -> None:
     broken.metadata |= {"range_partitioned": "true", "page_num_per_range_partition": "[[0,3]]"}
     with pytest.raises(NotFoundError):
         broken.open()
@@ -353,21 +351,21 @@ def test_a_missing_part_is_told(broken: Broken) -> None:
         [None, 0, 2, 3, 4],
     ],
 )
-def test_a_page_that_is_not_what_its_bounds_say_is_refused(broken: Broken, values: list[int | None]) -> None:
+def test_a_page_that_violates_its_bounds_is_corrupt(broken: Broken, values: list[int | None]) -> None:
     broken.values = int64(values)
     index = broken.open()
     with pytest.raises(CorruptError):
         index.search(Among(int64([1, 2, 3])))
 
 
-def test_rows_that_are_null_are_refused(broken: Broken) -> None:
+def test_null_row_addresses_are_rejected(broken: Broken) -> None:
     broken.ids = pa.array([0, 1, None, 3, 4], pa.uint64())
     index = broken.open()
     with pytest.raises(CorruptError, match="rows of a B-tree"):
         index.search(Among(int64([2])))
 
 
-def test_entries_out_of_order_are_not_written_anew(broken: Broken) -> None:
+def test_unsorted_entries_are_not_merged(broken: Broken) -> None:
     broken.values = int64([None, 1, 2, 4, 3])
     index = broken.open()
     with pytest.raises(CorruptError):
@@ -376,9 +374,7 @@ def test_entries_out_of_order_are_not_written_anew(broken: Broken) -> None:
 
 @pytest.mark.parametrize("name", ["page_data.lance", "page_lookup.lance"])
 @pytest.mark.parametrize("num_rows", [0, 5, 1 << 28, 1 << 60, (1 << 63) - 1, (1 << 64) - 1])
-def test_a_file_that_claims_other_rows_is_corrupt_and_allocates_nothing(
-    segments: Segments, name: str, num_rows: int
-) -> None:
+def test_a_false_row_count_is_corrupt_and_allocates_nothing(segments: Segments, name: str, num_rows: int) -> None:
     segments.store = open_store(str(segments.folder), {"checksums": "false"})
     segments.build(int64([3, 1, 2]), **small(2))
     segments.path(name).write_bytes(with_length(segments.path(name).read_bytes(), num_rows))

@@ -40,7 +40,7 @@ def entries(snapshot: Snapshot, metadata: IndexMetadata) -> Entries:
 
 
 def truth(snapshot: Snapshot, name: str = "_rowaddr") -> Entries:
-    """x and name of each row of the table."""
+    """Return x and the row identifier of each row."""
     found = ld.dataset(snapshot.uri).to_table(columns=["x", name])
     return set(zip(found["x"].to_pylist(), found[name].to_pylist(), strict=True))
 
@@ -63,7 +63,7 @@ def files(snapshot: Snapshot) -> set[Path]:
     return leftovers(snapshot, ())
 
 
-def test_a_segment_says_what_it_is(table: Table, kind: PlainKind) -> None:
+def test_a_built_segment_has_the_expected_metadata(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     uuid = UUID(int=7)
     rows = rows_of(snapshot, "x", [1, 2], by_id=False)
@@ -81,7 +81,7 @@ def test_a_segment_says_what_it_is(table: Table, kind: PlainKind) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_files_are_of_the_version_of_the_table(version: str, tmp_path: Path, kind: PlainKind) -> None:
+def test_index_files_have_the_file_version_of_the_table(version: str, tmp_path: Path, kind: PlainKind) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(pa.table({"x": [1, 2]}), uri, data_storage_version=version)
     snapshot = open_snapshot(uri)
@@ -96,7 +96,7 @@ def test_files_are_of_the_version_of_the_table(version: str, tmp_path: Path, kin
     ("rows_by", "stable", "by_id"),
     [("id", True, True), ("id", False, False), ("version", True, True), ("version", False, False)],
 )
-def test_a_kind_says_how_new_segments_name_rows(
+def test_a_kind_determines_how_segments_identify_rows(
     rows_by: str, stable: bool, by_id: bool, table: Table, kind: PlainKind
 ) -> None:
     kind.rows_by = rows_by
@@ -108,7 +108,7 @@ def test_a_kind_says_how_new_segments_name_rows(
 @pytest.mark.parametrize(
     ("column", "error", "match"), [("z", InvalidInputError, "no column 'z'"), ("f", UnsupportedError, "double")]
 )
-def test_a_column_that_cannot_be_indexed_is_refused_by_name(
+def test_an_unsupported_column_is_rejected_by_name(
     column: str, error: type[Exception], match: str, tmp_path: Path, kind: PlainKind
 ) -> None:
     ld.write_dataset(pa.table({"f": [0.5]}), str(tmp_path / "t.lance"))
@@ -121,7 +121,7 @@ def test_a_column_that_cannot_be_indexed_is_refused_by_name(
 
 
 @pytest.mark.parametrize("finished", [False, True])
-def test_a_build_that_fails_leaves_no_files(finished: bool, table: Table, kind: PlainKind) -> None:
+def test_a_failed_build_leaves_no_files(finished: bool, table: Table, kind: PlainKind) -> None:
     snapshot = table()
     before = files(snapshot)
 
@@ -138,7 +138,7 @@ def test_a_build_that_fails_leaves_no_files(finished: bool, table: Table, kind: 
     assert not leftovers(snapshot, before)
 
 
-def test_merged_segments_hold_what_each_answers_for(table: Table, kind: PlainKind) -> None:
+def test_a_merge_keeps_the_entries_each_segment_covers(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]), built(snapshot, kind, fragments=[2]))
     dataset = ld.dataset(snapshot.uri)
@@ -152,7 +152,7 @@ def test_merged_segments_hold_what_each_answers_for(table: Table, kind: PlainKin
     assert entries(now, merged) == truth(now)
 
 
-def test_a_merge_can_follow_rows_that_move(table: Table, kind: PlainKind) -> None:
+def test_a_merge_can_remap_rows(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
 
@@ -164,7 +164,7 @@ def test_a_merge_can_follow_rows_that_move(table: Table, kind: PlainKind) -> Non
     assert entries(snapshot, merged) == {(x_of(i), (7 << 32) + i) for i in range(10)}
 
 
-def test_a_merge_of_row_ids_drops_rows_that_moved_out_of_what_is_covered(table: Table, kind: PlainKind) -> None:
+def test_a_merge_by_row_id_drops_rows_that_left_the_coverage(table: Table, kind: PlainKind) -> None:
     kind.rows_by = "id"
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
@@ -178,7 +178,7 @@ def test_a_merge_of_row_ids_drops_rows_that_moved_out_of_what_is_covered(table: 
 
 def test_a_merge_changes_addresses_into_row_ids_and_back(table: Table, kind: PlainKind) -> None:
     snapshot = table(stable=True)
-    ld.dataset(snapshot.uri).update({"x": "x + 100"}, where="x = 3 OR x = 12")  # their ids lie elsewhere than they do
+    ld.dataset(snapshot.uri).update({"x": "x + 100"}, where="x = 3 OR x = 12")  # their ids and addresses differ
     snapshot = open_snapshot(snapshot.uri)
     kind.rows_by = "address"
     snapshot = indexed(snapshot, built(snapshot, kind))
@@ -192,7 +192,7 @@ def test_a_merge_changes_addresses_into_row_ids_and_back(table: Table, kind: Pla
     assert entries(snapshot, merge_segments(snapshot, [again])) == truth(snapshot)
 
 
-def test_a_merge_refuses_what_is_not_of_one_index(table: Table, kind: PlainKind) -> None:
+def test_segments_of_different_indexes_are_not_merged(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     snapshot = indexed(snapshot, built(snapshot, kind, "y"))
@@ -215,7 +215,7 @@ def test_a_merge_of_a_broken_segment_fails_and_leaves_no_files(table: Table, kin
     assert files(snapshot) == before
 
 
-def test_a_segment_whose_rows_lie_beyond_the_table_is_not_merged(table: Table, kind: PlainKind) -> None:
+def test_a_segment_with_rows_beyond_the_table_is_not_merged(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     rows = pa.table({VALUE: [1], ROW: pa.array([99], pa.uint64())})
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())

@@ -25,7 +25,7 @@ def bitmap(*ids: int) -> bytes:
 
 
 def listing(snapshot: Snapshot, *segments: IndexMetadata) -> Snapshot:
-    """The version as if its manifest listed these segments, whatever they are."""
+    """Return the version with a manifest that lists the given segments."""
     fresh = open_snapshot(snapshot.uri)
     fresh.manifest.__dict__["indices"] = segments
     return fresh
@@ -35,12 +35,12 @@ def listing(snapshot: Snapshot, *segments: IndexMetadata) -> Snapshot:
     "type_url",
     ["/test.room.PlainIndexDetails", "/other.pb.PlainIndexDetails", "/x.plainindexdetails", "PlainIndexDetails"],
 )
-def test_a_kind_is_found_by_the_name_of_its_details_in_any_package_and_case(type_url: str, kind: PlainKind) -> None:
+def test_a_kind_is_found_by_its_details_type(type_url: str, kind: PlainKind) -> None:
     assert registry.kind_of(type_url) is kind
 
 
 @pytest.mark.parametrize("type_url", ["", "/", "/test.room.PlainIndexDetails2", "/test.room.OtherIndexDetails"])
-def test_other_details_are_of_no_kind(type_url: str, kind: PlainKind) -> None:
+def test_unknown_details_have_no_kind(type_url: str, kind: PlainKind) -> None:
     assert registry.kind_of(type_url) is None
 
 
@@ -49,12 +49,12 @@ def test_a_kind_is_found_by_its_name(name: str, kind: PlainKind) -> None:
     assert registry.kind_named(name) is kind
 
 
-def test_the_list_says_of_each_kind_what_the_kind_says_itself() -> None:
+def test_the_registry_agrees_with_each_kind() -> None:
     kinds = [(listed, listed.load()) for listed in registry.KINDS]
     assert [(listed.name, listed.type_url) for listed, _ in kinds] == [(kind.name, kind.type_url) for _, kind in kinds]
 
 
-def test_a_kind_that_there_is_not_is_refused_by_name(kind: PlainKind) -> None:
+def test_an_unknown_kind_is_rejected_by_name(kind: PlainKind) -> None:
     with pytest.raises(UnsupportedError, match=r"PLAIN, found 'FANCY'"):
         registry.kind_named("FANCY")
 
@@ -65,7 +65,7 @@ def test_a_table_without_indexes_has_an_empty_catalog(table: Table) -> None:
     assert found.over("x") == ()
 
 
-def test_segments_of_a_name_are_one_index(table: Table, kind: PlainKind) -> None:
+def test_segments_with_one_name_form_one_index(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 2]), built(snapshot, kind, fragments=[1]))
     (index,) = catalog(snapshot).over("x")
@@ -81,7 +81,7 @@ def test_segments_of_a_name_are_one_index(table: Table, kind: PlainKind) -> None
     assert catalog(snapshot).over("no such column") == ()
 
 
-def test_fragments_that_are_gone_are_not_covered(table: Table, kind: PlainKind) -> None:
+def test_missing_fragments_are_not_covered(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     ld.dataset(snapshot.uri).delete("y >= 10 AND y < 20")
@@ -89,7 +89,7 @@ def test_fragments_that_are_gone_are_not_covered(table: Table, kind: PlainKind) 
     assert index.fragments.tolist() == [0, 2, 3]
 
 
-def test_no_fragment_is_in_two_segments(table: Table, kind: PlainKind) -> None:
+def test_overlapping_segments_do_not_share_fragments(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     segments = built(snapshot, kind, fragments=[0, 1]), built(snapshot, kind, fragments=[1, 2])
     (index,) = catalog(indexed(snapshot, *segments)).over("x")
@@ -100,9 +100,9 @@ def test_no_fragment_is_in_two_segments(table: Table, kind: PlainKind) -> None:
     ("fields", "reason"),
     [
         ({"index_details": None}, "its entry does not store an index kind"),
-        ({"details_type": "/other.NewIndexDetails"}, "kind '/other.NewIndexDetails' is not known"),
-        ({"index_version": 2}, "version 2 of kind Plain is not read"),
-        ({"index_version": 1000}, "version 1000 of kind Plain is not read"),
+        ({"details_type": "/other.NewIndexDetails"}, "index kind '/other.NewIndexDetails' is unknown"),
+        ({"index_version": 2}, "version 2 of index kind Plain is not supported"),
+        ({"index_version": 1000}, "version 1000 of index kind Plain is not supported"),
         ({"fragment_bitmap": None}, "its entry does not store the covered fragments"),
         ({"fragment_bitmap": b"broken"}, "broken roaring bitmap"),
         ({"fields": [0, 1]}, "it covers 2 fields"),
@@ -110,7 +110,7 @@ def test_no_fragment_is_in_two_segments(table: Table, kind: PlainKind) -> None:
         ({"base_id": 7}, "its files are in base path 7, which the table does not have"),
     ],
 )
-def test_a_segment_that_cannot_be_asked_is_ignored_with_the_reason(
+def test_an_unusable_segment_is_ignored_with_a_reason(
     fields: dict[str, object], reason: str, table: Table, kind: PlainKind
 ) -> None:
     snapshot = table()
@@ -125,7 +125,7 @@ def test_a_segment_that_cannot_be_asked_is_ignored_with_the_reason(
     assert len(found.ignored_over("x")) == (0 if "fields" in fields else 1)
 
 
-def test_a_list_of_indexes_that_cannot_be_read_is_named_and_leaves_none(table: Table) -> None:
+def test_an_unreadable_index_section_warns_and_leaves_no_indexes(table: Table) -> None:
     snapshot = table()
     section = table_pb2.IndexSection(indices=[{"name": "odd", "uuid": {"uuid": b"short"}}])
     with pytest.MonkeyPatch.context() as patch:
@@ -147,7 +147,7 @@ def test_a_list_of_indexes_that_cannot_be_read_is_named_and_leaves_none(table: T
         (None, False),
     ],
 )
-def test_lists_of_fragments_by_the_first_writers_are_not_trusted(
+def test_fragment_lists_of_early_writers_are_not_trusted(
     writer: tuple[str, str] | None, is_used: bool, table: Table, kind: PlainKind
 ) -> None:
     snapshot = table()
@@ -157,7 +157,7 @@ def test_lists_of_fragments_by_the_first_writers_are_not_trusted(
         assert bool(catalog(fresh).over("x")) == is_used
 
 
-def test_an_index_over_a_type_that_its_kind_does_not_support_is_ignored(table: Table, kind: PlainKind) -> None:
+def test_an_index_on_an_unsupported_type_is_ignored(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     moved = changed(built(snapshot, kind), fields=[1])
     kind.supports = pa.types.is_string  # type: ignore[method-assign]
@@ -165,20 +165,20 @@ def test_an_index_over_a_type_that_its_kind_does_not_support_is_ignored(table: T
     assert ignored.reason == "index kind Plain does not support column 'y' of type int64"
 
 
-def test_entries_of_the_table_itself_are_no_indexes(table: Table, kind: PlainKind) -> None:
+def test_internal_entries_are_not_indexes(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     entry = changed(built(snapshot, kind), name="__lance_mem_wal")
     assert len(catalog(indexed(snapshot, entry))) == 0
 
 
-def test_a_name_that_is_two_indexes_gives_both(table: Table, kind: PlainKind) -> None:
+def test_two_indexes_with_one_name_are_both_found(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     other = changed(built(snapshot, kind, "s"), name="x_idx")
     found = catalog(indexed(snapshot, built(snapshot, kind), other))
     assert [index.path for index in found.named("x_idx")] == ["x", "s"]
 
 
-def test_a_column_inside_a_struct_is_found_by_its_path(tmp_path: Path, kind: PlainKind) -> None:
+def test_an_index_on_a_struct_field_is_found_by_its_path(tmp_path: Path, kind: PlainKind) -> None:
     ld.write_dataset(pa.table({"x": [1], "c": pa.array([{"d": 1}])}), str(tmp_path / "t.lance"))
     snapshot = open_snapshot(str(tmp_path / "t.lance"))
     entry = changed(built(snapshot, kind), fields=[snapshot.schema.by_path("c.d").id])
@@ -188,14 +188,14 @@ def test_a_column_inside_a_struct_is_found_by_its_path(tmp_path: Path, kind: Pla
     assert found.over("c") == ()
 
 
-def test_names_in_a_path_are_in_backticks_where_they_need_them() -> None:
+def test_path_names_are_quoted_with_backticks_if_needed() -> None:
     below = Field(1, "e`f", 0, "int64", True), Field(2, "g", 0, "int64", True)
     schema = Schema((Field(0, "a.b", -1, "struct", True, children=below),))
     assert [field_path(schema, i) for i in (0, 1, 2, 3, -1)] == ["`a.b`", "`a.b`.`e``f`", "`a.b`.g", None, None]
     assert schema.by_path("`a.b`.`e``f`").id == 1
 
 
-def test_a_field_inside_a_list_has_no_index(tmp_path: Path, kind: PlainKind) -> None:
+def test_a_field_inside_a_list_cannot_be_indexed(tmp_path: Path, kind: PlainKind) -> None:
     ld.write_dataset(pa.table({"x": [1], "l": [[1]]}), str(tmp_path / "t.lance"))
     snapshot = open_snapshot(str(tmp_path / "t.lance"))
     item = snapshot.schema.by_path("l").children[0].id
@@ -205,7 +205,7 @@ def test_a_field_inside_a_list_has_no_index(tmp_path: Path, kind: PlainKind) -> 
     assert "is nested in a list" in index.ignored[0].reason
 
 
-def test_segments_name_rows_by_what_their_kind_and_version_say(table: Table, kind: PlainKind) -> None:
+def test_segments_identify_rows_by_kind_and_version(table: Table, kind: PlainKind) -> None:
     snapshot = table(stable=True)
     segments = [changed(built(snapshot, kind, fragments=[i]), index_version=i) for i in (0, 1)]
     (index,) = catalog(indexed(snapshot, *segments)).over("x")

@@ -1,4 +1,4 @@
-"""Rows are counted by an index alone only where it has an entry for each living row and no other."""
+"""An index alone counts rows only if it has exactly one entry for each live row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_index_of_all_rows_counts_them(dataset: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("change", ["delete", "update", "append", "in_place"])
-def test_rows_that_changed_since_are_looked_at(dataset: ld.LanceDataset, change: str) -> None:
+def test_changed_rows_are_scanned_for_a_count(dataset: ld.LanceDataset, change: str) -> None:
     if change == "delete":
         dataset.delete("y % 1000 = 3")
     elif change == "update":
@@ -60,7 +60,7 @@ def test_rows_that_changed_since_are_looked_at(dataset: ld.LanceDataset, change:
     assert dataset.count_rows("x BETWEEN 10 AND 2500") == scanned(dataset)
 
 
-def test_parts_of_a_table_are_looked_at(dataset: ld.LanceDataset) -> None:
+def test_counts_of_some_fragments_are_correct(dataset: ld.LanceDataset) -> None:
     some = [dataset.get_fragment(0)]
     plain = dataset.scanner(filter="x < 100", fragments=some, use_scalar_index=False).count_rows()
     assert dataset.scanner(filter="x < 100", fragments=some).count_rows() == plain < scanned(dataset, "x < 100")

@@ -1,4 +1,4 @@
-"""The ends of a B-tree are the least and greatest value of live rows, whatever happened to the rows since."""
+"""The ends of a B-tree equal the minimum and maximum of live rows, after every change."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def test_the_ends_are_read_beyond_nulls(dataset: ld.LanceDataset) -> None:
     assert ends(dataset) == [1, 5998]
 
 
-def test_rows_that_were_deleted_or_moved_are_passed_over(dataset: ld.LanceDataset) -> None:
+def test_deleted_and_moved_rows_are_skipped(dataset: ld.LanceDataset) -> None:
     dataset.delete("y < 300 OR y > 5983")
     dataset.update({"x": "7"}, where="y = 5983")
     assert ends(dataset) == [300, 5982]
 
 
-def test_an_end_with_very_many_deleted_rows_is_not_known(dataset: ld.LanceDataset) -> None:
+def test_an_extreme_behind_many_deleted_rows_is_unknown(dataset: ld.LanceDataset) -> None:
     dataset.delete("y < 3000")
     assert ends(dataset) is None
 
 
-def test_a_column_of_nulls_has_no_ends(tmp_path: Path) -> None:
+def test_an_all_null_column_has_no_extremes(tmp_path: Path) -> None:
     made = ld.write_dataset(pa.table({"x": pa.nulls(10, pa.int64())}), tmp_path / "t")
     made.create_scalar_index("x", "BTREE")
     assert ends(made) == []
 
 
-def test_kinds_without_order_have_no_ends(tmp_path: Path) -> None:
+def test_unordered_kinds_have_no_extremes(tmp_path: Path) -> None:
     made = ld.write_dataset(pa.table({"x": [1, 2, 3]}), tmp_path / "t")
     made.create_scalar_index("x", "BITMAP")
     assert ends(made) is None

@@ -35,7 +35,7 @@ def names(*rows: tuple[int, int]) -> np.ndarray:
 @pytest.mark.parametrize("fragments", [2, 4])
 @pytest.mark.parametrize(("deleted", "gone"), [(None, []), ("id IN (3, 25)", [3, 25]), ("id = 11", [11])])
 @pytest.mark.parametrize("keeps_deleted", [False, True])
-def test_rows_live_that_are_covered_and_not_deleted(
+def test_rows_are_live_if_covered_and_not_deleted(
     fragments: int, deleted: str | None, gone: list[int], keeps_deleted: bool, tmp_path: Path
 ) -> None:
     snapshot, segment = indexed(tmp_path / "t", fragments, deleted)
@@ -50,7 +50,7 @@ def test_rows_live_that_are_covered_and_not_deleted(
 
 
 @pytest.mark.parametrize("fragments", [2, 4])
-def test_a_row_beyond_the_end_of_its_fragment_is_refused(fragments: int, tmp_path: Path) -> None:
+def test_a_row_beyond_its_fragment_is_rejected(fragments: int, tmp_path: Path) -> None:
     snapshot, segment = indexed(tmp_path / "t", fragments, None)
 
     with pytest.raises(CorruptError, match="row of fragment 0: expected below 10, found 12"):

@@ -1,4 +1,4 @@
-"""Segments whose entry in the manifest does not say of which kind they are."""
+"""Segments whose manifest entry does not declare their kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = pa.table(
 
 
 def without_details(table: Path, **fields: int) -> None:
-    """Clear what the entries of all segments say of their kind, and change other fields."""
+    """Clear the details of all segment entries, and change other fields."""
 
     def change(section: table_pb2.IndexSection) -> None:
         for entry in section.indices:
@@ -44,7 +44,9 @@ def without_details(table: Path, **fields: int) -> None:
         ("c", "ZONEMAP", None, "c = 'a'"),
     ],
 )
-def test_the_kind_is_known_by_the_files(column: str, kind: str, name: str | None, filter_: str, tmp_path: Path) -> None:
+def test_a_segment_without_details_is_recognised_by_its_files(
+    column: str, kind: str, name: str | None, filter_: str, tmp_path: Path
+) -> None:
     dataset = ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"checksums": "false"})
     truth = dataset.to_table(filter=filter_)
     dataset.create_scalar_index(column, kind)
@@ -70,12 +72,12 @@ def test_words_are_found_in_a_segment_without_a_kind(tmp_path: Path) -> None:
     assert dataset.to_table(["s"], full_text_query="ducks") == found
 
 
-def test_a_list_of_segments_that_cannot_be_read_does_not_hinder_the_next_version(tmp_path: Path) -> None:
+def test_an_unreadable_index_section_does_not_affect_the_next_version(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(ROWS, uri, storage_options={"checksums": "false"}).create_scalar_index("i", "BTREE")
     manifest = manifest_path(uri)
     data = bytearray(manifest.read_bytes())
-    data[4:12] = b"\xff" * 8  # the section that lists the segments comes first
+    data[4:12] = b"\xff" * 8  # the index section is first
     sound = manifest.read_bytes()
     manifest.write_bytes(data)
     dataset = ld.dataset(uri)
@@ -85,7 +87,7 @@ def test_a_list_of_segments_that_cannot_be_read_does_not_hinder_the_next_version
     assert dataset.to_table(["i"])["i"].to_pylist() == [3, None, 2]
 
 
-def test_a_version_that_its_kind_does_not_have_is_not_read(tmp_path: Path) -> None:
+def test_an_unsupported_index_version_is_not_read(tmp_path: Path) -> None:
     ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"checksums": "false"}).create_scalar_index(
         "i", "BTREE"
     )

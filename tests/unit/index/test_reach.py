@@ -47,7 +47,7 @@ def by_address(snapshot: Snapshot, fragments: Iterable[int] | None = None) -> In
 
 
 def listing(snapshot: Snapshot, fragments: Iterable[int]) -> Snapshot:
-    """The version in which the only segment lists these fragments, as a core does that does not read it."""
+    """Return the version with a segment that lists these fragments, like a core without coverage checks."""
     (old,) = snapshot.indices
     new = changed(old, fragment_bitmap=roaring_bytes(np.array(sorted(fragments), np.uint32)))
     return commit(snapshot, CreateIndex([new], [old]))
@@ -69,7 +69,7 @@ def only(snapshot: Snapshot) -> Segment:
 
 
 def check_answers(snapshot: Snapshot) -> None:
-    """Rows found by the index are those of a scan."""
+    """Check that the index and a scan return the same rows."""
     dataset = ld.dataset(snapshot.uri)
     for where in ("x < 14", "x = 21", "x IS NULL", "x >= 30", "x IN (1, 12, 33)"):
         expected = dataset.to_table(filter=where, use_scalar_index=False)["y"].to_pylist()
@@ -91,7 +91,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_fragment_that_updated_rows_moved_to_is_not_covered(table: Table) -> None:
+def test_a_fragment_with_moved_rows_is_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -99,7 +99,7 @@ def test_a_fragment_that_updated_rows_moved_to_is_not_covered(table: Table) -> N
     check_answers(snapshot)
 
 
-def test_a_fragment_that_compaction_made_is_not_covered(table: Table) -> None:
+def test_a_compacted_fragment_is_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = changed_table(snapshot, compact=True)
@@ -109,7 +109,7 @@ def test_a_fragment_that_compaction_made_is_not_covered(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_a_fragment_of_which_a_merge_left_rows_out_is_not_covered(table: Table) -> None:
+def test_a_fragment_with_rows_missing_from_the_index_is_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = changed_table(changed_table(snapshot, update="x < 5"), compact=True)
     (new,) = snapshot.fragments.ids()
@@ -121,7 +121,7 @@ def test_a_fragment_of_which_a_merge_left_rows_out_is_not_covered(table: Table) 
 
 
 @pytest.mark.parametrize("name", ["ZONEMAP", "BLOOMFILTER"])
-def test_zones_cover_no_fragment_that_they_are_not_of(table: Table, name: str) -> None:
+def test_zones_do_not_cover_other_fragments(table: Table, name: str) -> None:
     snapshot = table(stable=True)
     ld.dataset(snapshot.uri).delete("y IN (0, 9, 15)")
     ld.dataset(snapshot.uri).create_scalar_index("x", name)
@@ -139,7 +139,7 @@ def test_zones_cover_no_fragment_that_they_are_not_of(table: Table, name: str) -
     check_answers(snapshot)
 
 
-def test_a_segment_that_was_written_anew_after_rows_moved_covers_them(table: Table) -> None:
+def test_a_segment_rebuilt_after_rows_moved_covers_them(table: Table) -> None:
     snapshot = changed_table(table(stable=True), update="x < 5 OR x = 17")
     snapshot = indexed(snapshot, by_address(snapshot))
     assert only(snapshot).fragments.tolist() == [0, 1, 2, 3, 4]
@@ -153,7 +153,7 @@ def test_a_segment_that_was_written_anew_after_rows_moved_covers_them(table: Tab
     check_answers(snapshot)
 
 
-def test_rows_without_an_entry_do_not_matter_once_they_are_deleted(table: Table) -> None:
+def test_deleted_rows_need_no_index_entries(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = changed_table(snapshot, compact=True)
     (new,) = snapshot.fragments.ids()
@@ -167,7 +167,7 @@ def test_rows_without_an_entry_do_not_matter_once_they_are_deleted(table: Table)
     check_answers(snapshot)
 
 
-def test_entries_are_not_read_where_no_row_can_have_moved(table: Table, counted: list[int]) -> None:
+def test_entries_are_not_counted_if_no_row_can_have_moved(table: Table, counted: list[int]) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     ld.dataset(snapshot.uri).insert(pa.table({"x": [50], "y": [50], "s": ["s"]}))
@@ -177,7 +177,7 @@ def test_entries_are_not_read_where_no_row_can_have_moved(table: Table, counted:
     assert counted == []
 
 
-def test_entries_are_read_once_for_versions_that_follow_each_other(table: Table, counted: list[int]) -> None:
+def test_entries_are_counted_once_for_successive_versions(table: Table, counted: list[int]) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     dataset = ld.dataset(listing(changed_table(snapshot, update="x < 5"), range(5)).uri)
@@ -187,7 +187,7 @@ def test_entries_are_read_once_for_versions_that_follow_each_other(table: Table,
     assert counted == [40]
 
 
-def test_a_merge_does_not_take_a_wrong_list_over(table: Table) -> None:
+def test_a_merge_corrects_a_wrong_fragment_list(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -198,7 +198,7 @@ def test_a_merge_does_not_take_a_wrong_list_over(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_optimizing_reads_the_rows_that_were_not_reached(table: Table) -> None:
+def test_optimize_indexes_rows_that_were_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -210,7 +210,7 @@ def test_optimizing_reads_the_rows_that_were_not_reached(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_a_compaction_keeps_addresses_beside_addresses(table: Table) -> None:
+def test_compaction_does_not_mix_addresses_and_row_ids(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot, [0, 1]), by_address(snapshot, [2, 3]))
     ld.dataset(snapshot.uri).delete("y IN (3, 4, 5, 6, 7)")
@@ -222,7 +222,7 @@ def test_a_compaction_keeps_addresses_beside_addresses(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_segments_of_one_index_name_rows_in_one_way(table: Table) -> None:
+def test_all_segments_of_an_index_identify_rows_the_same_way(table: Table) -> None:
     snapshot = table(stable=True)
     dataset = ld.dataset(indexed(snapshot, by_address(snapshot, [0, 1])).uri)
     segment = dataset.create_index_uncommitted("x", "BTREE", name="other", fragment_ids=[2, 3])
@@ -233,7 +233,7 @@ def test_segments_of_one_index_name_rows_in_one_way(table: Table) -> None:
     assert index.version == 0
 
 
-def test_of_a_segment_that_cannot_be_read_rows_are_scanned(table: Table) -> None:
+def test_rows_of_an_unreadable_segment_are_scanned(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -255,7 +255,7 @@ def test_statistics_count_rows_that_the_index_has(table: Table) -> None:
     assert [index["fragment_ids"] for index in dataset.list_indices()] == [{0, 1, 2, 3}]
 
 
-def test_validation_names_fragments_that_are_listed_and_not_reached(table: Table) -> None:
+def test_validation_names_listed_fragments_that_are_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     ld.dataset(snapshot.uri).validate()

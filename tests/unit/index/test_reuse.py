@@ -34,7 +34,7 @@ def rows(*pairs: tuple[int, int]) -> np.ndarray:
 
 
 def version(number: int, old: int, first: list[int], length: list[int], new: int) -> ReuseVersion:
-    """Fragment `old`, of which some runs live on in fragment `new`."""
+    """Return a reuse version that moves some runs of fragment `old` to fragment `new`."""
     starts = rows(*((old, offset) for offset in first))
     group = MovedGroup((old,), ((new, sum(length)),), starts, np.array(length))
     message = Details.Group(old_fragments=[Details.FragmentDigest(id=old, physical_rows=10)])
@@ -44,20 +44,20 @@ def version(number: int, old: int, first: list[int], length: list[int], new: int
 REUSE = Reuse((version(3, 0, [0, 5], [2, 5], 10), version(5, 10, [1], [6], 20)))
 
 
-def test_rows_follow_version_by_version() -> None:
+def test_row_addresses_are_remapped_through_every_version() -> None:
     found, lives = REUSE.follow(rows((0, 0), (0, 1), (0, 5), (0, 9), (0, 2), (10, 3), (20, 4), (7, 1)))
     assert lives.tolist() == [False, True, True, True, False, True, True, True]
     assert found[lives].tolist() == rows((20, 0), (20, 1), (20, 5), (20, 2), (20, 4), (7, 1)).tolist()
 
 
-def test_sets_of_rows_follow_as_their_rows_do() -> None:
+def test_row_sets_are_remapped_like_their_rows() -> None:
     asked = RowSet.of_ranges([(0, 0, 10), (7, 3, 5)])
     assert REUSE.follow_rows(asked) == RowSet.of_ranges([(20, 0, 6), (7, 3, 5)])
     untouched = RowSet.of_ranges([(7, 3, 5)])
     assert REUSE.follow_rows(untouched) is untouched
 
 
-def test_coverage_follows() -> None:
+def test_coverage_is_remapped() -> None:
     assert REUSE.coverage(np.array([0, 7], np.uint32)).tolist() == [7, 20]
     assert REUSE.coverage(np.array([7, 20], np.uint32)).tolist() == [7, 20]
 
@@ -75,9 +75,7 @@ def test_coverage_follows() -> None:
         (2, [], []),
     ],
 )
-def test_a_version_is_needed_by_segments_of_its_time_and_those_that_list_what_it_moved(
-    built_on: int, covers: list[int], needed: list[int]
-) -> None:
+def test_a_reuse_version_is_kept_while_a_segment_needs_it(built_on: int, covers: list[int], needed: list[int]) -> None:
     segment = table_pb2.IndexMetadata(
         name="x_idx", dataset_version=built_on, fragment_bitmap=roaring_bytes(np.array(covers, np.uint32))
     )
@@ -122,7 +120,7 @@ def _group(details: Details) -> Details.Group:
 
 
 @pytest.mark.parametrize(("name", "damage"), BROKEN, ids=[name for name, _ in BROKEN])
-def test_a_broken_reuse_index_is_refused_and_rows_are_scanned(
+def test_a_broken_reuse_index_is_rejected_and_rows_are_scanned(
     name: str, damage: Callable[[Details], Any], table: Table, kind: PlainKind
 ) -> None:
     details = sound()
@@ -138,7 +136,7 @@ def test_a_broken_reuse_index_is_refused_and_rows_are_scanned(
     assert ld.dataset(snapshot.uri).to_table(filter="x = 3").num_rows == 2
 
 
-def test_a_sound_reuse_index_of_other_fragments_changes_nothing(table: Table, kind: PlainKind) -> None:
+def test_a_reuse_index_of_other_fragments_changes_nothing(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound())
     reuse = reuse_of(snapshot)
@@ -147,14 +145,14 @@ def test_a_sound_reuse_index_of_other_fragments_changes_nothing(table: Table, ki
     assert [i.fragments.tolist() for i in catalog(snapshot)] == [[0, 1, 2, 3]]
 
 
-def test_a_newer_version_of_the_reuse_index_is_not_guessed_at(table: Table, kind: PlainKind) -> None:
+def test_a_newer_reuse_index_version_is_rejected(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound(), 1)
     with pytest.raises(UnsupportedError, match="version of the fragment reuse index"):
         reuse_of(snapshot)
 
 
-def test_details_that_are_no_message(table: Table, kind: PlainKind) -> None:
+def test_details_that_are_not_protobuf_are_corrupt(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound())
     snapshot.indices[-1].proto.index_details.value = b"\xff\xff"

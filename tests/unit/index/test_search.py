@@ -40,7 +40,7 @@ def asked(snapshot: Snapshot, query: Query) -> dict[int, list[int]]:
     return offsets(RowSet.union(answer.maybe for answer in answers if answer is not None))
 
 
-def test_a_segment_gives_the_addresses_of_rows(table: Table, kind: PlainKind) -> None:
+def test_a_segment_returns_row_addresses(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     (segment,) = segments(snapshot)
@@ -55,7 +55,7 @@ def test_a_segment_gives_the_addresses_of_rows(table: Table, kind: PlainKind) ->
     assert estimate(snapshot, segment, among(17)) == 40
 
 
-def test_rows_outside_of_the_segments_fragments_are_left_out(table: Table, kind: PlainKind) -> None:
+def test_rows_outside_the_covered_fragments_are_dropped(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     dataset = ld.dataset(snapshot.uri)
@@ -64,18 +64,18 @@ def test_rows_outside_of_the_segments_fragments_are_left_out(table: Table, kind:
     assert asked(open_snapshot(snapshot.uri), Null()) == {i: [4, 9] for i in (1, 2, 3)}
 
 
-def test_deleted_rows_may_be_in_an_answer_by_address(table: Table, kind: PlainKind) -> None:
+def test_deleted_rows_may_appear_in_a_search_by_address(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     ld.dataset(snapshot.uri).delete("y = 17")
     assert asked(open_snapshot(snapshot.uri), among(17)) == {1: [7]}
 
 
-def test_rows_known_by_id_are_found_where_they_are_now(
+def test_rows_found_by_id_are_returned_at_their_current_address(
     table: Table, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind.rows_by = "id"
-    kind.type_url = "/test.room.BitmapIndexDetails"  # of which a commit knows that it names rows by id
+    kind.type_url = "/test.room.BitmapIndexDetails"  # a commit treats it as an index by row id
     monkeypatch.setattr(registry, "KINDS", (registry.KindEntry.of(kind),))
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
@@ -93,7 +93,7 @@ def test_rows_known_by_id_are_found_where_they_are_now(
     assert asked(snapshot, among(3, 7, 13)) == {0: [3, 7], 1: [3]}
 
 
-def test_ids_that_the_table_never_gave_are_left_out(table: Table, kind: PlainKind, monkeypatch: object) -> None:
+def test_unknown_row_ids_are_dropped(table: Table, kind: PlainKind, monkeypatch: object) -> None:
     kind.rows_by = "id"
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind))
@@ -113,7 +113,7 @@ def test_a_row_beyond_the_end_of_its_fragment_breaks_the_segment(table: Table, k
         assert search(snapshot, segment, Null()) is None
 
 
-def test_a_segment_is_opened_once_for_all_versions_that_follow(table: Table, kind: PlainKind) -> None:
+def test_a_segment_is_opened_once_for_successive_versions(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     barrier = threading.Barrier(6)
@@ -129,7 +129,7 @@ def test_a_segment_is_opened_once_for_all_versions_that_follow(table: Table, kin
     assert kind.opened == 1
 
 
-def test_a_broken_segment_is_named_once_and_not_asked_again(table: Table, kind: PlainKind) -> None:
+def test_a_broken_segment_warns_once_and_is_not_retried(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]), built(snapshot, kind, fragments=[2, 3]))
     first, second = segments(snapshot)
@@ -148,7 +148,7 @@ def test_a_broken_segment_is_named_once_and_not_asked_again(table: Table, kind: 
     assert second.uuid != first.uuid
 
 
-def test_a_warning_that_is_an_error_does_not_make_the_segment_sound(table: Table, kind: PlainKind) -> None:
+def test_a_broken_segment_stays_unusable_if_its_warning_is_an_error(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     shutil.rmtree(Path(snapshot.uri) / segments(snapshot)[0].metadata.directory)
@@ -172,7 +172,7 @@ def test_a_file_that_is_cut_breaks_the_segment(cut: int, table: Table, kind: Pla
         open_index(snapshot, segment)
 
 
-def test_details_of_another_type_break_the_segment(table: Table, kind: PlainKind) -> None:
+def test_details_of_another_type_make_a_segment_unusable(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     metadata = built(snapshot, kind)
     metadata.proto.index_details.value = b"odd"
@@ -184,7 +184,7 @@ def test_details_of_another_type_break_the_segment(table: Table, kind: PlainKind
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), pa.ArrowInvalid("odd"), MemoryError("odd"), IndexError("odd")])
-def test_whatever_a_segment_provokes_its_rows_can_be_scanned(error: Exception, table: Table, kind: PlainKind) -> None:
+def test_rows_of_a_failing_segment_are_scanned(error: Exception, table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     (segment,) = segments(snapshot)
@@ -198,7 +198,7 @@ def test_whatever_a_segment_provokes_its_rows_can_be_scanned(error: Exception, t
 
 
 @pytest.mark.parametrize("error", [KernelError("odd"), ImportError("odd"), NameError("odd")])
-def test_what_no_bytes_provoke_is_raised_and_the_segment_is_asked_again(
+def test_unexpected_errors_are_raised_and_the_segment_is_retried(
     error: Exception, table: Table, kind: PlainKind
 ) -> None:
     snapshot = table()
@@ -217,7 +217,7 @@ def test_what_no_bytes_provoke_is_raised_and_the_segment_is_asked_again(
     assert search(snapshot, segment, Null()) is not None
 
 
-def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:
+def test_btree_version_0_identifies_rows_by_id(table: Table) -> None:
     snapshot = table(10, stable=True)  # in the first fragment ids and addresses are the same numbers
     snapshot = indexed(snapshot, built(snapshot, BTREE))
     dataset = ld.dataset(snapshot.uri)
@@ -239,7 +239,7 @@ def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:
     assert find_problems(replaced) == []
 
 
-def test_a_segment_stays_open_when_another_version_is_checked_out(table: Table, kind: PlainKind) -> None:
+def test_a_segment_stays_open_across_checkouts(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     assert asked(snapshot, among(11)) == {1: [1]}

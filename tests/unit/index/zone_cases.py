@@ -1,4 +1,4 @@
-"""Data and queries for kinds of indexes that know something of zones, and what the queries mean, plainly."""
+"""Data and queries for zone-based index kinds, with a plain reference for the queries."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def satisfies(value: Any, query: Query) -> bool:
 
 
 def check_damaged(segments: Segments, file: str, data: st.DataObject) -> None:
-    """Cut a file of the built segment of texts, or flip bits of one byte: only errors of ours may come of it."""
+    """Truncate a built segment file or flip bits of one byte: only LanceDuckErrors may be raised."""
     path = segments.path(file)
     raw = bytearray(path.read_bytes())
     if data.draw(st.booleans()):
@@ -133,7 +133,7 @@ def check_damaged(segments: Segments, file: str, data: st.DataObject) -> None:
 
 
 def satisfying(case: Case, query: Query) -> set[int]:
-    """Places of the rows that satisfy a query."""
+    """Return the positions of the rows that satisfy a query."""
     values = pa.array(case.values, case.type).to_pylist()
     return {place for place, value in enumerate(values) if satisfies(value, query)}
 
@@ -158,7 +158,7 @@ Follow = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def following(moves: dict[int, int]) -> Follow:
-    """Rows that go elsewhere; all others are gone."""
+    """Return a function that moves the given rows and drops all others."""
 
     def follow(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         new = np.array([moves.get(name, 0) for name in names.tolist()], np.uint64)

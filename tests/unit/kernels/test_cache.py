@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again, by other users too, and as good as none when they are damaged."""
+"""Compiled kernels on disk: reused, also by other users, and ignored if damaged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compiled(*folders: Path) -> Any:
 
 
 def calls(made: Any) -> tuple[int, int]:
-    """What a kernel gives, and how often it was taken from disk."""
+    """Return a kernel's result and its number of loads from disk."""
     result = made(np.array([41], np.int16))
     return int(result), sum(made.stats.cache_hits.values())
 
@@ -41,12 +41,12 @@ def kept(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_kernel_is_compiled_once_and_then_taken_from_disk(kept: Path) -> None:
+def test_a_kernel_is_compiled_once_and_then_loaded_from_disk(kept: Path) -> None:
     assert kept.name.endswith(".nbc")
     assert calls(compiled(kept.parent)) == (42, 1)
 
 
-def test_a_kernel_from_disk_does_not_wake_the_compiler(tmp_path: Path) -> None:
+def test_loading_a_kernel_from_disk_does_not_import_the_compiler(tmp_path: Path) -> None:
     script = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
@@ -57,7 +57,7 @@ print(*calls(compiled(Path({str(tmp_path)!r}))), "numba.typed.typeddict" in sys.
     assert [run.stdout.strip() for run in runs] == ["42 0 True", "42 1 False"]
 
 
-def test_every_type_has_a_file_of_its_own(kept: Path) -> None:
+def test_each_argument_type_has_a_cache_file(kept: Path) -> None:
     made = compiled(kept.parent)
     made(np.array([1], np.int32))
     made(np.array([1], np.float32))
@@ -82,29 +82,29 @@ def test_a_damaged_file_is_compiled_again_and_mended(kept: Path, damage: Callabl
     assert calls(compiled(kept.parent)) == (42, 1)
 
 
-def test_a_file_that_cannot_be_read_is_compiled_again(kept: Path) -> None:
+def test_an_unreadable_cache_file_is_compiled_again(kept: Path) -> None:
     kept.unlink()
     kept.mkdir()
     assert calls(compiled(kept.parent)) == (42, 0)
 
 
-def test_a_folder_that_vanished_does_no_harm(tmp_path: Path) -> None:
+def test_a_missing_cache_folder_is_harmless(tmp_path: Path) -> None:
     assert calls(compiled(tmp_path / "gone")) == (42, 0)
 
 
-def test_what_one_folder_does_not_take_the_next_one_keeps(tmp_path: Path) -> None:
+def test_a_kernel_is_stored_in_the_next_writable_folder(tmp_path: Path) -> None:
     assert calls(compiled(tmp_path / "gone", tmp_path)) == (42, 0)
     assert calls(compiled(tmp_path / "gone", tmp_path)) == (42, 1)
 
 
-def test_a_kernel_of_a_folder_that_cannot_be_written_to_is_found(kept: Path, tmp_path: Path) -> None:
+def test_a_kernel_in_a_read_only_folder_is_loaded(kept: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     assert calls(compiled(own, kept.parent)) == (42, 1)
     assert list(own.iterdir()) == []
 
 
-def test_no_draft_is_left_when_a_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -113,7 +113,7 @@ def test_no_draft_is_left_when_a_disk_is_full(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_that_compile_a_kernel_at_once_leave_one_file(tmp_path: Path) -> None:
+def test_concurrent_compilations_leave_one_file(tmp_path: Path) -> None:
     script = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
@@ -138,15 +138,13 @@ def folders(monkeypatch: pytest.MonkeyPatch, **environment: str) -> tuple[Path, 
     return cache_folders.__wrapped__()
 
 
-def test_kernels_are_kept_beside_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kernels_are_cached_next_to_the_code_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = Path(cache.__file__).parent / "__pycache__"
     assert folders(monkeypatch, XDG_CACHE_HOME=str(tmp_path))[0] == own
     assert folders(monkeypatch, NUMBA_CACHE_DIR=str(tmp_path)) == (tmp_path / "lance_duck", own)
 
 
-def test_kernels_beside_code_that_cannot_be_written_to_are_still_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_kernels_in_a_read_only_package_are_still_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = Path(cache.__file__).parent / "__pycache__"
     takes_files = cache._takes_files
     monkeypatch.setattr(cache, "_takes_files", lambda folder: folder != own and takes_files(folder))

@@ -1,4 +1,4 @@
-"""Fingerprints change with everything that compiled code depends on, and with nothing else."""
+"""Fingerprints change with all dependencies of compiled code, and only with these."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def prints(source: str) -> dict[str, str]:
     return {name: fingerprint(scope[name].py_func) for name in ("called", "caller", "alone")}
 
 
-def test_the_same_source_has_the_same_fingerprints_wherever_it_stands() -> None:
+def test_fingerprints_ignore_location_comments_and_docstrings() -> None:
     moved = "# a comment\n\n\n" + SOURCE.replace("def alone(x):", 'def alone(x):\n    """Double."""')
     assert prints(SOURCE) == prints(moved)
 
@@ -65,7 +65,7 @@ def test_a_change_reaches_a_function_and_its_callers(before: str, after: str, ch
     assert {name for name in old if old[name] != new[name]} == changed
 
 
-def test_functions_that_differ_in_what_they_close_over_differ() -> None:
+def test_functions_with_different_closures_have_different_fingerprints() -> None:
     def adder(number: int) -> FunctionType:
         def add(x: int) -> int:
             return x + number
@@ -82,7 +82,7 @@ def test_recursive_functions_have_fingerprints() -> None:
     assert len(fingerprint(down)) == 64
 
 
-def test_fingerprints_do_not_depend_on_the_order_of_hashes() -> None:
+def test_fingerprints_do_not_depend_on_hash_order() -> None:
     script = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 import lance_duck.kernels.postings.search.best_of_any, lance_duck.kernels.vectors
@@ -117,7 +117,7 @@ def caller(x):
 """
 
 
-def test_fingerprints_are_the_same_in_whichever_order_they_are_computed() -> None:
+def test_fingerprints_do_not_depend_on_the_computation_order() -> None:
     found = []
     for order in permutations(("countdown", "middle", "caller")):
         scope: dict[str, Any] = {"__name__": "lance_duck.kernels.made_up"}

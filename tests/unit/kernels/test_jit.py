@@ -16,19 +16,19 @@ from lance_duck.kernels.jit import Kernel, KernelError, kernel, subroutine, summ
 
 
 def uncached(compiled: Any) -> Any:
-    """The same kernel, which is not taken from disk."""
+    """Return the kernel without its disk cache."""
     compiled._cache = KernelCache(compiled.py_func, ())
     return compiled
 
 
-def test_a_kernel_that_calls_another_counts_no_references() -> None:
+def test_nested_kernels_do_not_count_references() -> None:
     inner = uncached(kernel(lambda a, i: a[i] + 1))
     outer = uncached(kernel(lambda a: inner(a, 0) + inner(a, 1)))
     assert outer(np.arange(2)) == 3
     assert not any("NRT" in code for code in outer.inspect_llvm().values())
 
 
-def test_constants_are_compiled_as_other_numbers_are() -> None:
+def test_constant_arguments_do_not_add_signatures() -> None:
     inner = uncached(subroutine(lambda a, i: a[i]))
     outer = uncached(kernel(lambda a, i: inner(a, 0) + inner(a, 1) + inner(a, i)))
     assert outer(np.array([1, 10, 100]), 2) == 111
@@ -39,7 +39,7 @@ def test_constants_are_compiled_as_other_numbers_are() -> None:
     "dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "M8[s]"]
 )
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 3, 4)])
-def test_arguments_have_the_types_that_numba_gives_them(dtype: str, shape: tuple[int, ...]) -> None:
+def test_argument_types_equal_those_of_numba(dtype: str, shape: tuple[int, ...]) -> None:
     made = uncached(kernel(lambda a: a))
     array = np.zeros(shape, dtype)
     forms = [array, np.asfortranarray(array), array.T, np.zeros((*shape, 2), dtype)[..., 0]]
@@ -51,7 +51,7 @@ def test_arguments_have_the_types_that_numba_gives_them(dtype: str, shape: tuple
 
 
 @pytest.mark.parametrize("array", [np.ma.masked_array([1]), np.zeros(1, ">i4")])
-def test_arrays_that_kernels_cannot_read_are_refused(array: Any) -> None:
+def test_unsupported_array_types_are_rejected(array: Any) -> None:
     with pytest.raises(KernelError):
         uncached(kernel(lambda a: a[0]))(array)
 
@@ -64,13 +64,13 @@ def test_python_cannot_call_a_subroutine() -> None:
         inner(1)
 
 
-def test_all_kinds_of_kernels_are_kept_on_disk() -> None:
+def test_every_kind_of_kernel_is_cached_on_disk() -> None:
     for compiled in (kernel(lambda x: x), summing_kernel(lambda x: x), subroutine(lambda x: x)):
         assert isinstance(compiled, Kernel)
         assert isinstance(compiled._cache, KernelCache)
 
 
-def test_a_kernel_has_no_wrapper_that_nobody_calls() -> None:
+def test_subroutines_have_no_python_wrapper() -> None:
     inner = uncached(subroutine(lambda x: x + 1))
     outer = uncached(kernel(lambda x: inner(x)))
     assert outer(1) == 2
@@ -79,7 +79,7 @@ def test_a_kernel_has_no_wrapper_that_nobody_calls() -> None:
     assert "cpython" not in "".join(inner.inspect_llvm().values())
 
 
-def test_kernels_run_where_no_folder_can_be_written_to(tmp_path: Path) -> None:
+def test_kernels_run_without_a_writable_folder(tmp_path: Path) -> None:
     script = """
 import numpy as np
 from lance_duck.kernels import cache
@@ -91,7 +91,7 @@ assert jit.kernel(lambda a: a[0] + 1)(np.arange(3)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
+def test_a_forked_child_can_compile_kernels() -> None:
     script = """
 import os, signal, threading, time
 from numba.core.compiler_lock import global_compiler_lock
@@ -120,7 +120,7 @@ else:
     assert run.returncode == 0, run.stderr
 
 
-def test_a_numba_that_does_not_compile_is_refused() -> None:
+def test_a_numba_with_compilation_disabled_is_rejected() -> None:
     script = "import lance_duck.kernels.numbers.flat"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)

@@ -99,7 +99,7 @@ def untested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean, "is_tested", lambda: False)
 
 
-def test_an_untested_numba_compiles_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untested_numba_uses_the_standard_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     untested(monkeypatch)
     outer, inner = made()
     assert outer(NUMBERS) == 43_026
@@ -133,7 +133,7 @@ def test_subroutines_that_numba_compiled_are_linked_into_lean_kernels(
     [lambda source: source + "\n", lambda source: source.replace("_optimize_final_module", "_optimize_module")],
     ids=["a line more", "another name"],
 )
-def test_a_numba_with_other_sources_is_untested(
+def test_a_numba_with_changed_sources_is_untested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]
 ) -> None:
     source = Path(lean.codegen.__file__).read_text()
@@ -150,7 +150,7 @@ def test_a_numba_without_sources_is_untested(tmp_path: Path, monkeypatch: pytest
     assert not is_tested.__wrapped__()
 
 
-def test_functions_that_are_no_kernels_are_compiled_as_before() -> None:
+def test_plain_njit_functions_compile_as_usual() -> None:
     made()[0](NUMBERS)
     inner = numba.njit(lambda x: x + 1)
     outer = numba.njit(lambda x: inner(x) * 2)
@@ -160,7 +160,7 @@ def test_functions_that_are_no_kernels_are_compiled_as_before() -> None:
     assert library(inner).codegen._engine.is_symbol_defined(result.fndesc.llvm_func_name)
 
 
-def test_threads_compile_at_once(tmp_path: Path) -> None:
+def test_threads_can_compile_concurrently(tmp_path: Path) -> None:
     kernels = [made(tmp_path)[0] for _ in range(4)]
     answers: list[Any] = []
     threads = [threading.Thread(target=lambda k=k: answers.append(k(NUMBERS))) for k in kernels]

@@ -52,14 +52,14 @@ def test_v3_is_not_loaded_if_a_feature_is_missing(packs: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("feature", ADDED)
-def test_a_feature_that_numba_is_told_to_avoid_is_missing(
+def test_a_feature_disabled_in_numba_counts_as_missing(
     packs: Path, monkeypatch: pytest.MonkeyPatch, feature: str
 ) -> None:
     monkeypatch.setattr(pack._config, "CPU_FEATURES", f"+sse4.2,-{feature}")
     assert loaded() == V2
 
 
-def test_a_pack_of_another_level_than_its_name_says_is_not_loaded(packs: Path) -> None:
+def test_a_pack_with_a_mismatched_name_is_not_loaded(packs: Path) -> None:
     (packs / pack_name(V3)).replace(packs / pack_name(V2))
     assert loaded() is None
 
@@ -92,7 +92,7 @@ print(pack.installed_pack().level, first_use.compiled, *found, *best)
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(V3 not in machine_levels(), reason="a processor with both levels is needed")
 @pytest.mark.parametrize("level", list(LEVELS))
-def test_a_level_works_alone_with_its_own_instructions(tmp_path: Path, level: str) -> None:
+def test_a_pack_uses_only_the_instructions_of_its_level(tmp_path: Path, level: str) -> None:
     built = build_kernels(level, tmp_path / "packs")
     (tmp_path / "kernels").mkdir()
     masked = {} if level == V3 else {"NUMBA_CPU_FEATURES": ",".join(f"-{feature}" for feature in ADDED)}

@@ -44,7 +44,9 @@ def compile_one(first_use: FirstUse, clock: list[float], name: str = SEARCH, sec
     first_use.leave()
 
 
-def test_the_first_kernel_announces_its_subject_at_once(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_kernel_announces_its_subject_immediately(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     first_use = FirstUse()
     first_use.enter()
     first_use.missed(SEARCH)
@@ -90,7 +92,7 @@ def test_a_pipe_gets_no_bar(clock: list[float], capsys: pytest.CaptureFixture[st
     assert "\r" not in capsys.readouterr().err
 
 
-def test_a_warm_up_is_one_subject_with_one_bar(clock: list[float], terminal: Terminal) -> None:
+def test_a_warm_up_shows_one_progress_bar(clock: list[float], terminal: Terminal) -> None:
     first_use = FirstUse()
     first_use.begin_warm_up()
     compile_one(first_use, clock, SEARCH)
@@ -100,7 +102,7 @@ def test_a_warm_up_is_one_subject_with_one_bar(clock: list[float], terminal: Ter
     assert (shown.count("kernels for"), shown.count("2 of about"), shown.endswith("\r\x1b[K")) == (1, 1, True)
 
 
-def test_a_kernel_that_calls_others_counts_their_time_once(clock: list[float]) -> None:
+def test_nested_kernels_count_compile_time_once(clock: list[float]) -> None:
     first_use = FirstUse()
     first_use.enter()
     first_use.missed(SEARCH)
@@ -110,7 +112,7 @@ def test_a_kernel_that_calls_others_counts_their_time_once(clock: list[float]) -
     assert first_use.seconds == 2.0
 
 
-def test_kernels_that_come_from_disk_count_for_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_loaded_from_disk_are_not_counted(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     first_use = FirstUse()
     first_use.enter()
     clock[0] += 5
@@ -118,7 +120,7 @@ def test_kernels_that_come_from_disk_count_for_nothing(clock: list[float], capsy
     assert (first_use.compiled, first_use.seconds, capsys.readouterr().err) == (0, 0.0, "")
 
 
-def test_the_notices_are_silenced_by_a_variable_or_by_a_call(
+def test_notices_can_be_disabled_by_a_variable_or_a_call(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silenced = FirstUse()

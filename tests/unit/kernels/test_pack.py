@@ -54,7 +54,7 @@ def written(folder: Path, path: Path) -> KernelPack:
 
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder beside an installed pack."""
+    """Return an empty cache folder with an installed pack."""
     found = written(tmp_path / "built", tmp_path / "a.pack")
     monkeypatch.setattr(cache, "installed_pack", lambda: found)
     empty = tmp_path / "empty"
@@ -66,14 +66,12 @@ def hits(made: Any) -> int:
     return sum(made.stats.cache_hits.values())
 
 
-def test_a_kernel_of_the_pack_is_not_compiled(packed: Path) -> None:
+def test_a_packed_kernel_is_not_compiled(packed: Path) -> None:
     made = in_folder(packed)
     assert (int(made(NUMBERS)), hits(made), list(packed.iterdir())) == (42, 1, [])
 
 
-def test_extensions_of_numba_are_looked_for_only_when_something_is_compiled(
-    packed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_extensions_are_loaded_only_for_a_compilation(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[None] = []
     monkeypatch.setattr(cache, "_load_extensions", lambda: searches.append(None))
     made = in_folder(packed)
@@ -83,7 +81,7 @@ def test_extensions_of_numba_are_looked_for_only_when_something_is_compiled(
     assert searches
 
 
-def test_the_pack_comes_before_the_folders(packed: Path) -> None:
+def test_the_pack_takes_precedence_over_cache_folders(packed: Path) -> None:
     damaged = in_folder(packed.parent / "built")
     for file in (packed.parent / "built").iterdir():
         file.write_bytes(b"")
@@ -91,7 +89,7 @@ def test_the_pack_comes_before_the_folders(packed: Path) -> None:
     assert all(file.stat().st_size == 0 for file in (packed.parent / "built").iterdir())
 
 
-def test_other_types_are_compiled(packed: Path) -> None:
+def test_types_missing_in_the_pack_are_compiled(packed: Path) -> None:
     made = in_folder(packed)
     assert (int(made(np.array([41], np.int8))), hits(made), len(list(packed.iterdir()))) == (42, 0, 1)
 
@@ -105,7 +103,7 @@ def test_a_changed_kernel_is_compiled(packed: Path) -> None:
     assert (int(made(NUMBERS)), hits(made)) == (43, 0)
 
 
-def test_a_packed_kernel_that_another_one_calls_is_compiled_then(packed: Path) -> None:
+def test_a_packed_kernel_is_recompiled_if_a_new_kernel_calls_it(packed: Path) -> None:
     inner = in_folder(packed)
     assert (int(inner(NUMBERS)), hits(inner)) == (42, 1)
 
@@ -128,7 +126,7 @@ def test_a_packed_kernel_that_another_one_calls_is_compiled_then(packed: Path) -
     ],
     ids=["empty", "cut in the head", "magic", "index", "size of the index"],
 )
-def test_a_damaged_pack_counts_as_missing(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_pack_is_ignored(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     written(tmp_path / "built", tmp_path / "a.pack")
     data = (tmp_path / "a.pack").read_bytes()
     (tmp_path / "a.pack").write_bytes(damage(data))
@@ -157,7 +155,7 @@ def test_a_pack_for_other_versions_is_not_used(tmp_path: Path, fact: str) -> Non
     assert open_pack(tmp_path / "a.pack") is None
 
 
-def test_the_layout_is_the_one_described(tmp_path: Path) -> None:
+def test_the_pack_has_the_documented_layout(tmp_path: Path) -> None:
     written(tmp_path / "built", tmp_path / "a.pack")
     data = (tmp_path / "a.pack").read_bytes()
     size = int.from_bytes(data[8:12], "little")

@@ -1,4 +1,4 @@
-"""The search for garbage is put off, and goes on as before."""
+"""Garbage collection is paused and resumed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def failing() -> None:
         raise ZeroDivisionError
 
 
-def test_nothing_is_searched_meanwhile_and_the_search_goes_on_after_an_error_too() -> None:
+def test_garbage_collection_resumes_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         failing()
     assert gc.isenabled()
 
 
-def test_a_search_that_was_off_before_stays_off() -> None:
+def test_disabled_garbage_collection_stays_disabled() -> None:
     gc.disable()
     try:
         with uncollected():
@@ -61,5 +61,5 @@ raise SystemExit(status)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_child_that_is_forked_meanwhile_searches() -> None:
+def test_a_child_forked_during_an_import_collects_garbage() -> None:
     assert subprocess.run([sys.executable, "-c", IN_A_CHILD], timeout=60, check=False).returncode == 0

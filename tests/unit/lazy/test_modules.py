@@ -28,7 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     return name
 
 
-def test_a_module_is_imported_when_it_is_first_used(package: str) -> None:
+def test_a_module_is_imported_on_first_use(package: str) -> None:
     names: dict[str, Any] = {}
     names["one"] = lazy.modules(names, package, "one")
     assert f"{package}.one" not in sys.modules
@@ -36,7 +36,7 @@ def test_a_module_is_imported_when_it_is_first_used(package: str) -> None:
     assert names["one"] is sys.modules[f"{package}.one"]
 
 
-def test_what_stood_for_a_module_keeps_doing_so(package: str) -> None:
+def test_a_lazy_placeholder_behaves_like_its_module(package: str) -> None:
     one, slow = lazy.modules({}, package, "one", "slow")
     one.number = 7
     assert (one.double(), one.number) == (14, 7)
@@ -48,13 +48,13 @@ def test_what_stood_for_a_module_keeps_doing_so(package: str) -> None:
         _ = one.number
 
 
-def test_a_module_that_does_not_exist_is_missed_when_it_is_used(package: str) -> None:
+def test_a_missing_module_raises_on_first_use(package: str) -> None:
     gone = lazy.modules({}, package, "gone")
     with pytest.raises(ModuleNotFoundError, match="gone"):
         _ = gone.number
 
 
-def test_a_library_waits_as_a_module_does() -> None:
+def test_libraries_can_be_lazy_too() -> None:
     names: dict[str, Any] = {}
     names["colorsys"] = lazy.modules(names, "", "colorsys")
     assert names["colorsys"].rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
@@ -62,7 +62,7 @@ def test_a_library_waits_as_a_module_does() -> None:
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_garbage_is_not_looked_for_while_a_module_is_imported(package: str, tmp_path: Path, collects: bool) -> None:
+def test_garbage_collection_is_paused_during_an_import(package: str, tmp_path: Path, collects: bool) -> None:
     (tmp_path / package / "asking.py").write_text("import gc\nsearches = gc.isenabled()\n")
     asking = lazy.modules({}, package, "asking")
     if not collects:
@@ -74,7 +74,7 @@ def test_garbage_is_not_looked_for_while_a_module_is_imported(package: str, tmp_
         gc.enable()
 
 
-def test_what_a_module_made_is_not_looked_at_by_the_next_search(package: str, tmp_path: Path) -> None:
+def test_imported_objects_are_frozen_before_the_next_collection(package: str, tmp_path: Path) -> None:
     script = f"""
 import gc, sys
 sys.path.insert(0, {str(tmp_path)!r})
@@ -95,7 +95,7 @@ assert gc.get_freeze_count() >= frozen * 0.9 > 0  # as Python frees some of them
     assert run.returncode == 0, run.stderr
 
 
-def test_threads_that_use_a_module_at_once_import_it_once(package: str) -> None:
+def test_concurrent_uses_import_a_module_once(package: str) -> None:
     names: dict[str, Any] = {}
     names["slow"] = lazy.modules(names, package, "slow")
     begin = threading.Barrier(8)
@@ -114,7 +114,7 @@ def test_threads_that_use_a_module_at_once_import_it_once(package: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
-def test_a_child_imports_what_its_parent_was_importing_when_it_forked(package: str, tmp_path: Path) -> None:
+def test_a_forked_child_can_import_a_module_its_parent_was_importing(package: str, tmp_path: Path) -> None:
     script = f"""
 import os, sys, threading
 sys.path.insert(0, {str(tmp_path)!r})
@@ -135,7 +135,7 @@ if child:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults")
-def test_loops_of_nested_modules_run_in_memory_that_stays_mapped(package: str, tmp_path: Path) -> None:
+def test_imports_keep_the_python_stack_memory_mapped(package: str, tmp_path: Path) -> None:
     depth, calls = 40, 2000
     for i in range(depth):
         inner = f"from {package} import nested{i + 1}" if i + 1 < depth else ""

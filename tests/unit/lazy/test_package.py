@@ -1,4 +1,4 @@
-"""The names of lance_duck, and what a process loads for what it does."""
+"""The names of lance_duck, and the modules that each use loads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_the_package_itself_loads_nothing() -> None:
+def test_importing_the_package_loads_only_the_lazy_module() -> None:
     heavy, modules = loaded("import lance_duck")
     assert not heavy
     assert {name.split(".")[1] for name in modules} == {"lazy"}
@@ -68,7 +68,7 @@ READ = frozenset(
         "write",
     }
 )
-"""Rooms of which a first read loads something."""
+"""Rooms that a first read loads."""
 FILTER = READ | {"index", "text"}
 SQL = FILTER | {"commit", "duck", "fragment", "maintenance", "namespaces", "progress", "retry", "write_dataset"}
 NEVER = frozenset(
@@ -94,7 +94,9 @@ CHANGES = (
         ("ld.connect(folder).sql('SELECT * FROM t WHERE id < 3').fetchall()", SQL, 860, set()),
     ],
 )
-def test_a_step_loads_what_it_needs(table: str, use: str, rooms: set[str], most: int, libraries: set[str]) -> None:
+def test_each_step_loads_only_the_modules_it_needs(
+    table: str, use: str, rooms: set[str], most: int, libraries: set[str]
+) -> None:
     folder, _, _ = table.rpartition("/")
     script = f"import lance_duck as ld\nds, folder = ld.dataset({table!r}), {folder!r}\nassert len({use})"
     modules = all_loaded(script)
@@ -106,7 +108,7 @@ def test_a_step_loads_what_it_needs(table: str, use: str, rooms: set[str], most:
     assert len(own) <= most  # raise it for a module that the step needs; one that it does not need waits, see ld.lazy
 
 
-def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
+def test_the_version_is_looked_up_on_access() -> None:
     assert "importlib.metadata" not in all_loaded("import lance_duck")
     assert "importlib.metadata" in all_loaded("import lance_duck\nassert lance_duck.__version__")
 
@@ -120,7 +122,7 @@ def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
         ("search([0.5] * 4, column='v', k=1)", set()),
     ],
 )
-def test_a_read_loads_neither_writers_nor_kinds_of_indexes_nor_sql(table: str, use: str, besides: set[str]) -> None:
+def test_reading_does_not_load_writers_indexes_or_sql(table: str, use: str, besides: set[str]) -> None:
     heavy, modules = loaded(f"import lance_duck as ld\nassert len(ld.dataset({table!r}).{use})")
     assert not heavy & {"faiss", "sqlglot", "Stemmer", "tenacity", "pyspark", "matplotlib", "typer", "rich", "sqlite3"}
     rooms = {name.split(".")[1] for name in modules}
@@ -131,7 +133,7 @@ def test_a_read_loads_neither_writers_nor_kinds_of_indexes_nor_sql(table: str, u
     assert "lance_duck.write.files" not in modules
 
 
-def test_a_read_by_spark_loads_neither_writers_nor_streams(table: str) -> None:
+def test_a_spark_read_does_not_load_writers_or_streams(table: str) -> None:
     pytest.importorskip("pyspark")
     script = f"""
 from lance_duck.spark.io.datasource import LanceDataSource
@@ -150,7 +152,7 @@ assert sum(batch.num_rows for part in reader.partitions() for batch in reader.re
     assert "lance_duck.write.files" not in modules
 
 
-def test_an_index_loads_its_own_kind_alone(tmp_path: Path) -> None:
+def test_an_index_search_loads_only_its_kind(tmp_path: Path) -> None:
     ds = ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t.lance")
     ds.create_scalar_index("id", "BTREE")
     heavy, modules = loaded(f"import lance_duck as ld\nassert ld.dataset({ds.uri!r}).count_rows('id = 2') == 1")
@@ -159,19 +161,19 @@ def test_an_index_loads_its_own_kind_alone(tmp_path: Path) -> None:
     assert kinds == {"kind", "btree.kind", "lance_duck.encoding.codecs.fixed_size_list"}
 
 
-def test_a_delete_loads_neither_vectors_nor_full_text(tmp_path: Path) -> None:
+def test_a_delete_does_not_load_vector_or_full_text_modules(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t.lance")
     script = f"import lance_duck as ld\nds = ld.dataset({str(tmp_path / 't.lance')!r})\nds.delete('id = 2')"
     heavy, _ = loaded(script)
     assert not heavy & {"faiss", "Stemmer", "sqlglot"}
 
 
-def test_who_opens_a_table_knows_the_type_of_blobs(table: str) -> None:
+def test_opening_a_table_registers_the_blob_type(table: str) -> None:
     registered = "import pyarrow as pa\npa.unregister_extension_type('lance.blob.v2')"
     loaded(f"import lance_duck as ld\nld.dataset({table!r})\n{registered}")
 
 
-def test_help_loads_no_library_of_tables() -> None:
+def test_help_loads_no_data_libraries() -> None:
     script = """
 import sys
 from lance_duck_command import main
@@ -186,13 +188,13 @@ except SystemExit:
     assert not modules
 
 
-def test_a_function_of_the_package_is_not_hidden_by_the_module_of_its_name() -> None:
+def test_package_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
     run = "import lance_duck.dataset, lance_duck.write_dataset, lance_duck as ld; print(ld.dataset, ld.write_dataset)"
     shown = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True).stdout
     assert shown.count("<function") == 2
 
 
-def test_all_names_are_there_and_listed() -> None:
+def test_all_public_names_exist_and_are_listed() -> None:
     assert set(ld.__all__) <= set(dir(ld))
     assert all(getattr(ld, name) is not None for name in ld.__all__)
 
@@ -203,24 +205,24 @@ def test_modules_of_the_package_are_attributes() -> None:
     assert shown.split() == ["Compaction", "IndexConfig"]
 
 
-def test_star_import_brings_every_name() -> None:
+def test_a_star_import_provides_every_name() -> None:
     names: dict[str, object] = {}
     exec("from lance_duck import *", names)
     assert set(ld.__all__) <= set(names)
 
 
 @pytest.mark.parametrize("name", ["datset", "_dataset", "__path_of__"])
-def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
+def test_an_unknown_name_raises_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'lance_duck' has no attribute '{name}'"):
         getattr(ld, name)
 
 
-def test_sql_of_a_dataset_runs_in_a_process_that_has_not_connected(table: str) -> None:
+def test_dataset_sql_works_without_a_connection(table: str) -> None:
     query = "ds.sql('SELECT sum(id) AS n FROM dataset').build().to_batch_records()[0].to_pydict()"
     loaded(f"import lance_duck as ld\nds = ld.dataset({table!r})\nassert {query} == {{'n': [6]}}")
 
 
-def test_a_search_of_an_index_loads_nothing_that_builds_one(tmp_path: Path) -> None:
+def test_an_index_search_loads_no_build_modules(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal(300 * 8).astype(np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors), 8)
     dataset = ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance")
@@ -240,17 +242,17 @@ def test_a_search_of_an_index_loads_nothing_that_builds_one(tmp_path: Path) -> N
         ("odd", r"module 'lance_duck' has no attribute 'odd'$"),
     ],
 )
-def test_names_of_other_libraries_are_answered_by_those_of_the_package(name: str, message: str) -> None:
+def test_names_of_other_libraries_suggest_the_lance_duck_name(name: str, message: str) -> None:
     with pytest.raises(AttributeError, match=message):
         getattr(ld, name)
 
 
-def test_a_call_of_a_package_names_the_function_that_is_meant() -> None:
+def test_calling_a_package_suggests_the_intended_function() -> None:
     with pytest.raises(TypeError, match=r"'lance_duck.write' is not callable; here it is write_dataset\(data, uri\)$"):
         ld.write({"id": [1]}, "t.lance")
 
 
-def test_packages_and_waiting_modules_are_pickled_by_their_name() -> None:
+def test_packages_and_lazy_modules_are_pickled_by_name() -> None:
     import lance_duck
     from lance_duck import lazy
 

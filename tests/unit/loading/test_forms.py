@@ -43,7 +43,7 @@ def test_columns_become_arrays_of_their_types_and_shapes() -> None:
     assert (found["d"][0], found["t"].dtype) == (np.datetime64("2024-01-02"), np.dtype("datetime64[us]"))
 
 
-def test_memory_is_shared_and_read_only_where_there_are_no_nulls() -> None:
+def test_memory_is_shared_read_only_if_there_are_no_nulls() -> None:
     found = to_numpy(BATCH)
     for name, values in (("i", BATCH["i"]), ("v", BATCH["v"].flatten())):
         assert found[name].ctypes.data == values.buffers()[1].address
@@ -61,12 +61,12 @@ def test_memory_is_shared_and_read_only_where_there_are_no_nulls() -> None:
     ],
     ids=lambda column: str(column.type),
 )
-def test_nulls_that_arrays_do_not_have_are_refused(column: pa.Array) -> None:
+def test_nulls_in_types_without_nulls_are_rejected(column: pa.Array) -> None:
     with pytest.raises(InvalidInputError, match=r"column c.*IS NOT NULL"):
         to_numpy(pa.record_batch({"c": column}))
 
 
-def test_an_empty_batch_has_its_shapes() -> None:
+def test_an_empty_batch_keeps_its_shapes() -> None:
     found = to_numpy(BATCH.slice(0, 0))
     assert (found["i"].shape, found["v"].shape, found["m"].shape, found["s"]) == ((0,), (0, 2), (0, 3, 2), [])
 
@@ -82,14 +82,14 @@ def test_bfloat16_becomes_float32(tmp_path: Path) -> None:
     assert (found["z"].dtype, found["z"].tolist()) == (np.float32, [[1.5, -2.0], [0.5, 3.0]])
 
 
-def test_batches_come_in_the_form_asked_for(tmp_path: Path) -> None:
+def test_batches_are_returned_in_the_requested_form(tmp_path: Path) -> None:
     rows = RowSelection.of(ld.write_dataset(pa.table(BATCH.select(["i", "v"])), tmp_path / "t.lance"))
     (found,) = rows.shuffle(2).batches(10, form="numpy")
     assert sorted(found["i"].tolist()) == [1, 2, 3, 4]
     assert found["v"][:, 0].tolist() == [2 * each - 1 for each in found["i"]]
 
 
-def test_jax_takes_the_same_arrays() -> None:
+def test_jax_arrays_equal_numpy_arrays() -> None:
     jax = pytest.importorskip("jax")
     found = to_jax(BATCH)
     assert isinstance(found["v"], jax.Array)

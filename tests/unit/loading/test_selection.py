@@ -32,7 +32,7 @@ def ids(rows: RowSelection, batch_size: int = 7) -> list[int]:
     return [number for batch in rows.batches(batch_size, ["id"]) for number in batch["id"].to_pylist()]
 
 
-def test_all_rows_come_in_order_in_batches_of_one_length(table: ld.LanceDataset) -> None:
+def test_all_rows_are_returned_in_equal_batches(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     assert (len(rows), ids(rows)) == (54, IDS)
     assert [batch.num_rows for batch in rows.batches(20)] == [20, 20, 14]
@@ -41,7 +41,7 @@ def test_all_rows_come_in_order_in_batches_of_one_length(table: ld.LanceDataset)
     assert next(rows.batches(2, {"twice": "2 * id"}))["twice"].to_pylist() == [0, 2]
 
 
-def test_rows_are_chosen_by_a_filter_and_keep_their_order(table: ld.LanceDataset) -> None:
+def test_a_filter_selects_rows_in_order(table: ld.LanceDataset) -> None:
     expected = [number for number in IDS if number >= 41]
     assert ids(RowSelection.of(table, "id >= 41")) == expected
     assert ids(RowSelection.of(table.filter("id >= 41"))) == expected
@@ -50,14 +50,14 @@ def test_rows_are_chosen_by_a_filter_and_keep_their_order(table: ld.LanceDataset
     assert ids(shuffled.filter("id >= 41")) == [number for number in ids(shuffled) if number >= 41]
 
 
-def test_a_seed_gives_an_order_again(table: ld.LanceDataset) -> None:
+def test_a_seed_reproduces_a_shuffle(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     assert ids(rows.shuffle(3)) == ids(rows.shuffle(3)) != ids(rows.shuffle(4))
     assert ids(rows.shuffle((3, 1))) != ids(rows.shuffle(3)) != IDS
     assert sorted(ids(rows.shuffle(3))) == IDS
 
 
-def test_neighbours_may_stay_together(table: ld.LanceDataset) -> None:
+def test_shuffling_in_blocks_keeps_neighbours_together(table: ld.LanceDataset) -> None:
     order = ids(RowSelection.of(table).shuffle(1, block=4))
     assert sorted(order) == IDS
     blocks = [IDS[start : start + 4] for start in range(0, 54, 4)]
@@ -68,7 +68,7 @@ def test_neighbours_may_stay_together(table: ld.LanceDataset) -> None:
         del order[: len(block)]
 
 
-def test_pieces_are_those_of_the_shares(table: ld.LanceDataset) -> None:
+def test_split_sizes_follow_the_shares(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     pieces = rows.split([0.5, 0.3, 0.2])
     assert [number for piece in pieces for number in ids(piece)] == IDS
@@ -97,7 +97,7 @@ def test_each_row_is_in_one_shard(table: ld.LanceDataset, count: int, by: str, s
     assert set(even) == {len(rows) // (count * size) * size}
 
 
-def test_rows_are_taken_by_their_place_in_the_selection(table: ld.LanceDataset) -> None:
+def test_take_uses_positions_in_the_selection(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table, "id >= 41")
     assert rows.take([3, 0, 3], ["id"])["id"].to_pylist() == [45, 41, 45]
     assert RowSelection.of(table)[10:].take(np.array([1]), ["id"])["id"].to_pylist() == [12]
@@ -114,13 +114,13 @@ def test_a_selection_is_stored_for_its_version(table: ld.LanceDataset, tmp_path:
     assert ids(RowSelection.load(table, tmp_path / "order.lance")) == ids(rows)
     rows[:3].save(tmp_path / "order.lance")
     assert len(RowSelection.load(table, tmp_path / "order.lance")) == 3
-    with pytest.raises(InvalidInputError, match="selection of another version"):
+    with pytest.raises(InvalidInputError, match="the selection belongs to another version"):
         RowSelection.load(table.checkout_version(1), tmp_path / "order.lance")
     with pytest.raises(InvalidInputError, match="not a selection"):
         RowSelection.load(table, table.uri)
 
 
-def test_it_stays_on_its_version_and_pickles(tmp_path: Path) -> None:
+def test_a_selection_stays_on_its_version_and_pickles(tmp_path: Path) -> None:
     dataset = ld.write_dataset({"id": range(9)}, tmp_path / "t.lance")
     rows = RowSelection.of(dataset)
     dataset.delete("id < 5")
@@ -135,7 +135,7 @@ def test_empty_selections_have_no_batches(table: ld.LanceDataset) -> None:
     assert [len(shard) for shard in (rows.shard(0, 2), rows.shard(1, 2, "batch"))] == [0, 0]
 
 
-def test_what_makes_no_sense_is_refused(table: ld.LanceDataset) -> None:
+def test_invalid_selections_are_rejected(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     for wrong in (
         lambda: RowSelection(table, [54]),

@@ -1,4 +1,4 @@
-"""A table with an index over x, and what the index says of it."""
+"""A table with an index over x, and the index coverage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def covers(dataset: ld.LanceDataset, name: str = "x_idx") -> list[list[int]]:
 
 
 def check(dataset: ld.LanceDataset, column: str = "x") -> set[int]:
-    """Every segment finds just the rows that there are in the fragments it answers for; returns these fragments."""
+    """Check that each segment finds exactly the rows of its fragments, and return these fragments."""
     snapshot = dataset.handle.snapshot
     rows = dataset.to_table(columns=[column, "_rowaddr"])
     values, addresses = rows[column].to_numpy(), rows["_rowaddr"].to_numpy().astype(np.uint64)

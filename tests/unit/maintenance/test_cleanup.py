@@ -21,7 +21,7 @@ def files(path: Path) -> set[str]:
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> ld.LanceDataset:
-    """Three versions; the first file is in the first alone."""
+    """Three versions; the first file belongs only to the first one."""
     path = tmp_path / "t.lance"
     ld.write_dataset(pa.table({"id": [1, 2, 3]}), path)
     dataset = ld.write_dataset(pa.table({"id": [4, 5, 6]}), path, mode="overwrite")
@@ -29,7 +29,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return dataset
 
 
-def test_old_versions_and_the_files_of_them_alone_go(dataset: ld.LanceDataset) -> None:
+def test_only_old_versions_and_their_files_are_removed(dataset: ld.LanceDataset) -> None:
     path = Path(dataset.uri)
     stats = dataset.cleanup_old_versions(ALL)
     assert (stats.old_versions, stats.data_files_removed, stats.transaction_files_removed) == (2, 1, 2)
@@ -38,14 +38,14 @@ def test_old_versions_and_the_files_of_them_alone_go(dataset: ld.LanceDataset) -
     assert sum(name.startswith("data/") for name in files(path)) == 1
 
 
-def test_the_bytes_are_those_of_the_files_that_went(dataset: ld.LanceDataset) -> None:
+def test_the_reported_bytes_equal_those_of_the_removed_files(dataset: ld.LanceDataset) -> None:
     path = Path(dataset.uri)
     before = {name: (path / name).stat().st_size for name in files(path)}
     stats = dataset.cleanup_old_versions(ALL)
     assert stats.bytes_removed == sum(before[name] for name in set(before) - files(path))
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(dataset: ld.LanceDataset) -> None:
+def test_a_dry_run_reports_the_same_numbers_and_removes_nothing(dataset: ld.LanceDataset) -> None:
     path = Path(dataset.uri)
     before = files(path)
     told = dataset.cleanup_old_versions(ALL, dry_run=True)
@@ -55,7 +55,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(dataset: ld.LanceDataset) -
     assert {f.path for f in named.candidate_files} == before - files(path)
 
 
-def test_a_tagged_version_stays_whole(dataset: ld.LanceDataset) -> None:
+def test_a_tagged_version_keeps_all_files(dataset: ld.LanceDataset) -> None:
     dataset.tags.create("first", 1)
     with pytest.raises(ReferencedError, match="first"):
         dataset.cleanup_old_versions(ALL)
@@ -63,14 +63,14 @@ def test_a_tagged_version_stays_whole(dataset: ld.LanceDataset) -> None:
     assert dataset.checkout_version("first").to_table().to_pydict() == {"id": [1, 2, 3]}
 
 
-def test_what_a_branch_borrows_stays(dataset: ld.LanceDataset) -> None:
+def test_files_used_by_a_branch_are_kept(dataset: ld.LanceDataset) -> None:
     branch = dataset.create_branch("side", 1)
     branch.insert(pa.table({"id": [9]}))
     dataset.cleanup_old_versions(ALL)
     assert ld.dataset(dataset.uri, version=("side", None)).to_table().to_pydict() == {"id": [1, 2, 3, 9]}
 
 
-def test_files_of_nobody_go_after_a_week_or_on_demand(dataset: ld.LanceDataset) -> None:
+def test_unreferenced_files_are_removed_after_a_week_or_on_request(dataset: ld.LanceDataset) -> None:
     path = Path(dataset.uri)
     for name in ("data/stray.lance", "data/notes.txt", "_duck/x.lance"):
         (path / name).parent.mkdir(exist_ok=True)
@@ -84,7 +84,7 @@ def test_files_of_nobody_go_after_a_week_or_on_demand(dataset: ld.LanceDataset) 
     assert {"data/notes.txt", "_duck/x.lance"} <= files(path)
 
 
-def test_other_handles_on_a_version_that_went_say_so(dataset: ld.LanceDataset) -> None:
+def test_opening_a_removed_version_raises_not_found(dataset: ld.LanceDataset) -> None:
     dataset.cleanup_old_versions(ALL)
     with pytest.raises(FileNotFoundError, match="no version 1"):
         dataset.checkout_version(1)

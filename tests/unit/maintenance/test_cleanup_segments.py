@@ -26,7 +26,7 @@ def clean(path: Path, *, unverified: bool = False) -> int:
     return done.index_files_removed
 
 
-def test_segments_go_with_the_last_version_that_names_them(tmp_path: Path, kind: PlainKind) -> None:
+def test_segments_are_removed_with_the_last_version_that_names_them(tmp_path: Path, kind: PlainKind) -> None:
     path = tmp_path / "t.lance"
     dataset = compact(with_index(write(path), kind))
     assert len(directories(path)) == 2
@@ -35,7 +35,7 @@ def test_segments_go_with_the_last_version_that_names_them(tmp_path: Path, kind:
     assert check(ld.dataset(path)) == {6}
 
 
-def test_segments_of_a_tagged_version_stay(tmp_path: Path, kind: PlainKind) -> None:
+def test_segments_of_a_tagged_version_are_kept(tmp_path: Path, kind: PlainKind) -> None:
     path = tmp_path / "t.lance"
     dataset = with_index(write(path), kind)
     dataset.tags.create("old", dataset.version)
@@ -46,7 +46,7 @@ def test_segments_of_a_tagged_version_stay(tmp_path: Path, kind: PlainKind) -> N
     assert clean(path) == 1
 
 
-def test_segments_that_a_branch_borrows_stay(tmp_path: Path, kind: PlainKind) -> None:
+def test_segments_used_by_a_branch_are_kept(tmp_path: Path, kind: PlainKind) -> None:
     path = tmp_path / "t.lance"
     dataset = with_index(write(path), kind)
     branch = dataset.create_branch("side")
@@ -59,7 +59,7 @@ def test_segments_that_a_branch_borrows_stay(tmp_path: Path, kind: PlainKind) ->
     assert check(ld.dataset(path, version=("side", None))) == set(branch.fragment_ids())
 
 
-def test_segments_that_no_version_names_go_only_when_asked_for(tmp_path: Path, kind: PlainKind) -> None:
+def test_unreferenced_segments_are_removed_only_on_request(tmp_path: Path, kind: PlainKind) -> None:
     path = tmp_path / "t.lance"
     with_index(write(path, 2), kind)
     stray = path / "_indices" / "00000000-0000-4000-8000-000000000001" / "page.lance"

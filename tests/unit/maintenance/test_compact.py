@@ -31,7 +31,7 @@ def written(path: Path, fragments: int = 6, *, stable: bool = False) -> ld.Lance
     return dataset
 
 
-def test_rows_keep_their_order_and_deleted_ones_are_gone(path: Path) -> None:
+def test_compaction_keeps_row_order_and_drops_deleted_rows(path: Path) -> None:
     dataset = written(path)
     dataset.delete("id % 3 = 0")
     before = dataset.to_table()
@@ -41,15 +41,13 @@ def test_rows_keep_their_order_and_deleted_ones_are_gone(path: Path) -> None:
     assert [(f.physical_rows, f.num_deletions) for f in dataset.get_fragments()] == [(40, 0)]
 
 
-def test_the_rows_are_spread_evenly_over_the_new_fragments(path: Path) -> None:
+def test_rows_are_spread_evenly_over_the_new_fragments(path: Path) -> None:
     dataset = written(path, 7)
     dataset.optimize.compact_files(target_rows_per_fragment=35)
     assert [f.count_rows() for f in dataset.get_fragments()] == [35, 35]
 
 
-def test_a_compaction_that_is_interrupted_once_it_is_visible_keeps_its_files(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_after_the_commit_keeps_the_new_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = written(path)
     before = dataset.to_table()
 
@@ -64,7 +62,7 @@ def test_a_compaction_that_is_interrupted_once_it_is_visible_keeps_its_files(
     assert (after.version, len(after.get_fragments()), after.to_table()) == (8, 1, before)
 
 
-def test_a_compaction_leaves_nothing_where_row_ids_are_broken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compaction_leaves_no_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = written(path, 2, stable=True)
     before = sorted(path.rglob("*"))
 
@@ -77,7 +75,7 @@ def test_a_compaction_leaves_nothing_where_row_ids_are_broken(path: Path, monkey
     assert sorted(path.rglob("*")) == before
 
 
-def test_stable_row_ids_and_row_versions_stay_with_their_rows(path: Path) -> None:
+def test_compaction_keeps_stable_row_ids_and_row_versions(path: Path) -> None:
     dataset = written(path, stable=True)
     dataset.update({"text": "'new'"}, where="id IN (3, 33)")
     dataset.delete("id % 7 = 0")
@@ -88,7 +86,7 @@ def test_stable_row_ids_and_row_versions_stay_with_their_rows(path: Path) -> Non
     dataset.validate()
 
 
-def test_nothing_to_do_makes_no_version(path: Path) -> None:
+def test_compaction_without_work_creates_no_version(path: Path) -> None:
     dataset = written(path, 1)
     assert vars(dataset.optimize.compact_files()) == dict.fromkeys(
         ("fragments_removed", "fragments_added", "files_removed", "files_added"), 0
@@ -96,7 +94,7 @@ def test_nothing_to_do_makes_no_version(path: Path) -> None:
     assert dataset.version == 1
 
 
-def test_dropped_columns_are_left_out_of_the_new_files(path: Path) -> None:
+def test_new_files_omit_dropped_columns(path: Path) -> None:
     dataset = written(path, 2)
     dataset.drop_columns(["text"])
     dataset.optimize.compact_files()
@@ -104,7 +102,7 @@ def test_dropped_columns_are_left_out_of_the_new_files(path: Path) -> None:
     assert file.fields == [0]
 
 
-def test_tasks_run_from_their_json_and_are_committed_beside_an_append(path: Path) -> None:
+def test_tasks_run_from_json_and_commit_next_to_an_append(path: Path) -> None:
     dataset = written(path)
     plan = CompactionPlan.from_json(Compaction.plan(dataset, {"target_rows_per_fragment": 30}).json())
     assert plan.num_tasks() == 2
@@ -120,7 +118,7 @@ def test_tasks_run_from_their_json_and_are_committed_beside_an_append(path: Path
     assert dataset.fragment_ids() == sorted(dataset.fragment_ids())
 
 
-def test_a_fragment_that_changed_meanwhile_is_not_replaced(path: Path) -> None:
+def test_a_fragment_changed_during_compaction_is_not_replaced(path: Path) -> None:
     dataset = written(path, 2)
     done = [task.execute(dataset) for task in Compaction.plan(dataset).tasks]
     ld.dataset(path).delete("id = 3")
@@ -129,7 +127,7 @@ def test_a_fragment_that_changed_meanwhile_is_not_replaced(path: Path) -> None:
     assert ld.dataset(path).count_rows() == 19
 
 
-def test_a_compaction_that_lost_a_race_is_planned_anew(path: Path) -> None:
+def test_a_compaction_of_a_stale_handle_is_replanned(path: Path) -> None:
     dataset = written(path, 3)
     ld.dataset(path).delete("id = 3")
     dataset.optimize.compact_files()
@@ -138,25 +136,25 @@ def test_a_compaction_that_lost_a_race_is_planned_anew(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"tasks": [], "read_version": "x", "options": {}}'])
-def test_json_that_is_no_plan_is_refused(text: str) -> None:
+def test_json_that_is_not_a_plan_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError):
         CompactionPlan.from_json(text)
 
 
-def test_progress_is_told_group_by_group(path: Path) -> None:
+def test_progress_is_reported_per_group(path: Path) -> None:
     seen: list[tuple[int, int]] = []
     written(path).optimize.compact_files(target_rows_per_fragment=30, progress=lambda *at: seen.append(at))
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_a_table_whose_rows_are_all_deleted_compacts_to_nothing(path: Path) -> None:
+def test_a_table_with_all_rows_deleted_compacts_to_an_empty_table(path: Path) -> None:
     dataset = written(path, 2)
     dataset.delete("true")
     dataset.optimize.compact_files()
     assert dataset.to_table().num_rows == 0
 
 
-def test_a_compaction_whose_fragment_changes_meanwhile_still_is_one_change(path: Path) -> None:
+def test_a_replanned_compaction_commits_once(path: Path) -> None:
     dataset = written(path)
     changes: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Compaction of groups that other processes write: orders that pickle, batches, writers that come in between."""
+"""Compaction with groups written by other processes: pickled orders, batches, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def leftovers(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("follow", [{}, {"follow": None}], ids=["elsewhere", "here"])
-def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow: dict[str, Any]) -> None:
+def test_groups_are_committed_in_batches_and_indexes_follow(path: Path, follow: dict[str, Any]) -> None:
     before = ids(path), ids(path, "x = 3")
     done = compacted(path, batch=2, **follow)
     dataset = ld.dataset(path)
@@ -70,7 +70,7 @@ def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow:
     dataset.validate()
 
 
-def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> None:
+def test_a_group_changed_by_another_writer_is_rewritten(path: Path) -> None:
     came: list[int] = []
 
     def write(orders: Sequence[Any]) -> list[Any]:
@@ -87,7 +87,7 @@ def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> Non
     assert leftovers(path) == []
 
 
-def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+def test_files_of_abandoned_attempts_are_removed(path: Path) -> None:
     def twice(orders: Sequence[Any]) -> list[Any]:
         elsewhere(path, orders)
         return elsewhere(path, orders)
@@ -98,7 +98,7 @@ def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
     assert leftovers(path) == []
 
 
-def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_loses_a_race_is_retried(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = compact.prepare
     came: list[int] = []
 
@@ -118,7 +118,7 @@ def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytes
     ld.dataset(path).validate()
 
 
-def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_conflicts_raise_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "COMPACTION_RETRIES", 2)
 
     def write(orders: Sequence[Any]) -> list[Any]:
@@ -132,7 +132,7 @@ def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.M
     assert leftovers(path) == []
 
 
-def test_what_failed_leaves_nothing_and_takes_nothing_back(path: Path) -> None:
+def test_failed_groups_leave_nothing_and_committed_groups_stay(path: Path) -> None:
     def write(orders: Sequence[Any]) -> list[Any]:
         done = elsewhere(path, orders)
         if 4 in orders[0].fragments:

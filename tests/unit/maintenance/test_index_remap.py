@@ -43,7 +43,7 @@ def reused(dataset: ld.LanceDataset) -> int | None:
 @pytest.mark.parametrize(
     ("options", "covered", "versions"), [({}, [[6]], None), (DEFER, [[6]], 1), (LEAVE, [[]], None)]
 )
-def test_an_index_follows_in_one_of_three_ways(
+def test_an_index_is_remapped_deferred_or_uncovered(
     path: Path, kind: PlainKind, options: dict[str, Any], covered: list[list[int]], versions: int | None
 ) -> None:
     dataset = with_index(write(path), kind)
@@ -56,7 +56,7 @@ def test_an_index_follows_in_one_of_three_ways(
 
 @pytest.mark.parametrize("options", [{}, LEAVE])
 @pytest.mark.parametrize(("new_version", "follows"), [(0, True), (1, False)])
-def test_with_stable_row_ids_only_segments_by_address_have_to_follow(
+def test_with_stable_row_ids_only_address_segments_are_remapped(
     path: Path, kind: PlainKind, options: dict[str, Any], new_version: int, follows: bool
 ) -> None:
     kind.new_version = new_version
@@ -82,7 +82,7 @@ def test_nothing_is_deferred_with_stable_row_ids(path: Path) -> None:
     assert dataset.version == 6
 
 
-def test_fragments_are_joined_only_with_those_that_the_same_segments_cover(path: Path, kind: PlainKind) -> None:
+def test_only_fragments_covered_by_the_same_segments_are_joined(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind, [0, 1], [2, 3])
     dataset = compact(dataset)
     assert covers(dataset) == [[6], [7]]
@@ -105,7 +105,7 @@ def test_compactions_in_a_row(path: Path, kind: PlainKind, ways: list[dict[str, 
     assert bool(present & set(covers(dataset)[0])) == (not left)
 
 
-def test_versions_that_nobody_needs_leave_the_reuse_index(path: Path, kind: PlainKind) -> None:
+def test_unused_versions_are_removed_from_the_reuse_index(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path, 8), kind, [0, 1, 2, 3], [4, 5, 6, 7])
     dataset = compact(dataset, **DEFER)
     assert reused(dataset) == 1
@@ -118,7 +118,7 @@ def test_versions_that_nobody_needs_leave_the_reuse_index(path: Path, kind: Plai
     assert check(dataset) == {10, 11}
 
 
-def test_a_large_reuse_index_has_a_file(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_reuse_index_is_stored_in_a_file(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.index.reuse_write.LARGEST_INLINE", 100)
     assert LARGEST_INLINE == 204_800
     dataset = with_index(write(path), kind)
@@ -132,7 +132,7 @@ def test_a_large_reuse_index_has_a_file(path: Path, kind: PlainKind, monkeypatch
     assert check(ld.dataset(path)) == {6}
 
 
-def test_what_changes_in_place_after_a_deferral_leaves_the_index(path: Path, kind: PlainKind) -> None:
+def test_in_place_updates_after_a_deferral_reduce_coverage(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path, 8), kind, column="x")
     dataset = with_index(dataset, kind, column="y")
     dataset = compact(dataset, target_rows_per_fragment=40, **DEFER)
@@ -160,7 +160,7 @@ def test_a_table_whose_reuse_index_is_broken_is_compacted_all_the_same(
     assert ld.dataset(path).count_rows() == 59
 
 
-def test_a_broken_segment_is_left_uncovered(path: Path, kind: PlainKind) -> None:
+def test_a_broken_segment_loses_its_coverage(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     for file in (path / "_indices").rglob("*.lance"):
         file.write_bytes(b"broken")
@@ -171,7 +171,7 @@ def test_a_broken_segment_is_left_uncovered(path: Path, kind: PlainKind) -> None
 
 
 @pytest.mark.parametrize(("options", "fragments"), [({}, 4), (DEFER, 2), (LEAVE, 2)])
-def test_fragments_of_an_index_of_an_unknown_kind_stay_as_they_are(
+def test_fragments_covered_by_an_unknown_index_kind_are_not_compacted(
     path: Path, kind: PlainKind, options: dict[str, Any], fragments: int
 ) -> None:
     dataset = write(path)
@@ -182,14 +182,14 @@ def test_fragments_of_an_index_of_an_unknown_kind_stay_as_they_are(
     assert covers(dataset) == [{4: [0, 1, 2], 2: [6] if options == DEFER else []}[fragments]]
 
 
-def test_fragments_of_an_index_that_does_not_say_what_it_covers_stay(path: Path, kind: PlainKind) -> None:
+def test_fragments_of_an_index_without_coverage_are_not_compacted(path: Path, kind: PlainKind) -> None:
     dataset = write(path)
     segment = changed(built(dataset.handle.snapshot, kind), details_type="/other.Unknown", fragment_bitmap=None)
     indexed(dataset.handle.snapshot, segment)
     assert compact(ld.dataset(path)).version == 7
 
 
-def test_a_vector_index_is_deferred_while_the_others_follow(path: Path, kind: PlainKind) -> None:
+def test_a_vector_index_is_deferred_and_others_are_remapped(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     vector = changed(built(dataset.handle.snapshot, kind, "y"), details_type="/lance.index.pb.VectorIndexDetails")
     indexed(dataset.handle.snapshot, vector)
@@ -203,21 +203,21 @@ def test_a_vector_index_is_deferred_while_the_others_follow(path: Path, kind: Pl
     assert check(dataset) == {6}
 
 
-def test_segments_that_share_a_fragment_are_left_uncovered(path: Path, kind: PlainKind) -> None:
+def test_overlapping_segments_lose_their_coverage(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path, 4), kind, [0, 1, 2, 3], [0, 1, 2, 3])
     dataset = compact(dataset)
     check(dataset)
     assert sorted(covers(dataset)) in ([[], [4]], [[4]])
 
 
-def test_a_table_that_compacts_to_nothing(path: Path, kind: PlainKind) -> None:
+def test_indexes_of_a_table_that_compacts_to_nothing_are_handled(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path, 2), kind)
     dataset.delete("key >= 0")
     dataset = compact(dataset, **DEFER)
     assert check(dataset) == set()
 
 
-def test_tasks_let_the_indexes_follow_when_they_are_committed(path: Path, kind: PlainKind) -> None:
+def test_committing_tasks_remaps_the_indexes(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     dataset.delete("key % 4 = 1")
     results = []
@@ -229,7 +229,7 @@ def test_tasks_let_the_indexes_follow_when_they_are_committed(path: Path, kind: 
     assert check(dataset) == set(covers(dataset)[0]) == set(dataset.fragment_ids()) - {6}
 
 
-def test_a_commit_that_lost_leaves_no_segment(path: Path, kind: PlainKind) -> None:
+def test_a_lost_commit_leaves_no_segment(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     done = [task.execute(dataset) for task in Compaction.plan(dataset).tasks]
     before = directories(path)
@@ -240,7 +240,7 @@ def test_a_commit_that_lost_leaves_no_segment(path: Path, kind: PlainKind) -> No
     assert check(ld.dataset(path)) == {0, 1, 2, 3, 4, 5}
 
 
-def test_a_compaction_that_fails_leaves_nothing(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compaction_leaves_nothing(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = with_index(with_index(write(path), kind), kind, column="y")
     before = {*directories(path), *(p.name for p in (path / "data").iterdir())}
     merge, calls = kind.merge, []
@@ -257,9 +257,7 @@ def test_a_compaction_that_fails_leaves_nothing(path: Path, kind: PlainKind, mon
     assert {*directories(path), *(p.name for p in (path / "data").iterdir())} == before
 
 
-def test_a_reuse_index_that_was_overtaken_leaves_no_file(
-    path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outdated_reuse_index_file_is_removed(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.index.reuse_write.LARGEST_INLINE", 10)
     dataset = with_index(write(path), kind)
     publish, calls = committer.publish, []
@@ -277,7 +275,7 @@ def test_a_reuse_index_that_was_overtaken_leaves_no_file(
     assert dataset.count_rows() == 70
 
 
-def test_two_deferred_compactions_at_once_are_both_in_the_reuse_index(path: Path, kind: PlainKind) -> None:
+def test_concurrent_deferred_compactions_both_enter_the_reuse_index(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     plan = Compaction.plan(dataset, {"target_rows_per_fragment": 20})
     first, second, third = (task.execute(dataset) for task in plan.tasks)
@@ -291,7 +289,9 @@ def test_two_deferred_compactions_at_once_are_both_in_the_reuse_index(path: Path
 
 
 @pytest.mark.parametrize("options", [{}, DEFER])
-def test_an_index_made_meanwhile_is_seen_by_a_compaction(path: Path, kind: PlainKind, options: dict[str, Any]) -> None:
+def test_an_index_created_during_compaction_causes_a_conflict(
+    path: Path, kind: PlainKind, options: dict[str, Any]
+) -> None:
     dataset = write(path)
     done = [task.execute(dataset) for task in Compaction.plan(dataset).tasks]
     with_index(dataset, kind)
@@ -299,7 +299,7 @@ def test_an_index_made_meanwhile_is_seen_by_a_compaction(path: Path, kind: Plain
         Compaction.commit(dataset, done, options)
 
 
-def test_an_index_of_fragments_that_were_compacted_meanwhile_is_refused(path: Path, kind: PlainKind) -> None:
+def test_an_index_on_compacted_fragments_is_rejected(path: Path, kind: PlainKind) -> None:
     dataset = write(path)
     segment = built(dataset.handle.snapshot, kind)
     compact(ld.dataset(path), **DEFER)
@@ -307,7 +307,7 @@ def test_an_index_of_fragments_that_were_compacted_meanwhile_is_refused(path: Pa
         commit(dataset.handle.snapshot, CreateIndex([segment]))
 
 
-def test_the_reuse_index_is_not_replaced_over_a_compaction(path: Path, kind: PlainKind) -> None:
+def test_replacing_a_reuse_index_conflicts_with_a_compaction(path: Path, kind: PlainKind) -> None:
     dataset = compact(with_index(write(path), kind), target_rows_per_fragment=30, **DEFER)
     entry = dataset.handle.snapshot.indices[-1]
     compact(ld.dataset(path), **DEFER)
@@ -315,9 +315,7 @@ def test_the_reuse_index_is_not_replaced_over_a_compaction(path: Path, kind: Pla
         commit(dataset.handle.snapshot, CreateIndex([changed(entry, dataset_version=1)], [entry]))
 
 
-def test_rows_that_were_deleted_or_added_meanwhile_are_neither_lost_nor_found_twice(
-    path: Path, kind: PlainKind
-) -> None:
+def test_rows_changed_during_a_deferred_compaction_are_found_once(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     plan = Compaction.plan(dataset, {"target_rows_per_fragment": 20})
     first, *_ = (task.execute(dataset) for task in plan.tasks)
@@ -331,7 +329,7 @@ def test_rows_that_were_deleted_or_added_meanwhile_are_neither_lost_nor_found_tw
     assert after.count_rows() == 64
 
 
-def test_a_restored_version_has_its_own_segments(path: Path, kind: PlainKind) -> None:
+def test_a_restored_version_uses_its_original_segments(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     version = dataset.version
     for options in ({}, DEFER):
@@ -345,9 +343,7 @@ def test_a_restored_version_has_its_own_segments(path: Path, kind: PlainKind) ->
     assert check(dataset) == set(dataset.fragment_ids())
 
 
-def test_segments_of_a_clone_lie_at_the_source_until_they_are_rewritten(
-    path: Path, kind: PlainKind, tmp_path: Path
-) -> None:
+def test_a_clone_uses_source_segments_until_they_are_rewritten(path: Path, kind: PlainKind, tmp_path: Path) -> None:
     dataset = compact(with_index(write(path), kind), target_rows_per_fragment=20, **DEFER)
     clone = dataset.shallow_clone(str(tmp_path / "clone.lance"), dataset.version)
     assert check(clone) == set(clone.fragment_ids())

@@ -15,7 +15,7 @@ from lance_duck.maintenance.options import CompactionOptions
 
 WIDE = 256 << 10
 LIMIT = 12 << 20
-_POOLS: list[pa.MemoryPool] = []  # what they gave out may live on, and goes back to them
+_POOLS: list[pa.MemoryPool] = []  # their memory may live on and is returned to them
 
 
 def wide(first: int, last: int) -> pa.Table:
@@ -50,7 +50,7 @@ def peak_of() -> Iterator[Callable[[Callable[[], object]], int]]:
     pa.set_memory_pool(before)
 
 
-def test_a_compaction_keeps_to_its_limit(
+def test_a_compaction_respects_its_memory_limit(
     table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]
 ) -> None:
     rows = table.to_table()
@@ -59,7 +59,9 @@ def test_a_compaction_keeps_to_its_limit(
     assert table.to_table().equals(rows)
 
 
-def test_a_merge_keeps_to_its_limit(table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]) -> None:
+def test_a_merge_respects_its_memory_limit(
+    table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]
+) -> None:
     schema = table.schema
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -75,7 +77,7 @@ def test_a_merge_keeps_to_its_limit(table: ld.LanceDataset, peak_of: Callable[[C
     assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(192))
 
 
-def test_groups_at_once_share_the_limit() -> None:
+def test_parallel_groups_share_the_limit() -> None:
     assert CompactionOptions(num_threads=4).writers == 4
     assert CompactionOptions(num_threads=4).group_bytes is None
     assert CompactionOptions(num_threads=4, memory_limit=3 * GROUP_BYTES).writers == 3
@@ -98,6 +100,6 @@ def test_a_number_of_bytes(said: int | str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize("said", [0, -1, True, "", "much", "0MB", "1 PB", 1.5, None])
-def test_what_is_no_number_of_bytes_is_refused(said: object) -> None:
+def test_invalid_byte_counts_are_rejected(said: object) -> None:
     with pytest.raises(InvalidInputError, match="memory_limit"):
         byte_count(said, "memory_limit")

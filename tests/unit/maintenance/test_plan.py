@@ -19,32 +19,32 @@ def sized(*rows: int) -> list[Candidate]:
     return [Candidate(i, n) for i, n in enumerate(rows)]
 
 
-def test_small_neighbours_are_joined_up_to_the_target() -> None:
+def test_small_adjacent_fragments_are_joined_up_to_the_target() -> None:
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=30) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=50) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10, 11]]
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=100) == [list(range(12))]
 
 
-def test_a_large_fragment_separates_its_neighbours() -> None:
+def test_a_large_fragment_separates_groups() -> None:
     assert plan(*sized(100, 50, 2000, 300, 10), target_rows_per_fragment=1000) == [[0, 1], [3, 4]]
 
 
-def test_a_small_fragment_without_a_small_neighbour_stays() -> None:
+def test_a_small_fragment_between_large_ones_is_not_rewritten() -> None:
     assert plan(*sized(100, 50, 2000, 300, 10), target_rows_per_fragment=200) == [[0, 1]]
     assert plan(*sized(100, 50, 2000), target_rows_per_fragment=100) == []
 
 
 @pytest.mark.parametrize(("deleted", "expected"), [(9, []), (10, []), (11, [[0]])])
-def test_a_fragment_is_written_anew_when_more_than_a_tenth_is_deleted(deleted: int, expected: list[list[int]]) -> None:
+def test_a_fragment_is_rewritten_if_more_than_a_tenth_is_deleted(deleted: int, expected: list[list[int]]) -> None:
     assert plan(Candidate(0, 100, deleted), target_rows_per_fragment=50) == expected
 
 
-def test_deletions_stay_when_they_are_not_to_be_materialised() -> None:
+def test_deletions_are_kept_if_materialisation_is_disabled() -> None:
     worn = Candidate(0, 100, 90)
     assert plan(worn, target_rows_per_fragment=50, materialize_deletions=False) == []
 
 
-def test_fragments_that_indices_cover_differently_are_not_mixed() -> None:
+def test_fragments_with_different_index_coverage_are_not_joined() -> None:
     covered = frozenset({"i"})
     fragments = [Candidate(0, 1), Candidate(1, 1, indices=covered), Candidate(2, 1, indices=covered), Candidate(3, 1)]
     assert plan(*fragments) == [[1, 2]]
@@ -62,17 +62,17 @@ def test_excluded_fragments_are_borders() -> None:
         ({"max_source_bytes": 2}, []),
     ],
 )
-def test_a_run_ends_before_the_group_that_passes_a_limit(limit: dict[str, int], expected: list[list[int]]) -> None:
+def test_a_run_ends_before_a_limit_is_exceeded(limit: dict[str, int], expected: list[list[int]]) -> None:
     fragments = [Candidate(i, 10, num_bytes=1) for i in range(12)]
     assert plan(*fragments, target_rows_per_fragment=30, **limit) == expected
 
 
-def test_the_rows_of_a_group_are_spread_evenly() -> None:
+def test_rows_of_a_group_are_spread_evenly() -> None:
     options = CompactionOptions(target_rows_per_fragment=1000)
     assert [fragments_for(n, options) for n in (0, 10, 1999, 2000, 2160, 5000)] == [1, 1, 1, 2, 2, 5]
 
 
-def test_options_come_from_the_caller_then_the_config_then_the_defaults() -> None:
+def test_caller_options_override_config_and_defaults() -> None:
     config = {
         "lance.compaction.target_rows_per_fragment": "500",
         "lance.compaction.materialize_deletions": "false",
@@ -95,30 +95,30 @@ def test_options_come_from_the_caller_then_the_config_then_the_defaults() -> Non
         {"no_such": 1},
     ],
 )
-def test_bad_options_are_refused_by_name(bad: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected_by_name(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(bad))):
         compaction_options(bad)
 
 
 @pytest.mark.parametrize("options", [{"compaction_mode": "force_binary_copy"}, {"enable_binary_copy_force": True}])
-def test_a_forced_binary_copy_is_refused(options: dict[str, Any]) -> None:
+def test_a_forced_binary_copy_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedError):
         compaction_options(options)
 
 
-def test_a_binary_copy_that_is_not_forced_changes_nothing() -> None:
+def test_an_optional_binary_copy_changes_nothing() -> None:
     assert compaction_options({"enable_binary_copy": True, "enable_binary_copy_force": False}) == compaction_options({})
 
 
-def test_indices_cannot_be_deferred_and_left_alone() -> None:
+def test_index_remapping_cannot_be_deferred_and_disabled() -> None:
     with pytest.raises(InvalidInputError, match="defer_index_remap"):
         compaction_options({"defer_index_remap": True, "remap_indices": False})
 
 
-def test_fragments_out_of_order_are_not_joined() -> None:
+def test_unordered_fragments_are_not_joined() -> None:
     assert plan(Candidate(5, 10), Candidate(3, 10), Candidate(4, 10)) == [[3, 4]]
 
 
-def test_a_config_that_is_no_number_is_refused_with_its_key() -> None:
+def test_a_config_value_that_is_not_a_number_is_rejected_with_its_key() -> None:
     with pytest.raises(InvalidInputError, match=r"lance\.compaction\.batch_size"):
         compaction_options({}, {"lance.compaction.batch_size": "x"})

@@ -1,4 +1,4 @@
-"""Catalogs that are asked where a table is."""
+"""Catalogs that supply table locations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Catalog:
         self.answer = answer
 
     def open_table(self) -> None:
-        """Say that names are asked for as they are."""
+        """Make describe_table receive the table id as a list."""
 
     def describe_table(self, name: list[str]) -> Any:
         if isinstance(self.answer, Exception):
@@ -51,7 +51,7 @@ def test_settings_of_the_catalog_win(tmp_path: Path) -> None:
         (SimpleNamespace(location="t", managed_versioning=True), ld.UnsupportedError, "manage table versions"),
     ],
 )
-def test_what_a_catalog_cannot_say_is_an_error(answer: Any, kind: type[Exception], message: str) -> None:
+def test_invalid_catalog_responses_raise_errors(answer: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         ld.dataset(namespace_client=Catalog(answer), table_id=["a", "t"])
 
@@ -62,7 +62,7 @@ def test_a_name_is_a_list(table_id: Any) -> None:
         ld.dataset(namespace_client=Catalog(None), table_id=table_id)
 
 
-def test_fragments_and_commits_take_settings_that_a_catalog_lends(tmp_path: Path) -> None:
+def test_fragments_and_commits_use_storage_options_of_a_catalog(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(ROWS, uri)
     catalog = Catalog(SimpleNamespace(location=str(uri), storage_options={"checksums": "false"}))
@@ -75,7 +75,7 @@ def test_fragments_and_commits_take_settings_that_a_catalog_lends(tmp_path: Path
         fragment.write_fragments(ROWS, uri, table_id=["t"])
 
 
-def test_settings_of_a_base_path_are_for_that_alone(tmp_path: Path) -> None:
+def test_base_path_settings_apply_only_to_that_base_path(tmp_path: Path) -> None:
     base = ld.DatasetBasePath(str(tmp_path / "other"), "other", id=3)
     ld.write_dataset(ROWS, tmp_path / "t.lance", initial_bases=[base], target_bases=["other"])
     params = {str(tmp_path / "other"): {"checksums": "false"}}

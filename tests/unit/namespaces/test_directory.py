@@ -37,7 +37,7 @@ def namespace(tmp_path: Path) -> ld.DirectoryNamespace:
     return ld.DirectoryNamespace(str(tmp_path))
 
 
-def test_tables_of_the_root_are_folders_and_need_no_manifest(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+def test_root_tables_are_folders_without_a_manifest(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
     assert namespace.list_tables() == []
     namespace.create_table("b", ROWS)
     ld.write_dataset(ROWS, tmp_path / "a.lance")
@@ -47,7 +47,7 @@ def test_tables_of_the_root_are_folders_and_need_no_manifest(namespace: ld.Direc
     assert namespace.describe_table("b").location == str(tmp_path / "b.lance")
 
 
-def test_tables_of_namespaces_have_rows_and_folders_with_random_names(
+def test_namespace_tables_have_manifest_rows_and_random_folders(
     namespace: ld.DirectoryNamespace, tmp_path: Path
 ) -> None:
     namespace.create_namespace("a", {"owner": "ann"})
@@ -63,7 +63,7 @@ def test_tables_of_namespaces_have_rows_and_folders_with_random_names(
     assert namespace.open_table("a$b$t").to_table().to_pydict() == ROWS
 
 
-def test_modes_and_settings_of_a_table_are_those_of_write_dataset(namespace: ld.DirectoryNamespace) -> None:
+def test_create_table_accepts_the_options_of_write_dataset(namespace: ld.DirectoryNamespace) -> None:
     namespace.create_table("t", ROWS, data_storage_version="2.1")
     namespace.create_table("t", ROWS, mode="append")
     assert namespace.open_table("t").count_rows() == 4
@@ -75,7 +75,7 @@ def test_modes_and_settings_of_a_table_are_those_of_write_dataset(namespace: ld.
         namespace.create_table("t", ROWS, mode="upsert")
 
 
-def test_what_is_not_there_and_what_is_taken_is_named(namespace: ld.DirectoryNamespace) -> None:
+def test_missing_and_existing_names_are_reported(namespace: ld.DirectoryNamespace) -> None:
     namespace.create_namespace("a")
     namespace.create_table("a$t", ROWS)
     missing = [
@@ -117,7 +117,7 @@ def test_a_declared_table_is_written_later(namespace: ld.DirectoryNamespace) -> 
         assert namespace.create_table(name, ROWS).uri == place.location
 
 
-def test_a_table_that_cannot_be_written_leaves_no_name(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_name(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
     namespace.create_namespace("a")
     for name in ("t", "a$t"):
         with pytest.raises(LanceDuckError):
@@ -126,7 +126,7 @@ def test_a_table_that_cannot_be_written_leaves_no_name(namespace: ld.DirectoryNa
     assert [path.name for path in tmp_path.iterdir() if path.name != "__manifest" and any(path.iterdir())] == []
 
 
-def test_names_are_taken_back_and_given_again(namespace: ld.DirectoryNamespace) -> None:
+def test_names_can_be_deregistered_and_registered_again(namespace: ld.DirectoryNamespace) -> None:
     namespace.create_namespace("a")
     namespace.create_table("t", ROWS)
     namespace.deregister_table("t")
@@ -164,7 +164,7 @@ def test_a_renamed_table_keeps_its_folder(namespace: ld.DirectoryNamespace) -> N
     assert namespace.list_tables("a") == []
 
 
-def test_writers_that_meet_lose_no_name(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_no_name(tmp_path: Path) -> None:
     ld.DirectoryNamespace(str(tmp_path)).create_namespace("a")
 
     def create(i: int) -> None:
@@ -177,7 +177,7 @@ def test_writers_that_meet_lose_no_name(tmp_path: Path) -> None:
     assert [namespace.open_table(f"a$t{i}").to_table()["x"].to_pylist() for i in range(8)] == [[i] for i in range(8)]
 
 
-def test_of_writers_of_one_name_one_wins(tmp_path: Path) -> None:
+def test_one_of_several_writers_of_a_name_wins(tmp_path: Path) -> None:
     ld.DirectoryNamespace(str(tmp_path)).create_namespace("a")
 
     def create(i: int) -> int | None:
@@ -192,7 +192,7 @@ def test_of_writers_of_one_name_one_wins(tmp_path: Path) -> None:
     assert ld.DirectoryNamespace(str(tmp_path)).describe_namespace("a$n") == {"i": str(winner)}
 
 
-def test_columns_of_others_stay_in_the_manifest(tmp_path: Path) -> None:
+def test_unknown_manifest_columns_are_preserved(tmp_path: Path) -> None:
     row = NamedObject("a", "namespace").row(SCHEMA).append_column("theirs", pa.array([7]))
     ld.write_dataset(row, tmp_path / "__manifest")
     ld.DirectoryNamespace(str(tmp_path)).create_namespace("b")
@@ -203,7 +203,7 @@ def test_columns_of_others_stay_in_the_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metadata", ["{", "[1]", "[" * 100_000])
-def test_metadata_that_make_no_sense_are_an_error_of_their_row_alone(metadata: str, tmp_path: Path) -> None:
+def test_invalid_metadata_affects_only_its_row(metadata: str, tmp_path: Path) -> None:
     rows = [
         NamedObject("a", "namespace", None, metadata),
         NamedObject("b", "namespace"),
@@ -213,7 +213,7 @@ def test_metadata_that_make_no_sense_are_an_error_of_their_row_alone(metadata: s
     namespace = ld.DirectoryNamespace(str(tmp_path))
     assert (namespace.list_namespaces(), namespace.list_tables()) == (["a", "b"], ["t"])
     assert namespace.describe_namespace("b") == {}
-    with pytest.raises(CorruptError, match="metadata of a row"):
+    with pytest.raises(CorruptError, match="row metadata"):
         namespace.describe_namespace("a")
     namespace.create_namespace("c")
     ld.write_dataset({"x": [1]}, tmp_path / "__manifest", mode="overwrite")
@@ -221,7 +221,7 @@ def test_metadata_that_make_no_sense_are_an_error_of_their_row_alone(metadata: s
         Listing(str(tmp_path)).objects()
 
 
-def test_one_row_that_makes_no_sense_hides_no_other_table(tmp_path: Path) -> None:
+def test_one_invalid_row_does_not_hide_other_tables(tmp_path: Path) -> None:
     root = tmp_path / "root"
     ld.DirectoryNamespace(str(root)).create_table("t", ROWS)
     rows = [
@@ -244,7 +244,7 @@ def test_one_row_that_makes_no_sense_hides_no_other_table(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("moment", ["before it is written", "while it is written", "once it is written"])
-def test_a_table_that_is_dropped_while_it_is_written_leaves_nothing(moment: str, tmp_path: Path) -> None:
+def test_dropping_a_table_during_its_creation_leaves_nothing(moment: str, tmp_path: Path) -> None:
     writer, other = ld.DirectoryNamespace(str(tmp_path)), ld.DirectoryNamespace(str(tmp_path))
     writer.create_namespace("a")
 
@@ -267,7 +267,7 @@ def test_a_table_that_is_dropped_while_it_is_written_leaves_nothing(moment: str,
     assert [path.name for path in tmp_path.iterdir() if any(path.iterdir())] == ["__manifest"]
 
 
-def test_a_row_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_points_outside_the_root_is_rejected(tmp_path: Path) -> None:
     ld.write_dataset(ROWS, tmp_path / "t.lance")
     ld.write_dataset(NamedObject("t", "table", "../t.lance").row(SCHEMA), tmp_path / "root" / "__manifest")
     with pytest.raises(InvalidInputError, match="outside the table's folder"):
@@ -286,7 +286,7 @@ def test_with_and_without_a_manifest(tmp_path: Path) -> None:
     assert json.loads(json.dumps(sorted(Listing(str(tmp_path)).objects()))) == ["u"]
 
 
-def test_properties_are_checked_and_settings_of_the_store_reach_it() -> None:
+def test_properties_are_validated_and_storage_options_are_passed_on() -> None:
     namespace = ld.connect_namespace("dir", {"root": "memory://ns-options", "storage.checksums": "false"})
     namespace.create_table("t", ROWS)
     assert namespace.describe_table("t").storage_options == {"checksums": "false"}
@@ -303,7 +303,7 @@ def test_properties_are_checked_and_settings_of_the_store_reach_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["../other", "below/t", "a\\b", "a\0b"])
-def test_names_do_not_lead_out_of_the_root(tmp_path: Path, name: str) -> None:
+def test_names_cannot_leave_the_root(tmp_path: Path, name: str) -> None:
     for place in ("other", "root/below/t"):
         ld.write_dataset(ROWS, tmp_path / f"{place}.lance")
     namespace = ld.DirectoryNamespace(str(tmp_path / "root"))
@@ -313,7 +313,7 @@ def test_names_do_not_lead_out_of_the_root(tmp_path: Path, name: str) -> None:
     assert ld.dataset(tmp_path / "other.lance").count_rows() == ld.dataset(tmp_path / "root/below/t.lance").count_rows()
 
 
-def test_the_table_of_names_gets_no_name_of_its_own(tmp_path: Path) -> None:
+def test_the_manifest_table_cannot_be_registered(tmp_path: Path) -> None:
     namespace = ld.DirectoryNamespace(str(tmp_path))
     namespace.create_namespace("a")
     for location in ("__manifest", "./__manifest/data"):
@@ -322,7 +322,7 @@ def test_the_table_of_names_gets_no_name_of_its_own(tmp_path: Path) -> None:
     assert namespace.list_namespaces() == ["a"]
 
 
-def test_a_drop_leaves_the_table_that_took_the_name_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropping_a_name_keeps_a_table_that_reused_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, quick = ld.DirectoryNamespace(str(tmp_path)), ld.DirectoryNamespace(str(tmp_path))
     quick.create_namespace("a")
     quick.create_table("a$t", ROWS)
@@ -370,7 +370,7 @@ def test_rows_are_added_to_vectors_and_vector_columns_replaces_the_rule(namespac
     assert half.schema.field("vector").type == pa.list_(pa.float16(), 2)
 
 
-def test_vectors_of_different_lengths_are_refused_and_leave_no_name(
+def test_vectors_of_different_lengths_are_rejected_and_leave_no_name(
     namespace: ld.DirectoryNamespace, tmp_path: Path
 ) -> None:
     with pytest.raises(DataMismatchError, match=r"column 'vector', row 1: .*expected 2, found 1"):

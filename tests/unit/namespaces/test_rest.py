@@ -1,4 +1,4 @@
-"""Namespaces behind REST services that answer as they should not."""
+"""Namespaces with misbehaving REST services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKEN = "tok-12345678"
 
 @dataclass
 class Service:
-    """What a service answers to all requests, or to those of a path."""
+    """Responses of a service, for all requests or by path."""
 
     uri: str = ""
     status: int = 200
@@ -69,7 +69,7 @@ def opened(service: Service) -> ld.RestNamespace:
     "body",
     [b"<html>", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'{"x": ' + b"1" * 10_000 + b"}", rb'{"page_token": "\ud800"}'],
 )
-def test_an_answer_that_is_no_object_is_no_success(service: Service, body: bytes) -> None:
+def test_a_response_that_is_not_a_json_object_is_an_error(service: Service, body: bytes) -> None:
     service.body = body
     namespace = opened(service)
     for call in (namespace.list_tables, lambda: namespace.drop_table("t"), lambda: namespace.create_namespace("a")):
@@ -86,7 +86,7 @@ def test_an_answer_that_is_no_object_is_no_success(service: Service, body: bytes
         {"tables": ["t"], "page_token": {"x": 1}},
     ],
 )
-def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dict[str, object]) -> None:
+def test_an_invalid_or_endless_listing_is_rejected(service: Service, answer: dict[str, object]) -> None:
     service.body = json.dumps(answer).encode()
     with pytest.raises(StoreError):
         opened(service).list_tables()
@@ -94,7 +94,7 @@ def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dic
 
 
 @pytest.mark.parametrize("location", ["t", "./t.lance", "..", "~/t.lance", "t$", "data/t"])
-def test_a_location_below_the_working_directory_is_refused(service: Service, location: str) -> None:
+def test_a_relative_location_is_rejected(service: Service, location: str) -> None:
     service.body = json.dumps({"location": location}).encode()
     namespace = opened(service)
     for call in (lambda: namespace.describe_table("t"), lambda: namespace.create_table("t", {"x": [1]})):
@@ -105,7 +105,7 @@ def test_a_location_below_the_working_directory_is_refused(service: Service, loc
         assert namespace.describe_table("t").location == other
 
 
-def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None:
+def test_the_size_of_a_decompressed_response_is_limited(service: Service) -> None:
     packer = zlib.compressobj(wbits=31)
     service.body = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(80)) + packer.flush()
     service.headers = {"content-encoding": "gzip"}
@@ -113,7 +113,7 @@ def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None
         opened(service).list_tables()
 
 
-def test_a_service_does_not_say_how_long_to_wait(service: Service) -> None:
+def test_retry_after_does_not_delay_errors(service: Service) -> None:
     service.status, service.headers = 503, {"retry-after": "3600"}
     start = time.monotonic()
     with pytest.raises(StoreError, match="503"):
@@ -121,7 +121,7 @@ def test_a_service_does_not_say_how_long_to_wait(service: Service) -> None:
     assert time.monotonic() - start < 60
 
 
-def test_errors_and_reprs_show_no_secrets(service: Service) -> None:
+def test_errors_and_reprs_contain_no_secrets(service: Service) -> None:
     service.status = 401
     service.body = json.dumps({"error": f"who is Bearer {TOKEN}, or {TOKEN}?", "code": True}).encode()
     with pytest.raises(StoreError, match="who is") as caught:
@@ -136,13 +136,13 @@ def test_errors_and_reprs_show_no_secrets(service: Service) -> None:
 
 
 @pytest.mark.parametrize("uri", ["http://", "http://[::1", "http://h:99999", "http://h/?token=hidden-word", "ftp://h"])
-def test_addresses_are_checked_at_once(uri: str) -> None:
-    with pytest.raises(InvalidInputError, match="address of a namespace") as caught:
+def test_invalid_addresses_are_rejected_immediately(uri: str) -> None:
+    with pytest.raises(InvalidInputError, match="invalid namespace address") as caught:
         ld.RestNamespace(uri)
     assert "hidden-word" not in str(caught.value)
 
 
-def test_a_table_that_goes_while_it_is_listed_is_left_out(service: Service) -> None:
+def test_a_table_dropped_during_listing_is_skipped(service: Service) -> None:
     service.by_path = {
         "/v1/namespace/%24/table/list": (200, b'{"tables": ["gone", "t"]}'),
         "/v1/table/gone/describe": (404, b"{}"),
@@ -155,7 +155,7 @@ def test_a_table_that_goes_while_it_is_listed_is_left_out(service: Service) -> N
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"])
-def test_a_service_that_never_ends_its_answer_is_given_up(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_response_is_aborted(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_TIMEOUT", 0.3)
     monkeypatch.setattr(requests, "_LONGEST", 0.3)
     ends = threading.Event()
@@ -179,7 +179,7 @@ def test_a_service_that_never_ends_its_answer_is_given_up(sent: bytes, monkeypat
         namespace = ld.RestNamespace(f"http://127.0.0.1:{server.getsockname()[1]}")
         start = time.monotonic()
         for call in (namespace.list_tables, lambda: namespace.describe_table("t")):
-            with pytest.raises(StoreError, match=r"does not answer|an end within"):
+            with pytest.raises(StoreError, match=r"does not respond|the end of the response within"):
                 call()
         assert time.monotonic() - start < 10
         ends.set()

@@ -13,14 +13,14 @@ from lance_duck.text.highlight import highlight, snippet
 TEXT = "one two Ducks three four five six lake seven"
 
 
-def test_words_of_a_text_are_marked() -> None:
+def test_matching_words_are_marked() -> None:
     assert ld.highlight("Ducks & a lake", "the duck") == "<b>Ducks</b> & a lake"
     assert ld.highlight("Ducks & a lake", "the duck", "[", post="]") == "[Ducks] & a lake"
     assert ld.highlight("no such word", "duck") == "no such word"
     assert ld.highlight("duck", "") == "duck"
 
 
-def test_the_best_part_of_a_text_is_shown() -> None:
+def test_a_snippet_shows_the_best_part_of_a_string() -> None:
     assert ld.snippet(TEXT, "duck", 3) == "…two <b>Ducks</b> three…"
     assert ld.snippet(TEXT, "lake seven", words=2, pre="", post="", gap="") == "lake seven"
     assert ld.snippet(TEXT, "duck") == ld.highlight(TEXT, "duck")
@@ -36,14 +36,14 @@ def test_the_best_part_of_a_text_is_shown() -> None:
         pa.chunked_array([[TEXT], [None, ""]]),
     ],
 )
-def test_arrays_of_texts_are_marked_by_the_code_of_a_search(texts: Any) -> None:
+def test_arrays_are_marked_like_search_results(texts: Any) -> None:
     array, terms = pa.array([TEXT, None, ""], pa.large_string()), ["duck", "lake"]
     assert ld.highlight(texts, "ducks lake").equals(highlight(array, terms, Analyser()))
     assert ld.snippet(texts, "ducks lake", 2).equals(snippet(array, terms, Analyser(), words=2))
 
 
 @pytest.mark.parametrize("texts", [[], [None], pa.array([], pa.string())])
-def test_arrays_without_texts_stay_as_they_are(texts: Any) -> None:
+def test_empty_arrays_are_unchanged(texts: Any) -> None:
     assert ld.highlight(texts, "duck").to_pylist() == list(texts)
     assert ld.snippet(texts, "duck").to_pylist() == list(texts)
 
@@ -58,20 +58,20 @@ def test_arrays_without_texts_stay_as_they_are(texts: Any) -> None:
         ("the duck", "the", {"remove_stop_words": False}, "[the] duck"),
     ],
 )
-def test_parameters_are_those_of_tokenize(text: str, query: str, options: Any, expected: str) -> None:
+def test_parameters_equal_those_of_tokenize(text: str, query: str, options: Any, expected: str) -> None:
     assert ld.highlight(text, query, "[", "]", **options) == expected
     assert ld.snippet(text, query, pre="[", post="]", **options) == expected
 
 
 @pytest.mark.parametrize("texts", [5, None, b"duck", [5], {"a": 1}, pa.array([1]), pa.array([["duck"]])])
-def test_other_things_than_texts_are_refused(texts: Any) -> None:
+def test_values_that_are_not_strings_are_rejected(texts: Any) -> None:
     with pytest.raises(
         ld.WrongTypeError, match=r"highlight: (invalid strings|the strings have the wrong type): expected"
     ):
         ld.highlight(texts, "duck")
 
 
-def test_halves_of_surrogate_pairs_are_refused() -> None:
+def test_lone_surrogates_are_rejected() -> None:
     for texts in ("a\ud800", ["a\ud800"]):
         with pytest.raises(
             ld.InvalidInputError, match=r"highlight: (bad text|invalid strings): expected valid Unicode"
@@ -85,7 +85,7 @@ def test_halves_of_surrogate_pairs_are_refused() -> None:
         ld.snippet("duck", "duck", gap="\ud800")
 
 
-def test_wrong_calls_name_the_argument() -> None:
+def test_invalid_calls_name_the_argument() -> None:
     with pytest.raises(ld.WrongTypeError, match=r"bad query: expected str, or a query of .*, found int"):
         ld.highlight("duck", 5)  # type: ignore[call-overload]
     with pytest.raises(ld.WrongTypeError, match="highlight: pre: expected str, found 5 of type int"):

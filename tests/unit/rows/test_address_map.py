@@ -32,14 +32,14 @@ def group(old: list[tuple[int, int, list[int]]], new: list[tuple[int, int]]) -> 
     return MovedGroup(tuple(i for i, _, _ in old), tuple(new), *runs)
 
 
-def test_rows_follow_in_order_across_old_and_new_fragments() -> None:
+def test_rows_are_remapped_in_order_across_fragments() -> None:
     moved = AddressMap([group([(0, 4, [1]), (1, 3, [0, 2])], [(5, 2), (6, 2)])])
     found, lives = moved.follow(addresses((0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (2, 7)))
     assert lives.tolist() == [True, False, True, True, False, True, False, True]
     assert found[lives].tolist() == addresses((5, 0), (5, 1), (6, 0), (6, 1), (2, 7)).tolist()
 
 
-def test_a_fragment_without_a_live_row_leaves_nothing() -> None:
+def test_a_fragment_without_live_rows_maps_to_nothing() -> None:
     moved = AddressMap([group([(3, 2, [0, 1])], [])])
     assert moved.follow(addresses((3, 0), (3, 1), (4, 0)))[1].tolist() == [False, False, True]
 
@@ -49,31 +49,31 @@ def test_offsets_beyond_a_fragment_are_dead() -> None:
     assert moved.follow(addresses((0, 2), (0, 5)))[1].tolist() == [False, False]
 
 
-def test_groups_move_side_by_side() -> None:
+def test_groups_are_remapped_independently() -> None:
     moved = AddressMap([group([(0, 2, []), (3, 1, [])], [(8, 3)]), group([(1, 2, [0])], [(9, 1)])])
     found, lives = moved.follow(addresses((0, 1), (1, 1), (3, 0)))
     assert lives.all()
     assert found.tolist() == addresses((8, 1), (9, 0), (8, 2)).tolist()
 
 
-def test_coverage_moves_with_whole_groups_only() -> None:
+def test_coverage_moves_only_for_fully_covered_groups() -> None:
     moved = AddressMap([group([(0, 2, []), (1, 2, [])], [(5, 4)]), group([(2, 2, []), (3, 2, [])], [(6, 4)])])
     assert moved.coverage(np.array([0, 1, 2, 9], np.uint32)).tolist() == [5, 9]
 
 
 @pytest.mark.parametrize("new", [[(5, 3)], [(5, 1)], []])
-def test_rows_must_be_as_many_after_as_before(new: list[tuple[int, int]]) -> None:
+def test_the_row_count_of_a_group_must_not_change(new: list[tuple[int, int]]) -> None:
     with pytest.raises(CorruptError):
         AddressMap([group([(0, 2, [])], new)])
 
 
-def test_rows_must_lie_in_the_fragments_of_their_group() -> None:
+def test_rows_must_belong_to_fragments_of_their_group() -> None:
     with pytest.raises(CorruptError):
         AddressMap([MovedGroup((0,), ((5, 2),), addresses((1, 0)), np.array([2]))])
 
 
 @given(st.data())
-def test_following_is_what_a_dict_says(data: st.DataObject) -> None:
+def test_remapping_equals_a_dictionary_lookup(data: st.DataObject) -> None:
     old = [
         (i, rows, sorted(data.draw(st.sets(st.integers(0, rows - 1)))))
         for i, rows in enumerate(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)))
@@ -110,21 +110,21 @@ def test_runs_of_a_bitmap_are_its_values(values: set[int], ranges: list[tuple[in
     assert np.array_equal(laid_out, roaring_values(data, "test", 1 << 32))
 
 
-def test_runs_of_a_treemap_carry_their_fragment() -> None:
+def test_treemap_runs_include_their_fragment() -> None:
     first, length = treemap_runs(treemap(RowSet.of_ranges([(0, 0, 1000), (7, 5, 6), (7, 9, 70_000)])), "test")
     assert first.tolist() == addresses((0, 0), (7, 5), (7, 9)).tolist()
     assert length.tolist() == [1000, 1, 69_991]
 
 
 @pytest.mark.parametrize("cut", [0, 4, 8, 11, 20])
-def test_a_treemap_that_is_cut_is_refused(cut: int) -> None:
+def test_a_truncated_treemap_is_rejected(cut: int) -> None:
     data = treemap(RowSet.of_ranges([(0, 0, 10), (1, 0, 10)]))
     with pytest.raises(CorruptError):
         treemap_runs(data[:cut], "test")
 
 
 @pytest.mark.parametrize("shift", [0, 2**22])
-def test_rows_have_places_fragment_after_fragment(shift: int) -> None:
+def test_slots_number_rows_fragment_by_fragment(shift: int) -> None:
     slots = Slots(np.array([2, 5]) + shift, np.array([3, 2]))
     asked = addresses(*((i + shift, o) for i, o in ((2, 0), (2, 2), (2, 3), (5, 0), (5, 1), (5, 2), (3, 0), (9, 1))))
     place, within, known = slots.find(asked)
@@ -135,7 +135,7 @@ def test_rows_have_places_fragment_after_fragment(shift: int) -> None:
 
 
 @pytest.mark.parametrize("fragment", [0, 5, 2**22, 2**32 - 1])
-def test_rows_of_one_fragment_have_the_places_that_they_have_beside_another(fragment: int) -> None:
+def test_slots_of_a_fragment_do_not_depend_on_other_fragments(fragment: int) -> None:
     others = {0, 4, 5, 6, 2**22, 2**32 - 1}
     offsets = (0, 1, 2, 3, 2**32 - 1)
     asked = addresses(*((each, offset) for each in others for offset in offsets))

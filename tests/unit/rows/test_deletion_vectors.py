@@ -53,14 +53,14 @@ def test_roaring_files_list_offsets() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "data"), [("arrow", arrow_file([1, 10])), ("bin", BitMap([1, 10]).serialize())])
-def test_offsets_beyond_the_fragment_or_another_count_are_corrupt(suffix: str, data: bytes) -> None:
+def test_out_of_range_offsets_and_wrong_counts_are_corrupt(suffix: str, data: bytes) -> None:
     with pytest.raises(CorruptError, match="out of range"):
         read_deletion_vector(data, suffix, "here", 10)
     with pytest.raises(CorruptError, match="number of deleted rows"):
         read_deletion_vector(data, suffix, "here", 11, 3)
 
 
-def test_a_bitmap_of_billions_is_refused_without_being_laid_out() -> None:
+def test_a_bitmap_of_billions_is_rejected_without_expansion() -> None:
     everything = BitMap()
     everything.add_range(0, 2**32)
     everything.run_optimize()
@@ -68,7 +68,7 @@ def test_a_bitmap_of_billions_is_refused_without_being_laid_out() -> None:
         read_deletion_vector(everything.serialize(), "bin", "here", 1000)
 
 
-def test_other_columns_than_offsets_are_corrupt() -> None:
+def test_unexpected_columns_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="columns"):
         read_deletion_vector(arrow_file([1], pa.int64()), "arrow", "here", 10)
 
@@ -93,7 +93,7 @@ def test_vectors_combine_like_sets(one: set[int], other: set[int]) -> None:
 
 
 @pytest.mark.parametrize(("count", "suffix"), [(1, "arrow"), (4999, "arrow"), (5000, "bin")])
-def test_written_vectors_come_back_from_the_kind_of_file_for_their_size(count: int, suffix: str) -> None:
+def test_deletion_vectors_round_trip_in_the_format_for_their_size(count: int, suffix: str) -> None:
     vector = DeletionVector.of(np.arange(0, 3 * count, 3))
     assert vector.suffix == suffix
     again = read_deletion_vector(vector.to_bytes(), suffix, "here", 3 * count, count)

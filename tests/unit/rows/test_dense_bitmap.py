@@ -1,4 +1,4 @@
-"""Bitmaps through bits, against those of sorted names."""
+"""Bitmaps built from bits equal those from sorted row ids."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_kernels_are_their_references(seed):
     size=st.sampled_from([1, 65_536, 65_537, 400_000]),
     least=st.sampled_from([0, 7, (1 << 32) - 3]),
 )
-def test_many_names_become_the_same_set(seed, fragments, size, least):
+def test_many_row_ids_become_the_same_set(seed, fragments, size, least):
     rng = np.random.default_rng(seed)
     many = names(rng, int(rng.choice([20_000, 60_000])), fragments, size, least)
     expected: dict[int, BitMap] = {}
@@ -53,13 +53,13 @@ def test_many_names_become_the_same_set(seed, fragments, size, least):
         assert {key: part for key, part in found.items() if part} == expected
 
 
-def test_names_far_apart_are_sorted_instead():
+def test_distant_row_ids_are_sorted():
     far = np.arange(20_000, dtype=np.uint64) << np.uint64(40)
     assert dense_parts(far) is None
     assert len(RowSet.of(far[::-1])) == 20_000
 
 
-def test_few_names_are_sorted_instead():
+def test_a_few_row_ids_are_sorted():
     assert dense_parts(np.arange(100, dtype=np.uint64)) is None
 
 

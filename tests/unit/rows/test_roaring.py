@@ -27,7 +27,7 @@ def bitmaps(draw: st.DrawFn) -> BitMap:
 
 @given(bitmaps())
 @settings(deadline=None)
-def test_values_are_those_of_the_library(bitmap: BitMap) -> None:
+def test_values_equal_those_of_the_library(bitmap: BitMap) -> None:
     values = roaring_values(bitmap.serialize(), "here", 2**32)
     assert values.dtype == np.uint32
     assert values.tolist() == bitmap.to_array().tolist()
@@ -35,7 +35,7 @@ def test_values_are_those_of_the_library(bitmap: BitMap) -> None:
 
 @given(bitmaps(), st.data())
 @settings(deadline=None)
-def test_flipped_and_cut_bytes_give_a_sound_result_or_corrupt(bitmap: BitMap, data: st.DataObject) -> None:
+def test_damaged_bytes_give_a_valid_result_or_are_corrupt(bitmap: BitMap, data: st.DataObject) -> None:
     raw = bytearray(bitmap.serialize())
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, min(len(raw) - 1, 200)))] = data.draw(st.integers(0, 255))
@@ -45,12 +45,12 @@ def test_flipped_and_cut_bytes_give_a_sound_result_or_corrupt(bitmap: BitMap, da
         assert np.all(values[1:] > values[:-1])
 
 
-def test_more_values_than_the_limit_are_refused() -> None:
+def test_more_values_than_the_limit_are_rejected() -> None:
     assert len(roaring_values(BitMap(range(10)).serialize(), "here", 10)) == 10
     with pytest.raises(CorruptError, match="at most 9"):
         roaring_values(BitMap(range(10)).serialize(), "here", 9)
 
 
-def test_written_bitmaps_come_back() -> None:
+def test_written_bitmaps_read_back() -> None:
     values = np.concatenate([np.arange(70_000), np.arange(200_000, 900_000, 7)]).astype(np.uint32)
     assert roaring_values(roaring_bytes(values), "here", 1_000_000).tolist() == values.tolist()

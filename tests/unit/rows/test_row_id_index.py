@@ -22,7 +22,7 @@ def test_ids_are_found_in_the_fragment_that_lists_them() -> None:
     assert lives.tolist() == [True, True, False, True]
 
 
-def test_an_id_whose_old_row_is_deleted_is_found_where_it_moved_to() -> None:
+def test_a_moved_row_id_is_found_at_its_new_address() -> None:
     fragments = [
         (0, sequence({"range": {"start": 0, "end": 10}})),
         (1, sequence({"sorted_array": {"u64_array": {"values": np.array([3, 5], "<u8").tobytes()}}})),
@@ -33,7 +33,7 @@ def test_an_id_whose_old_row_is_deleted_is_found_where_it_moved_to() -> None:
     assert lives.tolist() == [True, True, True, False]
 
 
-def test_deletions_are_asked_for_only_where_there_are_hits() -> None:
+def test_deletion_vectors_are_read_only_for_fragments_with_hits() -> None:
     asked = []
 
     def deletions(place: int) -> None:
@@ -44,7 +44,7 @@ def test_deletions_are_asked_for_only_where_there_are_hits() -> None:
     assert asked == [2]
 
 
-def test_a_fragment_of_several_segments_counts_offsets_across_them() -> None:
+def test_offsets_continue_across_segments_of_a_fragment() -> None:
     both = sequence({"range": {"start": 100, "end": 110}}, {"range": {"start": 0, "end": 5}})
     addresses, lives = RowIdIndex([(2, both)], lambda _: None).addresses(np.array([4, 109], np.uint64))
     assert addresses.tolist() == [(2 << 32) + 14, (2 << 32) + 9]

@@ -25,7 +25,7 @@ def joined(maps: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(sets)
-def test_maps_written_together_are_those_that_are_read_one_by_one(lists: list[list[int]]) -> None:
+def test_maps_written_together_equal_maps_written_one_by_one(lists: list[list[int]]) -> None:
     data, offsets = array_maps(*flat(lists))
 
     maps = [data[a:b].tobytes() for a, b in pairwise(offsets)]
@@ -33,7 +33,7 @@ def test_maps_written_together_are_those_that_are_read_one_by_one(lists: list[li
 
 
 @given(sets)
-def test_what_is_written_together_is_read_together(lists: list[list[int]]) -> None:
+def test_maps_written_together_can_be_read_together(lists: list[list[int]]) -> None:
     counts, rows = flat(lists)
 
     good, found, values = read_array_maps(*array_maps(counts, rows))
@@ -44,7 +44,9 @@ def test_what_is_written_together_is_read_together(lists: list[list[int]]) -> No
 
 
 @given(sets, st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4))
-def test_broken_maps_are_read_as_one_by_one_or_left(lists: list[list[int]], changes: list[tuple[int, int]]) -> None:
+def test_damaged_maps_are_read_equally_or_left_to_the_general_reader(
+    lists: list[list[int]], changes: list[tuple[int, int]]
+) -> None:
     data, offsets = array_maps(*flat(lists))
     for place, byte in changes:
         data[place % max(len(data), 1) : place % max(len(data), 1) + 1] = byte
@@ -60,7 +62,7 @@ def test_broken_maps_are_read_as_one_by_one_or_left(lists: list[list[int]], chan
             assert counts[i] == 0
 
 
-def test_maps_with_runs_bitsets_and_whole_fragments_are_left() -> None:
+def test_maps_with_runs_bitsets_and_whole_fragments_use_the_general_reader() -> None:
     plain = row_address_map(RowSet.of(np.array([3, 9], np.uint64)))
     runs = row_address_map(RowSet.of_ranges([(0, 5, 4000)]))
     bits = row_address_map(RowSet.of(np.arange(0, 65536, 3, dtype=np.uint64)))
@@ -73,7 +75,7 @@ def test_maps_with_runs_bitsets_and_whole_fragments_are_left() -> None:
     assert rows.tolist() == [3, 9, 3, 9]
 
 
-def test_the_largest_map_is_written_as_the_others_are() -> None:
+def test_the_largest_array_map_is_written_correctly() -> None:
     rows = np.arange(LARGEST, dtype=np.uint64) * np.uint64(16) + np.uint64(7 << 32)
 
     data, offsets = array_maps(np.array([LARGEST]), rows)
@@ -82,7 +84,7 @@ def test_the_largest_map_is_written_as_the_others_are() -> None:
     assert read_row_address_map(data.tobytes(), "here") == RowSet.of(rows)
 
 
-def test_what_is_left_is_refused_one_by_one() -> None:
+def test_invalid_maps_are_rejected_by_the_general_reader() -> None:
     data, _ = array_maps(*flat([[1, 2]]))
     swapped = data.copy()
     swapped[-4:-2], swapped[-2:] = data[-2:], data[-4:-2]

@@ -27,14 +27,14 @@ def row_sets(draw: st.DrawFn) -> RowSet:
 
 @given(row_sets())
 @settings(deadline=None, max_examples=40)
-def test_what_is_written_is_read(rows: RowSet) -> None:
+def test_row_sets_round_trip(rows: RowSet) -> None:
     assert read_row_address_map(row_address_map(rows), "here") == rows
     assert read_treemap(treemap(rows), "here") == rows
 
 
 @given(row_sets())
 @settings(deadline=None, max_examples=20)
-def test_a_treemap_is_that_of_the_library(rows: RowSet) -> None:
+def test_treemaps_equal_those_of_the_library(rows: RowSet) -> None:
     ours = treemap(rows)
     assert BitMap64.deserialize(ours) == BitMap64(rows.rows().tolist())
     assert read_treemap(BitMap64(rows.rows().tolist()).serialize(), "here") == rows
@@ -42,7 +42,7 @@ def test_a_treemap_is_that_of_the_library(rows: RowSet) -> None:
 
 @given(row_sets(), st.data())
 @settings(deadline=None, max_examples=60)
-def test_damaged_bytes_give_a_sound_set_or_corrupt(rows: RowSet, data: st.DataObject) -> None:
+def test_damaged_bytes_give_a_valid_set_or_are_corrupt(rows: RowSet, data: st.DataObject) -> None:
     for raw, read in ((row_address_map(rows), read_row_address_map), (treemap(rows), read_treemap)):
         changed = bytearray(raw)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -60,14 +60,14 @@ def whole(*keys: int) -> bytes:
     return struct.pack("<I", len(keys)) + b"".join(struct.pack("<II", key, 0) for key in keys)
 
 
-def test_a_whole_fragment_is_laid_out_when_its_rows_are_known() -> None:
+def test_a_whole_fragment_is_expanded_to_its_rows() -> None:
     rows = {3: 5, 4: 0}
     found = read_row_address_map(whole(3, 4), "here", rows.get)
     assert list(found) == [(3 << 32) + i for i in range(5)]
 
 
 @pytest.mark.parametrize("rows_of", [None, lambda key: None])
-def test_a_whole_fragment_of_unknown_size_is_refused(rows_of: object) -> None:
+def test_a_whole_fragment_of_unknown_size_is_corrupt(rows_of: object) -> None:
     with pytest.raises(CorruptError, match="all rows of fragment 3"):
         read_row_address_map(whole(3), "here", rows_of)  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def test_a_whole_fragment_of_unknown_size_is_refused(rows_of: object) -> None:
         struct.pack("<I", 2) + 2 * (struct.pack("<II", 7, 18) + BitMap([1]).serialize()),
     ],
 )
-def test_a_broken_row_address_map_is_refused(data: bytes) -> None:
+def test_a_damaged_row_address_map_is_rejected(data: bytes) -> None:
     with pytest.raises(CorruptError, match="here: broken"):
         read_row_address_map(data, "here", lambda key: 1)
 
@@ -101,12 +101,12 @@ def test_a_broken_row_address_map_is_refused(data: bytes) -> None:
         struct.pack("<Q", 2) + 2 * (struct.pack("<I", 7) + BitMap([1]).serialize()),
     ],
 )
-def test_a_broken_treemap_is_refused(data: bytes) -> None:
+def test_a_damaged_treemap_is_rejected(data: bytes) -> None:
     with pytest.raises(CorruptError, match="here: broken"):
         read_treemap(data, "here")
 
 
-def test_writing_leaves_the_set_as_it_is() -> None:
+def test_writing_does_not_change_the_set() -> None:
     part = BitMap(range(1000))
     before = part.get_statistics()
     row_address_map(RowSet({0: part}))

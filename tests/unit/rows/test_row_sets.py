@@ -22,7 +22,7 @@ def of(names: list[int]) -> RowSet:
 
 
 @given(NAMES)
-def test_a_set_holds_the_rows_it_was_made_of(names: list[int]) -> None:
+def test_a_set_contains_the_given_rows(names: list[int]) -> None:
     made, plain = of(names), set(names)
     assert list(made) == sorted(plain)
     assert made.rows().dtype == np.uint64
@@ -34,7 +34,7 @@ def test_a_set_holds_the_rows_it_was_made_of(names: list[int]) -> None:
 
 
 @given(NAMES, NAMES)
-def test_sets_are_combined_as_sets_are(left: list[int], right: list[int]) -> None:
+def test_set_operations_equal_those_of_python_sets(left: list[int], right: list[int]) -> None:
     ours, theirs = of(left), of(right)
     assert set(ours & theirs) == set(left) & set(right)
     assert set(ours | theirs) == set(left) | set(right)
@@ -44,11 +44,11 @@ def test_sets_are_combined_as_sets_are(left: list[int], right: list[int]) -> Non
 
 
 @given(NAMES, st.sets(st.sampled_from([0, 1, 3, 7])))
-def test_only_some_fragments_are_kept(names: list[int], wanted: set[int]) -> None:
+def test_a_set_can_be_limited_to_fragments(names: list[int], wanted: set[int]) -> None:
     assert set(of(names).only(wanted)) == {name for name in names if name >> 32 in wanted}
 
 
-def test_combining_sets_changes_none_of_them() -> None:
+def test_combining_sets_does_not_change_the_operands() -> None:
     left, right = of([1, 2, 3]), of([3, 4, 1 << 32])
     for made in (left | right, left & right, left - right):
         assert made != left
@@ -56,12 +56,12 @@ def test_combining_sets_changes_none_of_them() -> None:
     assert right == of([3, 4, 1 << 32])
 
 
-def test_ranges_of_several_fragments_become_one_set() -> None:
+def test_ranges_of_several_fragments_form_one_set() -> None:
     made = RowSet.of_ranges([(2, 0, 3), (0, 5, 6), (2, 2, 5), (1, 4, 4)])
     assert list(made) == [5, *((2 << 32) + i for i in range(5))]
     assert made.fragment_ids == [0, 2]
 
 
-def test_fragments_without_rows_are_left_out() -> None:
+def test_fragments_without_rows_are_dropped() -> None:
     assert RowSet({3: BitMap(), 4: BitMap([1])}).fragment_ids == [4]
     assert of([1, 2]).filtered(lambda key, part: part - part) == RowSet({})

@@ -16,7 +16,7 @@ def message(runs: list[tuple[int, int]]) -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=6), st.data())
-def test_runs_give_each_row_its_version(runs: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_runs_assign_a_version_to_each_row(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     rows = [v for n, v in runs for _ in range(n)]
     sequence = read_versions(message(runs), "here", len(rows))
     start = data.draw(st.integers(0, len(rows)))
@@ -26,7 +26,7 @@ def test_runs_give_each_row_its_version(runs: list[tuple[int, int]], data: st.Da
     assert sequence.take(np.array(places, np.int64)).tolist() == [rows[p] for p in places]
 
 
-def test_the_ids_of_a_span_do_not_matter_but_their_number_does() -> None:
+def test_versions_depend_on_the_row_count_of_a_span() -> None:
     span = {"range_with_bitmap": {"start": 0, "end": 8, "bitmap": b"\x0f"}}
     data = rowids_pb2.RowDatasetVersionSequence(runs=[{"span": span, "version": 3}]).SerializeToString()
     assert read_versions(data, "here", 4).slice(0, 4).tolist() == [3, 3, 3, 3]

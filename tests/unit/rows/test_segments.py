@@ -117,17 +117,17 @@ def test_a_bitmap_counts_from_its_least_significant_bit() -> None:
         rowids_pb2.U64Segment(array={"u32_array": {"base": 0, "offsets": b"\x01\x00"}}),
     ],
 )
-def test_numbers_that_contradict_each_other_are_corrupt(message: rowids_pb2.U64Segment) -> None:
+def test_contradictory_segments_are_corrupt(message: rowids_pb2.U64Segment) -> None:
     with pytest.raises(CorruptError):
         segment_from_proto(message, "here")
 
 
-def test_a_segment_of_no_known_form_is_unsupported() -> None:
+def test_an_unknown_segment_form_is_unsupported() -> None:
     with pytest.raises(UnsupportedError):
         segment_from_proto(rowids_pb2.U64Segment(), "here")
 
 
-def test_a_huge_range_is_refused_without_being_laid_out() -> None:
+def test_a_huge_range_is_rejected_without_expansion() -> None:
     message = rowids_pb2.RowIdSequence(segments=[{"range": {"start": 0, "end": 2**60}}])
     with pytest.raises(CorruptError):
         read_row_ids(message.SerializeToString(), "here")

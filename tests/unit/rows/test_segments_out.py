@@ -28,9 +28,7 @@ def some_ids(draw: st.DrawFn) -> list[int]:
 
 @given(some_ids(), some_ids(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_ids_come_back_as_they_were_also_joined_and_selected(
-    one: list[int], other: list[int], data: st.DataObject
-) -> None:
+def test_row_ids_round_trip_after_concat_and_select(one: list[int], other: list[int], data: st.DataObject) -> None:
     parts = [RowIdSequence.from_ids(np.array(ids, np.uint64)) for ids in (one, other)]
     both = RowIdSequence.concat(parts)
     ids = one + other
@@ -50,11 +48,11 @@ def test_ids_come_back_as_they_were_also_joined_and_selected(
         ([int(i) for i in np.random.default_rng(0).permutation(2000)], "array"),
     ],
 )
-def test_each_form_is_chosen_where_it_is_smallest(ids: list[int], form: str) -> None:
+def test_the_smallest_encoding_is_chosen(ids: list[int], form: str) -> None:
     assert forms(RowIdSequence.from_ids(np.array(ids, np.uint64)).to_bytes()) == [form]
 
 
-def test_ids_far_apart_are_written_as_ranges_of_their_own() -> None:
+def test_distant_row_ids_are_written_as_separate_ranges() -> None:
     ids = np.concatenate([np.arange(1000), np.arange(5_000_000, 5_001_000), np.arange(3000, 4000)])
     assert forms(RowIdSequence.from_ids(ids).to_bytes()) == ["range"] * 3
 
@@ -66,9 +64,7 @@ def test_ranges_that_adjoin_are_joined() -> None:
 
 
 @given(st.lists(st.integers(1, 4), max_size=60), st.lists(st.integers(1, 4), max_size=60), st.data())
-def test_versions_come_back_as_they_were_also_joined_and_selected(
-    one: list[int], other: list[int], data: st.DataObject
-) -> None:
+def test_row_versions_round_trip_after_concat_and_select(one: list[int], other: list[int], data: st.DataObject) -> None:
     both = VersionSequence.concat([VersionSequence.from_versions(np.array(v, np.int64)) for v in (one, other)])
     versions = one + other
     again = read_versions(both.to_bytes(), "here", len(versions))
@@ -77,7 +73,7 @@ def test_versions_come_back_as_they_were_also_joined_and_selected(
     assert both.select(np.array(kept, np.int64)).slice(0, len(kept)).tolist() == [versions[i] for i in kept]
 
 
-def test_one_version_for_all_rows_is_one_run() -> None:
+def test_equal_versions_are_stored_as_one_run() -> None:
     message = rowids_pb2.RowDatasetVersionSequence.FromString(VersionSequence.constant(4, 1000).to_bytes())
     assert [(run.version, run.span.range.end) for run in message.runs] == [(4, 1000)]
     assert VersionSequence.constant(4, 0).to_bytes() == b""

@@ -1,4 +1,4 @@
-"""Indexes in memory, over the columns of a fake table: exact ones, and ones that say maybe."""
+"""In-memory indexes over the columns of a fake table: exact ones and approximate ones."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def meaning(query: Query) -> Predicate:
 
 @dataclass
 class FakeKind:
-    """A kind whose segments are made beforehand.
+    """A kind with prepared segments.
 
     Attributes:
-        slack: Rows that an answer has too many of, at most; 0: it is exact.
+        slack: Maximum number of false positives in an answer; 0 makes it exact.
     """
 
     name: str = "BTree"

@@ -1,4 +1,4 @@
-"""A snapshot in memory: what a scan asks of a real one, over plain Arrow columns."""
+"""An in-memory snapshot over plain Arrow columns, with the methods that a scan uses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FakeFragments(Sequence[Fragment]):
 
 
 class FakeFile(int):
-    """The id of the fragment that the file is of; its columns have no pages."""
+    """The fragment id of a file whose columns are without pages."""
 
     def column(self, _: int) -> Any:
         return SimpleNamespace(pages=())

@@ -1,4 +1,4 @@
-"""Plans say which index answers what, and why none does."""
+"""Plans name the index for each part, or the reason for a scan."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_index_its_segments_and_the_query_are_named(snapshot: Any) -> None:
         ("_rowoffset = 3", "without an index: no index on _rowoffset"),
     ],
 )
-def test_why_no_index_is_asked(snapshot: Any, condition: Any, why: str) -> None:
+def test_the_plan_states_why_no_index_is_used(snapshot: Any, condition: Any, why: str) -> None:
     Indexes(snapshot).add("i", [range(5)])
     for text in (
         scanner(snapshot, filter=condition).explain_plan(),
@@ -77,7 +77,7 @@ def test_why_no_index_is_asked(snapshot: Any, condition: Any, why: str) -> None:
         assert "ScalarIndexQuery" not in text
 
 
-def test_indexes_that_are_of_no_use_are_named_too(snapshot: Any) -> None:
+def test_unusable_indexes_are_listed_in_the_plan(snapshot: Any) -> None:
     made = Indexes(snapshot)
     made.add("i", [], ignored=["its version 9 is not read"])
     made.add("a", [range(5)], FakeKind("ZoneMap", refuses=(object,)))

@@ -35,7 +35,7 @@ def fake_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def table(fragments: int = 4, rows: int = 50, seed: int = 0) -> Any:
-    """Columns i (its place), a (few values, nulls), f, s, st.x; rows 3 and 7 of even fragments are deleted."""
+    """Columns i (row position), a (few values, nulls), f, s, st.x; rows 3 and 7 of even fragments are deleted."""
     rng = random.Random(seed)
     parts = {}
     for fragment in range(fragments):
@@ -68,7 +68,7 @@ def same(first: pa.Table, second: pa.Table) -> bool:
     return first.schema == second.schema and repr(first.to_pylist()) == repr(second.to_pylist())
 
 
-def test_only_the_rows_that_the_index_names_are_read() -> None:
+def test_only_rows_found_by_the_index_are_read() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     found = read(snapshot, columns=["s", "i"], filter="i = 60")
@@ -78,7 +78,7 @@ def test_only_the_rows_that_the_index_names_are_read() -> None:
     assert snapshot.deletions_read == 0
 
 
-def test_fragments_that_no_segment_covers_are_scanned() -> None:
+def test_uncovered_fragments_are_scanned() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [[0], [2]])
     found = read(snapshot, columns=["i"], filter="i IN (1, 60, 110, 199)")
@@ -87,13 +87,13 @@ def test_fragments_that_no_segment_covers_are_scanned() -> None:
     assert scanned == {1, 3}
 
 
-def test_deleted_rows_among_the_answer_are_left_out() -> None:
+def test_deleted_rows_are_removed_from_index_results() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     assert read(snapshot, columns=["i"], filter="i IN (3, 4, 53, 103)")["i"].to_pylist() == [4, 53]
 
 
-def test_what_the_index_does_not_answer_is_applied_to_its_rows() -> None:
+def test_the_remaining_condition_is_applied_to_index_results() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     found, plain = both(snapshot, filter="i BETWEEN 40 AND 110 AND a = 1")
@@ -102,7 +102,7 @@ def test_what_the_index_does_not_answer_is_applied_to_its_rows() -> None:
     assert {name for _, name, _ in snapshot.reads if name == "i"}
 
 
-def test_counts_come_from_the_index_alone_where_it_is_exact() -> None:
+def test_exact_index_results_are_counted_without_reading_rows() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     scan = TableScan(snapshot)
@@ -112,7 +112,7 @@ def test_counts_come_from_the_index_alone_where_it_is_exact() -> None:
     assert snapshot.reads == []
 
 
-def test_a_condition_that_cannot_be_true_reads_nothing() -> None:
+def test_an_unsatisfiable_condition_reads_nothing() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     assert read(snapshot, filter="i > 100 AND i < 50").num_rows == 0
@@ -120,14 +120,14 @@ def test_a_condition_that_cannot_be_true_reads_nothing() -> None:
     assert snapshot.reads == []
 
 
-def test_ranges_of_one_column_are_one_question() -> None:
+def test_ranges_on_one_column_become_one_index_query() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     read(snapshot, filter="i >= 10 AND s IS NOT NULL AND i < 20 AND i <= 15")
     assert [str(q) for q in index.asked] == ["10 <= value <= 15"]
 
 
-def test_the_most_selective_index_is_asked_first_and_few_rows_are_looked_at() -> None:
+def test_the_most_selective_index_is_searched_first() -> None:
     snapshot = table()
     made = Indexes(snapshot)
     (wide,), (narrow,) = made.add("a", [range(4)]), made.add("i", [range(4)])
@@ -145,7 +145,7 @@ def test_a_broken_segment_is_scanned() -> None:
     assert found["i"].to_pylist() == [1, 101, 102]
 
 
-def test_indexes_that_say_maybe_are_checked() -> None:
+def test_possible_matches_of_an_index_are_rechecked() -> None:
     snapshot = table()
     Indexes(snapshot).add("a", [range(4)], FakeKind("ZoneMap", slack=20))
     found, plain = both(snapshot, filter="a = 2")
@@ -154,7 +154,7 @@ def test_indexes_that_say_maybe_are_checked() -> None:
     assert scan.count(scan.plan(ScanOptions(filter="a = 2"))) == plain.num_rows
 
 
-def test_one_index_covers_what_the_other_does_not() -> None:
+def test_one_index_covers_fragments_the_other_lacks() -> None:
     snapshot = table()
     made = Indexes(snapshot)
     (zones,) = made.add("a", [range(4)], FakeKind("ZoneMap", slack=5))
@@ -168,7 +168,7 @@ def test_one_index_covers_what_the_other_does_not() -> None:
     "text",
     ["i = 5 AND a = 1", "i < 20 OR i >= 190", "st.x = 70", "NOT (i < 190)", "a = 1 OR s = 'b'", "NOT (i <> 77)"],
 )
-def test_the_same_rows_as_without(text: str) -> None:
+def test_an_index_scan_returns_the_same_rows_as_a_scan(text: str) -> None:
     snapshot = table()
     made = Indexes(snapshot)
     for path in ("i", "a", "st.x"):
@@ -177,7 +177,7 @@ def test_the_same_rows_as_without(text: str) -> None:
     assert same(found, plain)
 
 
-def test_options_hold_as_ever() -> None:
+def test_scan_options_apply_to_index_scans() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     wanted = {"columns": ["i", "_rowoffset"], "filter": "i >= 20 AND i < 120"}
@@ -222,7 +222,7 @@ def test_rows_by_address_need_no_index() -> None:
     assert same(found, plain)
 
 
-def test_the_estimate_counts_what_is_looked_at() -> None:
+def test_the_estimate_includes_scanned_rows() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [[0, 1, 2]])
     scan = TableScan(snapshot)
@@ -268,7 +268,7 @@ PREDICATES = st.recursive(
 
 @settings(max_examples=150)
 @given(predicate=PREDICATES, seed=st.integers(0, 9999), data=st.data())
-def test_indexes_never_change_an_answer(predicate: Predicate, seed: int, data: st.DataObject) -> None:
+def test_indexes_never_change_a_result(predicate: Predicate, seed: int, data: st.DataObject) -> None:
     snapshot = table(seed=seed)
     made = Indexes(snapshot)
     for column in data.draw(st.lists(st.sampled_from(list(COLUMNS)), unique=True)):

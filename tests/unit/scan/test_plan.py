@@ -8,7 +8,7 @@ from lance_duck.scan.plan import Extent, Sizer, morsels_of
 from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
 
-def test_morsels_cover_the_extents_and_stay_inside_them() -> None:
+def test_morsels_cover_the_extents() -> None:
     extents = [Extent(0, 5, 20_000), Extent(2, 0, 3), Extent(3, 0, 900_000, 7)]
     morsels = list(morsels_of(iter(extents), Sizer(8)))
     for extent in extents:
@@ -39,7 +39,7 @@ def test_a_width_that_was_learnt_counts() -> None:
     assert sizer.take() <= 12
 
 
-def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
+def test_filtered_morsels_grow_while_few_rows_match() -> None:
     sizer = Sizer(4096, filtered=8)
     sizes = [sizer.take() for _ in range(6)]
     assert sizes[0] == SMALL_BATCH_BYTES // 4096
@@ -51,7 +51,7 @@ def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
 
 
 def _rows(count: int, width: int) -> pa.RecordBatch:
-    """Return so many rows of so many bytes each."""
+    """Return rows with the given width in bytes."""
     return pa.record_batch({"bytes": pa.nulls(count, pa.binary(width)).fill_null(bytes(width))})
 
 
@@ -61,7 +61,7 @@ def test_morsels_are_multiples_of_the_batch_size() -> None:
     assert Sizer(8, rows=1_000_000).take() == 1_000_000
 
 
-def test_a_plan_is_cut_only_as_far_as_it_is_asked() -> None:
+def test_a_plan_is_built_lazily() -> None:
     def endless() -> object:
         yield Extent(0, 0, 10)
         raise AssertionError
@@ -73,7 +73,7 @@ def test_a_plan_is_cut_only_as_far_as_it_is_asked() -> None:
 @pytest.mark.parametrize(
     "type_", [pa.string_view(), pa.string(), pa.binary_view(), pa.dictionary(pa.int8(), pa.string())]
 )
-def test_rows_of_every_form_are_chosen(type_: pa.DataType) -> None:
+def test_rows_of_every_type_can_be_selected(type_: pa.DataType) -> None:
     long = "a value of more than twelve bytes"
     values = ["a", None, long, "b"]
     array = pa.array(values).cast(pa.binary() if type_ == pa.binary_view() else pa.string())
@@ -87,7 +87,7 @@ def test_rows_of_every_form_are_chosen(type_: pa.DataType) -> None:
     assert kept.cast(pa.string()).to_pylist() == [None, "b"]
 
 
-def test_descend_keeps_the_nulls_of_the_structs_above() -> None:
+def test_descend_keeps_the_nulls_of_outer_structs() -> None:
     array = pa.array([{"a": {"b": 1}}, {"a": None}, None])
     assert descend(array, ("a", "b")).to_pylist() == [1, None, None]
     assert descend(array, ()) is array

@@ -1,4 +1,4 @@
-"""What a scanner says of its search."""
+"""Information that a scanner gives about its search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"a": TEXTS, "b": ["duck", "Lakes", "swimming lakes"]}), tmp_path / "t.lance")
 
 
-def test_words_of_the_query_are_marked_as_the_column_analyses_them(dataset: ld.LanceDataset) -> None:
+def test_query_words_are_marked_with_the_analyser_of_the_column(dataset: ld.LanceDataset) -> None:
     query = BooleanQuery([(Occur.SHOULD, MatchQuery("duck", "a")), (Occur.SHOULD, PrefixQuery("sw", "b"))])
     scanner = dataset.scanner(full_text_query=query)
     assert scanner.searched_texts == ("a", "b")
@@ -36,7 +36,7 @@ def test_words_of_the_query_are_marked_as_the_column_analyses_them(dataset: ld.L
     assert scanner.highlight(found.column("b"), "B", "*", "*").to_pylist() == ["*swimming* lakes", "duck"]
 
 
-def test_words_of_fuzzy_queries_and_parts_of_texts(dataset: ld.LanceDataset) -> None:
+def test_fuzzy_matches_and_snippets_are_marked(dataset: ld.LanceDataset) -> None:
     scanner = dataset.scanner(full_text_query=MatchQuery("dusk", "a", fuzziness=1))
     parts = scanner.highlight(pa.array(TEXTS), "a", "[", "]", words=2)
     assert parts.to_pylist() == ["[Ducks] swim", None, "…a [duck]"]
@@ -44,7 +44,7 @@ def test_words_of_fuzzy_queries_and_parts_of_texts(dataset: ld.LanceDataset) -> 
     assert both.highlight(pa.array(["Lakes"]), "b").to_pylist() == ["<b>Lakes</b>"]
 
 
-def test_what_was_not_searched_is_not_marked(dataset: ld.LanceDataset) -> None:
+def test_highlight_requires_a_query_on_the_column(dataset: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="highlight: the scanner does not have a full-text query"):
         dataset.scanner().highlight(pa.array(TEXTS), "a")
     with pytest.raises(ld.LanceDuckError, match="column: expected one of a, found b"):
@@ -73,7 +73,7 @@ def test_lists_of_rows_are_all_that_a_scan_or_a_search_gives(numbers: ld.LanceDa
     assert numbers.search([0.0, 0.0], k=1, columns=["a"], row_addr_allowlist=rows)["a"].to_pylist() == [1]
 
 
-def test_lists_of_rows_come_as_maps_too(numbers: ld.LanceDataset) -> None:
+def test_row_allowlists_may_be_address_maps(numbers: ld.LanceDataset) -> None:
     rows = row_address_map(RowSet.of(np.array([3, SECOND], np.uint64)))
     assert numbers.to_table(["a"], row_addr_allowlist=rows)["a"].to_pylist() == [3, 4]
     whole = bytes([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])  # all of fragment 1
@@ -81,12 +81,12 @@ def test_lists_of_rows_come_as_maps_too(numbers: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("rows", [b"zz", [-1], [1.5], [None], ["x"], 3])
-def test_lists_of_no_rows_are_refused(rows: Any, numbers: ld.LanceDataset) -> None:
+def test_empty_row_allowlists_are_rejected(rows: Any, numbers: ld.LanceDataset) -> None:
     with pytest.raises(ld.InvalidInputError, match="row_addr_allowlist"):
         numbers.to_table(row_addr_allowlist=rows)
 
 
-def test_a_callback_is_told_what_a_scan_took_once_it_has_ended(numbers: ld.LanceDataset) -> None:
+def test_the_statistics_callback_runs_after_the_scan(numbers: ld.LanceDataset) -> None:
     told: list[ScanStatistics] = []
     batches = numbers.to_batches(scan_stats_callback=told.append)
     next(batches)
@@ -101,7 +101,7 @@ def test_a_callback_is_told_what_a_scan_took_once_it_has_ended(numbers: ld.Lance
     assert numbers.count_rows("a > 3", scan_stats_callback=told.append) == told[-1].rows == 6
 
 
-def test_a_callback_is_told_what_was_read_of_indexes(tmp_path: Path) -> None:
+def test_the_statistics_callback_reports_index_reads(tmp_path: Path) -> None:
     told: list[ScanStatistics] = []
     ld.write_dataset({"id": range(5000)}, tmp_path / "t.lance").create_scalar_index("id", "BTREE")
     dataset = ld.dataset(tmp_path / "t.lance")
@@ -110,7 +110,7 @@ def test_a_callback_is_told_what_was_read_of_indexes(tmp_path: Path) -> None:
     assert [(scan.indices_loaded, scan.parts_loaded > 0) for scan in told] == [(0, False), (1, True), (0, False)]
 
 
-def test_rows_of_a_batch_come_from_the_environment_where_a_scan_does_not_say(
+def test_the_default_batch_size_comes_from_the_environment(
     numbers: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "3")
@@ -118,7 +118,7 @@ def test_rows_of_a_batch_come_from_the_environment_where_a_scan_does_not_say(
     assert [batch.num_rows for batch in numbers.to_batches(batch_size=4)] == [4, 4, 2]
     for text in ("many", "0", "1" * 5000):
         monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", text)
-        with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: rows of a batch"):
+        with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: invalid batch size"):
             numbers.to_table()
     monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "")
     assert numbers.to_table().num_rows == 10

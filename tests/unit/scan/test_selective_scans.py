@@ -1,4 +1,4 @@
-"""Few rows of a text column that repeats: what goes out of a scan is in proportion to them."""
+"""Few rows of a repeated string column: the scan output is proportional to them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_batches_are_few_and_their_dictionaries_small(table: ld.LanceDataset, co
 
 
 @pytest.mark.parametrize("any_form", [False, True])
-def test_duckdb_is_given_few_batches_and_small_dictionaries(table: ld.LanceDataset, any_form: bool) -> None:
+def test_duckdb_receives_few_batches_and_small_dictionaries(table: ld.LanceDataset, any_form: bool) -> None:
     schema = pa.schema([("text", pa.string()), ("dictionary", pa.dictionary(pa.int32(), pa.string()))])
     condition = Compare("<", ("n",), pa.scalar(4, pa.int64()))
     batches = list(table.duckdb_reader(schema, condition, any_form=any_form))
@@ -51,13 +51,13 @@ def test_duckdb_is_given_few_batches_and_small_dictionaries(table: ld.LanceDatas
     assert sum(batch.nbytes for batch in batches) < 128 * len(expected(4))
 
 
-def test_rows_that_are_taken_bring_the_entries_they_name(table: ld.LanceDataset) -> None:
+def test_taken_rows_carry_only_their_dictionary_entries(table: ld.LanceDataset) -> None:
     found = table.take([7, 70_007, 3], columns=["dictionary"])["dictionary"].combine_chunks()
     assert found.to_pylist() == ["text number 7", "text number 7", "text number 3"]
     assert len(found.dictionary) == 2
 
 
-def test_tables_of_tiny_fragments_reach_duckdb_in_few_batches(tmp_path: Path) -> None:
+def test_tiny_fragments_reach_duckdb_in_few_batches(tmp_path: Path) -> None:
     rows = pa.table({"i": np.arange(200)})
     tiny = ld.write_dataset(rows, str(tmp_path / "t.lance"), max_rows_per_file=5)
     batches = list(tiny.duckdb_reader(rows.schema, None))
@@ -66,14 +66,14 @@ def test_tables_of_tiny_fragments_reach_duckdb_in_few_batches(tmp_path: Path) ->
     assert len(list(tiny.to_batches())) == 40
 
 
-def test_batches_of_a_filter_have_as_many_rows_as_were_asked_for(table: ld.LanceDataset) -> None:
+def test_filtered_batches_have_the_requested_size(table: ld.LanceDataset) -> None:
     sizes = [batch.num_rows for batch in table.to_batches(columns=["i"], filter="n < 40", batch_size=100)]
     assert sum(sizes) == len(expected(40))
     assert max(sizes) == 100
     assert sum(size < 100 for size in sizes) <= 4
 
 
-def test_batches_of_one_fragment_stay_so(table: ld.LanceDataset) -> None:
+def test_tagged_batches_belong_to_one_fragment(table: ld.LanceDataset) -> None:
     for batch, fragment in (
         (tagged.record_batch, tagged.fragment) for tagged in table.scanner(columns=["i"], filter="n < 9").scan_batches()
     ):
@@ -91,7 +91,7 @@ def narrow(tmp_path: Path) -> ld.LanceDataset:
     return ld.dataset(uri)
 
 
-def test_dictionaries_of_fragments_that_do_not_go_together_come_apart(narrow: ld.LanceDataset) -> None:
+def test_dictionaries_that_cannot_be_merged_come_in_separate_batches(narrow: ld.LanceDataset) -> None:
     every = [f"{part} {i}" for part in range(3) for i in range(100)]
     assert narrow.to_table(filter="i >= 0")["d"].to_pylist() == every
     assert narrow.take([7, 107, 207])["d"].to_pylist() == ["0 7", "1 7", "2 7"]

@@ -127,7 +127,7 @@ def by_tree(text: str, parameters: Any = None) -> list[bool]:
         "c = 1.50::DECIMAL(8, 2)",
     ],
 )
-def test_simple_text_becomes_the_tree_that_duckdb_means(text: str) -> None:
+def test_simple_filters_equal_those_of_duckdb(text: str) -> None:
     assert by_tree(text) == by_duckdb(text)
 
 
@@ -145,7 +145,7 @@ def test_simple_text_becomes_the_tree_that_duckdb_means(text: str) -> None:
         ),
     ],
 )
-def test_other_text_is_left_to_duckdb(text: str) -> None:
+def test_other_filters_are_evaluated_by_duckdb(text: str) -> None:
     assert tree_from_sql(text, BATCH.schema) is None
     by_duckdb(text)
 
@@ -161,12 +161,12 @@ def test_other_text_is_left_to_duckdb(text: str) -> None:
         ("i = ?", [None]),
     ],
 )
-def test_bound_parameters(text: str, parameters: Any) -> None:
+def test_bound_parameters_equal_those_of_duckdb(text: str, parameters: Any) -> None:
     assert by_tree(text, parameters) == by_duckdb(text, parameters)
 
 
 @pytest.mark.parametrize("parameters", [[], [1, 2], {"x": 1}])
-def test_parameters_that_do_not_fit_are_refused(parameters: Any) -> None:
+def test_wrong_parameters_are_rejected(parameters: Any) -> None:
     with pytest.raises(InvalidInputError):
         make_filter("i > ?", BATCH.schema, parameters)
 
@@ -197,17 +197,17 @@ def test_parameters_that_do_not_fit_are_refused(parameters: Any) -> None:
         "getenv('HOME') = 'x'",
     ],
 )
-def test_text_that_is_no_condition_of_one_row_is_refused(text: str) -> None:
+def test_text_that_is_not_a_row_condition_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError):
         make_filter(text, BATCH.schema)
 
 
-def test_the_error_names_the_columns_there_are() -> None:
+def test_an_unknown_column_error_lists_the_columns() -> None:
     with pytest.raises(InvalidInputError, match=r"no column 'nope'.*expected one of i, u, f"):
         make_filter("nope LIKE 'a'", BATCH.schema)
 
 
-def test_the_evaluator_reads_no_file_and_no_variable() -> None:
+def test_filter_evaluation_reads_no_files_or_variables() -> None:
     secret = BATCH  # noqa: F841
     for text in ("(FROM secret) IS NULL", "read_text('/etc/hostname') IS NULL"):
         with pytest.raises(InvalidInputError):
@@ -218,7 +218,7 @@ def test_paths_reach_into_structs() -> None:
     assert parse_sql("st.a.b + i > 3", BATCH.schema, "filter").paths == (("i",), ("st", "a", "b"))
 
 
-def test_text_keeps_what_is_in_quotes() -> None:
+def test_quoted_strings_are_unchanged() -> None:
     assert by_duckdb("s || '`' = 'a`'") == [True, False, False, False, False]
 
 
@@ -229,7 +229,7 @@ def test_columns_that_are_called_like_keywords(name: str) -> None:
         assert (name,) in parse_sql(text, schema, "filter").paths
 
 
-def test_keywords_that_are_columns_keep_their_meaning_where_they_have_one() -> None:
+def test_keywords_used_as_column_names_keep_their_meaning() -> None:
     schema = pa.schema([("end", pa.int32()), ("from", pa.date32()), ("left", pa.string()), ("in", pa.int32())])
     assert parse_sql("case when `end` = 1 then 2 else 3 end = 2", schema, "filter").paths == (("end",),)
     assert parse_sql("extract(year from `from`) = 2020", schema, "filter").paths == (("from",),)
@@ -253,7 +253,7 @@ def test_keywords_that_are_columns_keep_their_meaning_where_they_have_one() -> N
         ("json_array_length(j, '$.tags') = 2", [0]),
     ],
 )
-def test_functions_on_json(text: str, expected: list[int]) -> None:
+def test_json_functions_are_supported(text: str, expected: list[int]) -> None:
     documents = [
         '{"name": "Ann", "age": 30, "score": 1.5, "tags": ["x", "y"], "deep": {"a/b": [7, 8]}}',
         '{"name": "Bob", "age": 31, "ok": true, "tags": ["x"]}',
@@ -265,7 +265,7 @@ def test_functions_on_json(text: str, expected: list[int]) -> None:
     assert pc.indices_nonzero(found.mask({"j": column}, 4)).to_pylist() == expected
 
 
-def test_habits_of_other_dialects() -> None:
+def test_regexp_match_and_string_casts_are_accepted() -> None:
     assert by_duckdb("regexp_match(s, '^a')") == [True, False, False, False, False]
     assert by_duckdb("cast(i as string) = '1'") == [True, False, False, False, False]
 
@@ -285,17 +285,17 @@ def test_habits_of_other_dialects() -> None:
         "get_field({'x': u}, 'x') = 7",
     ],
 )
-def test_functions_by_the_names_of_other_dialects(text: str) -> None:
+def test_functions_of_other_dialects_are_accepted(text: str) -> None:
     assert [answer is True for answer in by_duckdb(text)] == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize("text", ["regexp_match(s, 'a') is not null", "i = 1 or regexp_match(s, 'a') IS NULL"])
-def test_what_would_mean_another_thing_is_refused(text: str) -> None:
+def test_dialect_functions_with_another_meaning_are_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="regexp_match is true or false"):
         parse_sql(text, BATCH.schema, "filter")
 
 
-def test_hidden_twins_by_case_are_refused_only_when_both_are_read() -> None:
+def test_names_that_differ_by_case_are_rejected_only_if_both_are_read() -> None:
     schema = pa.schema([("a", pa.int8()), ("A", pa.int8())])
     assert parse_sql("a + 1 = 2", schema, "filter").paths == (("a",),)
     with pytest.raises(InvalidInputError, match="only by case"):
@@ -309,20 +309,20 @@ def test_pyarrow_expressions_are_evaluated_by_pyarrow() -> None:
     assert found.mask(COLUMNS, BATCH.num_rows).to_pylist() == [True, False, False, False, True]
 
 
-def test_expression_on_an_unknown_column_or_of_another_type_is_refused() -> None:
+def test_expressions_on_unknown_columns_or_wrong_types_are_rejected() -> None:
     for expression in (pc.field("nope") == 1, pc.field("i"), pc.field("i") == "x"):
         with pytest.raises(InvalidInputError):
             make_filter(expression, BATCH.schema)
 
 
-def test_expression_by_position_reads_all_columns() -> None:
+def test_positional_expressions_read_all_columns() -> None:
     found = make_filter(pc.field(0) > 0, BATCH.schema)
     assert found is not None
     assert len(found.paths()) == len(BATCH.column_names)
     assert found.mask(COLUMNS, BATCH.num_rows).to_pylist() == [True, False, False, True, False]
 
 
-def test_what_is_no_filter_is_refused() -> None:
+def test_values_that_are_not_filters_are_rejected() -> None:
     for wrong in (5, ["i > 1"], b"i > 1"):
         with pytest.raises(InvalidInputError):
             make_filter(wrong, BATCH.schema)  # type: ignore[arg-type]
@@ -356,7 +356,7 @@ texts = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(texts)
-def test_the_tree_never_differs_from_duckdb(text: str) -> None:
+def test_the_expression_tree_always_agrees_with_duckdb(text: str) -> None:
     tree = tree_from_sql(text, BATCH.schema)
     if tree is not None:
         assert TreeFilter(tree).mask(COLUMNS, BATCH.num_rows).to_pylist() == by_duckdb(text)
@@ -390,7 +390,7 @@ SPACES = ["", " ", "\n\t"]
         st.sampled_from(SPACES),
     )
 )
-def test_a_plain_comparison_is_what_the_parser_makes_of_it(parts: tuple[str, str, str, str, str]) -> None:
+def test_the_comparison_shortcut_agrees_with_the_parser(parts: tuple[str, str, str, str, str]) -> None:
     name, op, literal, before, after = parts
     text = f"{before}{name}{after}{op}{before}{literal}{after}"
     tree = plain_comparison(text, BATCH.schema)

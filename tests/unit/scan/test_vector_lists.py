@@ -45,7 +45,7 @@ def test_the_cast_is_named_with_the_length_and_works(ask: Ask, item: pa.DataType
 
 
 @pytest.mark.parametrize("ask", DOORS.values(), ids=DOORS)
-def test_lists_of_different_lengths_are_named_by_row(ask: Ask, tmp_path: Path) -> None:
+def test_lists_of_different_lengths_are_reported_by_row(ask: Ask, tmp_path: Path) -> None:
     ds = table_of(tmp_path, [None, [1.0, 2.0], [3.0, 4.0], [5.0]], pa.list_(pa.float32()), max_rows_per_file=2)
     message = message_of(ask, ds)
     assert "column 'v' differ in length: row 1 has 2, row 3 has 1" in message
@@ -67,19 +67,19 @@ def test_the_type_of_the_cast(values: list[Any], type_: pa.DataType, form: str, 
     assert form in message_of(DOORS["nearest"], table_of(tmp_path, values, type_))
 
 
-def test_no_cast_is_named_for_other_columns(tmp_path: Path) -> None:
+def test_other_columns_do_not_suggest_a_cast(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [["a"]], pa.list_(pa.string()))
     for ask in DOORS.values():
         assert "alter_columns" not in message_of(ask, ds)
 
 
-def test_lists_in_structs_are_named_by_their_path(tmp_path: Path) -> None:
+def test_lists_in_structs_are_reported_by_path(tmp_path: Path) -> None:
     ds = ld.write_dataset(pa.table({"s": [{"n": 1, "v": [1.0, 2.0]}, None]}), tmp_path / "t.lance")
     with pytest.raises(LanceDuckError, match=r'"path": "s\.v", "data_type": pa\.list_\(pa\.float32\(\), 2\)'):
         ds.to_table(nearest={"column": "s.v", "q": [1.0, 2.0]})
 
 
-def test_each_list_of_a_table_is_named(tmp_path: Path) -> None:
+def test_each_list_column_of_a_table_is_reported(tmp_path: Path) -> None:
     rows = pa.table({"a": [[1.0]], "my b": [[1.0, 2.0]], "c": [["x"]]})
     ds = ld.write_dataset(rows, tmp_path / "t.lance")
     message = message_of(lambda ds: ds.search([1.0]), ds)

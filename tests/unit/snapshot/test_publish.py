@@ -50,7 +50,7 @@ def listed(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("naming", [1, 2])
-def test_a_version_appears_once(
+def test_a_version_is_published_once(
     uri: str, options: dict[str, str], manifest: Callable[[int], bytes], naming: int
 ) -> None:
     store = open_store(uri, options)
@@ -66,7 +66,7 @@ def test_a_version_appears_once(
     assert open_snapshot(uri, 1, storage_options=options).version == 1
 
 
-def test_of_many_threads_one_publishes_a_version(
+def test_one_of_many_threads_publishes_a_version(
     uri: str, options: dict[str, str], manifest: Callable[[int], bytes]
 ) -> None:
     def publish(at: int) -> bool:
@@ -98,7 +98,7 @@ def test_a_detached_version_needs_no_claim(tmp_path: Path, uri: str) -> None:
 
 
 class Stopping:
-    """A store of claims, or the files beside it, whose calls fail after `steps` of those that write."""
+    """A claim store, or its file store, whose write calls fail after `steps` calls."""
 
     def __init__(self, inner: Any, steps: list[int]) -> None:
         self._inner = inner
@@ -124,7 +124,7 @@ class Stopping:
 
 @pytest.mark.parametrize("naming", [1, 2])
 @pytest.mark.parametrize("steps", range(6))
-def test_a_writer_that_stops_has_published_from_its_claim_on(
+def test_a_version_is_published_once_it_is_claimed(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes], naming: int, steps: int
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -148,7 +148,7 @@ def test_a_writer_that_stops_has_published_from_its_claim_on(
         assert load_version(reader, 2).version == 2
 
 
-def test_a_claimed_version_is_finished_by_whoever_asks_for_it(
+def test_a_claimed_version_is_finished_by_the_next_reader(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes]
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -162,7 +162,7 @@ def test_a_claimed_version_is_finished_by_whoever_asks_for_it(
     assert finish_claimed(open_store(uri)) is None
 
 
-def test_a_claim_that_was_carried_out_twice_is_our_own(
+def test_a_claim_executed_twice_belongs_to_its_writer(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -181,7 +181,9 @@ def test_a_claim_that_was_carried_out_twice_is_our_own(
     assert listed(store) == ["18446744073709551614.manifest"]
 
 
-def test_many_readers_finish_a_version_at_once(tmp_path: Path, uri: str, manifest: Callable[[int], bytes]) -> None:
+def test_several_readers_can_finish_a_claimed_version(
+    tmp_path: Path, uri: str, manifest: Callable[[int], bytes]
+) -> None:
     store = open_store(uri, claims(tmp_path))
     stopping: Any = Stopping(store, [2])
     with pytest.raises(KeyboardInterrupt):
@@ -192,7 +194,7 @@ def test_many_readers_finish_a_version_at_once(tmp_path: Path, uri: str, manifes
     assert listed(store) == ["18446744073709551614.manifest"]
 
 
-def test_a_version_of_a_writer_without_the_manifest_store_is_seen_and_not_overwritten(
+def test_a_version_without_a_claim_is_seen_and_not_overwritten(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes]
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -205,7 +207,7 @@ def test_a_version_of_a_writer_without_the_manifest_store_is_seen_and_not_overwr
     assert [found.version for found in all_versions(store)] == [1, 2, 3]
 
 
-def test_claims_of_a_deleted_table_are_an_error_until_they_are_forgotten(
+def test_claims_of_a_deleted_table_are_an_error_until_removed(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes]
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -225,7 +227,7 @@ def test_claims_of_a_deleted_table_are_an_error_until_they_are_forgotten(
 @pytest.mark.parametrize(
     "path", ["", "x", "_versions/7.manifest", "../../etc/passwd", "_versions/9.manifest-" + "0" * 32]
 )
-def test_an_odd_path_in_the_manifest_store_is_an_error(
+def test_an_unexpected_path_in_the_manifest_store_is_an_error(
     tmp_path: Path, uri: str, manifest: Callable[[int], bytes], path: str
 ) -> None:
     store = open_store(uri, claims(tmp_path))
@@ -236,9 +238,7 @@ def test_an_odd_path_in_the_manifest_store_is_an_error(
         latest_version(store)
 
 
-def test_the_hint_is_written_and_never_fails(
-    uri: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_the_hint_never_fails(uri: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(uri, options)
     write_version_hint(store, 7)
     assert store.get("_versions/latest_version_hint.json") == b'{"version":7}'

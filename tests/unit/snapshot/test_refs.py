@@ -48,7 +48,7 @@ def test_a_tag_opens_its_version_on_its_branch(root: str) -> None:
         (("main", 1), (1, None)),
     ],
 )
-def test_a_branch_opens_by_number_and_tag_from_anywhere(
+def test_a_branch_opens_by_number_and_tag_from_any_branch(
     root: str, version: tuple[str | None, int | str | None], expected: tuple[int, str | None]
 ) -> None:
     for start in (open_snapshot(root), open_snapshot(f"{root}/tree/dev/x")):
@@ -56,14 +56,14 @@ def test_a_branch_opens_by_number_and_tag_from_anywhere(
         assert (found.version, found.branch) == expected
 
 
-def test_a_number_is_one_of_the_branch_at_hand(root: str) -> None:
+def test_a_version_number_refers_to_the_current_branch(root: str) -> None:
     branch = open_snapshot(root, ("dev/x", None))
     assert branch.checkout(2).branch == "dev/x"
     assert branch.version_numbers() == [2, 3]
     assert branch.latest_version() == 3
 
 
-def test_tags_and_branches_are_listed_from_anywhere(root: str) -> None:
+def test_tags_and_branches_are_listed_from_any_branch(root: str) -> None:
     for start in (open_snapshot(root), open_snapshot(f"{root}/tree/dev/x")):
         assert start.tags()["first"].as_dict() == {
             "branch": None,
@@ -86,13 +86,13 @@ def test_tags_and_branches_are_listed_from_anywhere(root: str) -> None:
 @pytest.mark.parametrize(
     "version", ["nope", "../first", "first/../first", ("nope", None), ("../x", 1), ("dev/x", "first"), ("dev/x", 9)]
 )
-def test_names_that_do_not_exist_are_not_found(root: str, version: Any) -> None:
+def test_unknown_names_raise_not_found(root: str, version: Any) -> None:
     with pytest.raises(NotFoundError):
         open_snapshot(root, version)
 
 
 @pytest.mark.parametrize("version", [1.5, True, ("dev/x",), [1]])
-def test_what_is_no_version_is_refused(root: str, version: Any) -> None:
+def test_invalid_versions_are_rejected(root: str, version: Any) -> None:
     with pytest.raises(InvalidInputError):
         open_snapshot(root, version)
 

@@ -33,7 +33,7 @@ def file(path: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_counts_come_from_the_metadata_alone(hand_made: Make, tmp_path: Path) -> None:
+def test_counts_come_from_metadata(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     deletion = {"read_version": 1, "id": 5, "num_deleted_rows": 3}
     table.commit(
@@ -55,7 +55,7 @@ def test_counts_come_from_the_metadata_alone(hand_made: Make, tmp_path: Path) ->
         snapshot.deletion_vector(snapshot.fragments[0])
 
 
-def test_files_are_asked_when_an_old_manifest_does_not_count(
+def test_row_counts_missing_in_old_manifests_are_read_from_files(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path
 ) -> None:
     table = hand_made()
@@ -80,7 +80,7 @@ def test_data_files_are_opened_once(hand_made: Make, make_data_file: DataFile, t
     assert snapshot.data_file(wanted) is snapshot.data_file(wanted)
 
 
-def test_a_file_of_another_size_than_the_manifest_says_is_corrupt(
+def test_a_file_with_another_size_than_its_manifest_entry_is_corrupt(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path
 ) -> None:
     table = hand_made()
@@ -93,7 +93,7 @@ def test_a_file_of_another_size_than_the_manifest_says_is_corrupt(
 
 @pytest.mark.parametrize("kind", ["absolute", "parent", "link"])
 @pytest.mark.parametrize("allowed", [False, True])
-def test_paths_leave_the_root_only_into_a_base_path(
+def test_paths_may_leave_the_root_only_into_a_base_path(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path, kind: str, allowed: bool
 ) -> None:
     outside = tmp_path / "outside"
@@ -115,7 +115,7 @@ def test_paths_leave_the_root_only_into_a_base_path(
             snapshot.data_file(wanted)
 
 
-def test_a_table_reached_through_a_link_is_whole(hand_made: Make, make_data_file: DataFile, tmp_path: Path) -> None:
+def test_a_table_behind_a_symbolic_link_is_readable(hand_made: Make, make_data_file: DataFile, tmp_path: Path) -> None:
     table = hand_made()
     table.files["data/x.lance"] = make_data_file(3)
     table.commit(1, fragments=[{"physical_rows": 3, "files": [file("x.lance")]}])
@@ -127,7 +127,7 @@ def test_a_table_reached_through_a_link_is_whole(hand_made: Make, make_data_file
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize("is_root", [True, False])
-def test_files_lie_below_the_base_path_they_name(
+def test_files_are_read_from_their_base_path(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path, scheme: str, is_root: bool
 ) -> None:
     base = tmp_path / "base"
@@ -165,7 +165,7 @@ def test_deletions_are_checked_against_the_manifest(hand_made: Make, tmp_path: P
             bad.deletion_vector(bad.fragments[0])
 
 
-def test_row_ids_come_inline_and_from_a_file_of_their_own(hand_made: Make, tmp_path: Path) -> None:
+def test_row_ids_are_read_inline_and_from_files(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.files["_rows/ids"] = b"??" + ids((50, 54))
     external = {"path": "_rows/ids", "offset": 2, "size": len(ids((50, 54)))}
@@ -186,7 +186,7 @@ def test_row_ids_come_inline_and_from_a_file_of_their_own(hand_made: Make, tmp_p
     assert lives.tolist() == [True, True, False]
 
 
-def test_tables_without_stable_row_ids_have_none(hand_made: Make, tmp_path: Path) -> None:
+def test_tables_without_stable_row_ids_have_no_row_id_index(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, fragments=[{"id": 0, "physical_rows": 4}])
     snapshot = open_snapshot(table.write(tmp_path))
@@ -195,7 +195,7 @@ def test_tables_without_stable_row_ids_have_none(hand_made: Make, tmp_path: Path
     assert snapshot.row_id_index is None
 
 
-def test_missing_and_miscounted_row_ids_are_refused(hand_made: Make, tmp_path: Path) -> None:
+def test_missing_and_miscounted_row_ids_are_rejected(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, reader_feature_flags=2, fragments=[{"physical_rows": 4}])
     table.commit(2, reader_feature_flags=2 | 2048, fragments=[{"physical_rows": 4}])
@@ -207,7 +207,7 @@ def test_missing_and_miscounted_row_ids_are_refused(hand_made: Make, tmp_path: P
             snapshot.row_ids(snapshot.fragments[0])
 
 
-def test_transactions_come_inline_or_from_their_file(hand_made: Make, tmp_path: Path) -> None:
+def test_transactions_are_read_inline_or_from_their_file(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     append = transaction_pb2.Transaction(uuid="u", read_version=0, append={})
     table.commit(1, transaction=append)
@@ -220,7 +220,7 @@ def test_transactions_come_inline_or_from_their_file(hand_made: Make, tmp_path: 
     assert [t and (t.uuid, t.operation) for t in found] == [("u", "Append"), ("v", "Unknown"), None, None]
 
 
-def test_a_snapshot_pickles(hand_made: Make, tmp_path: Path) -> None:
+def test_a_snapshot_can_be_pickled(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1)
     table.commit(2)
@@ -229,7 +229,7 @@ def test_a_snapshot_pickles(hand_made: Make, tmp_path: Path) -> None:
     assert snapshot.latest_version() == 2
 
 
-def test_fragments_with_one_id_are_corrupt(hand_made: Make, tmp_path: Path) -> None:
+def test_duplicate_fragment_ids_are_corrupt(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, fragments=[{"id": 1}, {"id": 1}])
     with pytest.raises(CorruptError, match="duplicate fragment id"):

@@ -1,4 +1,4 @@
-"""Writers of one machine make versions one after the other, and none waits for ever."""
+"""Writers on one machine commit one after the other, and none waits forever."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "t.lance")
 
 
-def test_a_turn_begins_when_the_one_before_has_ended(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_begins_after_the_previous_one_ends(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST_TURN", 60.0)
     steps: list[str] = []
     is_held = Event()
@@ -45,16 +45,14 @@ def test_a_turn_begins_when_the_one_before_has_ended(path: str, monkeypatch: pyt
     assert steps == ["first", "second"]
 
 
-def test_a_turn_that_does_not_end_is_waited_for_no_longer_than_the_limit(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_a_turn_is_limited(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST_TURN", 0.02)
     with turns.own_turn(LocalStore(path)):
         ld.write_dataset(pa.table({"x": [1]}), path, mode="append", storage_options=HASTY)
     assert ld.dataset(path).count_rows() == 2
 
 
-def test_a_turn_ends_when_what_is_done_in_it_fails(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_ends_after_an_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST_TURN", 60.0)
     with pytest.raises(ZeroDivisionError), turns.own_turn(LocalStore(path)):
         raise ZeroDivisionError
@@ -62,7 +60,7 @@ def test_a_turn_ends_when_what_is_done_in_it_fails(path: str, monkeypatch: pytes
         pass
 
 
-def test_where_there_are_no_locks_nothing_is_waited_for(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_file_locks_writers_do_not_wait(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with turns.own_turn(LocalStore(f"{path}/nowhere")):
         pass
 
@@ -73,7 +71,7 @@ def test_where_there_are_no_locks_nothing_is_waited_for(path: str, monkeypatch: 
     assert ld.write_dataset(pa.table({"x": [1]}), path, mode="append", storage_options=HASTY).count_rows() == 2
 
 
-def test_writers_that_take_turns_lose_no_race(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writers_that_take_turns_do_not_conflict(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST_TURN", 60.0)
     lost: list[str] = []
     claim = LocalStore.put_if_absent

@@ -19,7 +19,7 @@ Make = Callable[[], Any]
 
 
 @pytest.mark.parametrize("naming", [1, 2])
-def test_versions_come_in_order_whatever_their_naming(hand_made: Make, tmp_path: Path, naming: int) -> None:
+def test_versions_are_sorted_with_either_naming_scheme(hand_made: Make, tmp_path: Path, naming: int) -> None:
     table = hand_made()
     for version in (9, 10, 1, 100):
         table.commit(version, naming=naming)
@@ -33,7 +33,7 @@ def test_versions_come_in_order_whatever_their_naming(hand_made: Make, tmp_path:
 
 
 @pytest.mark.parametrize("hint", [b'{"version":1}', b'{"version":99}', b"garbage", b"[]", None])
-def test_the_hint_decides_nothing(hand_made: Make, tmp_path: Path, hint: bytes | None) -> None:
+def test_a_wrong_hint_does_not_matter(hand_made: Make, tmp_path: Path, hint: bytes | None) -> None:
     table = hand_made()
     table.commit(1)
     table.commit(2)
@@ -43,7 +43,7 @@ def test_the_hint_decides_nothing(hand_made: Make, tmp_path: Path, hint: bytes |
 
 
 @pytest.mark.parametrize("place", ["nowhere", ".", "file"])
-def test_what_is_no_table_is_not_found(tmp_path: Path, place: str) -> None:
+def test_a_path_that_is_not_a_table_raises_not_found(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_bytes(b"PAR1")
     with pytest.raises(NotFoundError, match="Lance table not found") as caught:
         open_snapshot(tmp_path / place)
@@ -51,7 +51,7 @@ def test_what_is_no_table_is_not_found(tmp_path: Path, place: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_folder_of_tables_is_no_table_and_names_them(tmp_path: Path) -> None:
+def test_opening_a_folder_of_tables_suggests_its_tables(tmp_path: Path) -> None:
     (tmp_path / "trips.lance").mkdir()
     with pytest.raises(
         NotFoundError, match=r"the folder contains tables: open trips\.lance, or all with lance_duck\.connect$"
@@ -60,14 +60,14 @@ def test_a_folder_of_tables_is_no_table_and_names_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, 3, 2**64, 2**70])
-def test_a_version_that_does_not_exist_is_not_found(hand_made: Make, tmp_path: Path, version: int) -> None:
+def test_a_missing_version_raises_not_found(hand_made: Make, tmp_path: Path, version: int) -> None:
     table = hand_made()
     table.commit(1)
     with pytest.raises(NotFoundError, match="expected one of 1;"):
         open_snapshot(table.write(tmp_path), version)
 
 
-def test_asof_takes_the_newest_version_before_a_moment(hand_made: Make, tmp_path: Path) -> None:
+def test_asof_selects_the_newest_version_before_a_timestamp(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     for version in (1, 2, 3):
         table.commit(version, seconds=1_700_000_000 + 100 * version)
@@ -84,12 +84,12 @@ def test_asof_takes_the_newest_version_before_a_moment(hand_made: Make, tmp_path
 
 
 @pytest.mark.parametrize("moment", ["yesterday", 3, b"2020"])
-def test_what_is_no_moment_is_refused(moment: Any) -> None:
+def test_values_that_are_not_timestamps_are_rejected(moment: Any) -> None:
     with pytest.raises(InvalidInputError):
         to_moment(moment)
 
 
-def test_versions_are_described_as_pylance_does(hand_made: Make, tmp_path: Path) -> None:
+def test_versions_are_described_like_in_pylance(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     fragment = {"id": 0, "physical_rows": 10, "files": [{"path": "x.lance", "file_size_bytes": 7}]}
     deletion = {"read_version": 1, "id": 1, "num_deleted_rows": 3}
@@ -112,7 +112,7 @@ def _table(place: Path, rows: int = 1) -> ld.LanceDataset:
     return ld.write_dataset({"a": list(range(rows))}, place, storage_options={"fsync": "false"})
 
 
-def test_the_version_of_the_hint_seems_the_newest_until_another_follows(tmp_path: Path) -> None:
+def test_the_hinted_version_counts_as_newest_until_another_follows(tmp_path: Path) -> None:
     first = _table(tmp_path / "t").handle.snapshot
     assert seems_newest(first.store, first.manifest)
     second = ld.write_dataset({"a": [5]}, first.uri, mode="append").handle.snapshot
@@ -123,7 +123,7 @@ def test_the_version_of_the_hint_seems_the_newest_until_another_follows(tmp_path
     assert not seems_newest(second.store, second.manifest)
 
 
-def test_another_table_in_the_same_place_does_not_seem_the_newest(tmp_path: Path) -> None:
+def test_a_recreated_table_does_not_count_as_newest(tmp_path: Path) -> None:
     before = _table(tmp_path / "t").handle.snapshot
     shutil.rmtree(tmp_path / "t")
     after = _table(tmp_path / "t").handle.snapshot
@@ -132,7 +132,7 @@ def test_another_table_in_the_same_place_does_not_seem_the_newest(tmp_path: Path
     assert before.checkout().manifest.transaction_name == after.manifest.transaction_name
 
 
-def test_a_version_that_is_still_the_newest_is_not_read_again(tmp_path: Path) -> None:
+def test_an_unchanged_newest_version_is_not_read_again(tmp_path: Path) -> None:
     table = _table(tmp_path / "t").handle.snapshot
     assert table.checkout() is table
     table.store.delete([transaction_file(table.manifest.transaction_name)])

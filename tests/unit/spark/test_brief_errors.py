@@ -1,4 +1,4 @@
-"""Errors of sources, sinks and table functions come without the frames of the process that raised them."""
+"""Errors of sources, sinks and table functions hide the frames of the raising process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(source: Source, error: type[Exception], method: str) -> list[str]:
 
 
 @pytest.mark.parametrize("method", ["plan", "read", "analyze"])
-def test_errors_of_users_have_no_inner_frames_and_no_causes(method: str) -> None:
+def test_user_errors_have_no_inner_frames_or_causes(method: str) -> None:
     found = lines(Source(), InvalidInputError, method)
     assert found[-1] == "lance_duck.errors.InvalidInputError: outer"
     assert not any("_fail" in line or "inner" in line for line in found)
@@ -54,6 +54,6 @@ def test_other_errors_keep_their_frames(error: type[Exception], method: str) -> 
     assert any("_fail" in line or "inner" in line for line in found)
 
 
-def test_methods_keep_their_names_and_results() -> None:
+def test_wrapped_methods_keep_their_names_and_results() -> None:
     assert (Source.plan.__name__, Source.plan.__doc__) == ("plan", "Plan.")
     assert next(Source().read(InvalidInputError)) == 1

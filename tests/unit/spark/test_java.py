@@ -28,7 +28,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java.shutil, "which", lambda name: None)
 
 
-def test_a_java_that_suits_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suitable_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = a_java(tmp_path / "home", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     assert java.ensure_java() == str(program)
@@ -38,9 +38,7 @@ def test_a_java_that_suits_is_left_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.environ["JAVA_HOME"] == ""
 
 
-def test_in_place_of_one_that_does_not_suit_the_packed_one_is_used_without_the_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bundled_java_replaces_an_unsuitable_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_java(tmp_path / "old", "1.8.0_352")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     packed = a_java(tmp_path / "packed 'one'", "17.0.2")
@@ -53,15 +51,13 @@ def test_in_place_of_one_that_does_not_suit_the_packed_one_is_used_without_the_m
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "-cp\na b\nMain\n\n"
 
 
-def test_without_any_java_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_java_the_error_suggests_an_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_packed", lambda: None)
     with pytest.raises(NotFoundError, match="pip install"):
         java.ensure_java()
 
 
-def test_on_windows_the_packed_java_is_neither_used_nor_proposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_windows_the_bundled_java_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_IS_WINDOWS", True)
     with pytest.raises(NotFoundError, match=r"install one$") as caught:
         java.ensure_java()

@@ -55,17 +55,17 @@ def test_workers_on_this_machine_run_the_python_of_this_process(master: str) -> 
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
-def test_workers_of_a_cluster_are_left_alone(master: str) -> None:
+def test_cluster_workers_keep_their_python(master: str) -> None:
     spark = session(master)
     use_this_python(spark)
     assert spark.sparkContext.pythonExec == "python3"
 
 
-def test_a_session_of_connect_is_left_alone() -> None:
+def test_a_spark_connect_session_is_unchanged() -> None:
     use_this_python(SimpleNamespace())  # type: ignore[arg-type]
 
 
-def test_a_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_choice_of_python_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     chosen = tmp_path / "chosen"
     monkeypatch.setenv("PYSPARK_PYTHON", str(chosen))
     chosen.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -76,7 +76,7 @@ def test_a_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize("setting", ["spark.pyspark.python", "spark.pyspark.driver.python"])
-def test_a_python_that_does_not_run_is_named(setting: str, tmp_path: Path) -> None:
+def test_a_python_that_fails_to_start_is_named(setting: str, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(JobError, match=f"{nowhere}: does not run"):
         use_this_python(session(python=nowhere, settings=(setting,)))
@@ -94,7 +94,7 @@ def test_a_python_without_this_package_is_named(monkeypatch: pytest.MonkeyPatch,
     use_this_python(spark)
 
 
-def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> None:
+def test_a_worker_loads_the_source_and_freezes_it_for_garbage_collection() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     run = subprocess.run([sys.executable, "-c", LOADING], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -109,7 +109,7 @@ def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> 
         ({"PATH": "/nowhere", "PYSPARK_DRIVER_PYTHON": "/d"}, "/d"),
     ],
 )
-def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
+def test_spark_finds_the_data_source_with_the_current_python(
     environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
@@ -120,8 +120,8 @@ def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
 
 
-def test_the_hook_says_which_python_lacks_what() -> None:
-    """Spark shows the text of this error in a warning, and goes on without the format."""
+def test_the_hook_names_the_python_that_lacks_the_package() -> None:
+    """Spark shows this error text in a warning, and continues without the format."""
     code = "import sys; sys.modules['pyarrow'] = None; import pyspark_lance_duck"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.splitlines()[-1] == (

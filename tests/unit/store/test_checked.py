@@ -22,7 +22,7 @@ TAIL = b"the end"
 
 
 class Memory:
-    """A source that notes what is read from it."""
+    """A source that records reads."""
 
     path = "memory"
 
@@ -38,7 +38,7 @@ class Memory:
 
 
 def written() -> tuple[bytes, list[tuple[int, int]], int]:
-    """Return a file, its extents, and where its checksums begin."""
+    """Return a file, its extents, and the offset of its checksums."""
     content, extents, sums = b"", [], []
     for number, size in enumerate(SIZES):
         content += bytes(-len(content) % 64)
@@ -74,14 +74,14 @@ ranges_of_the_file = st.lists(
 
 
 @given(ranges_of_the_file, st.booleans())
-def test_bytes_are_those_of_the_file(ranges: list[tuple[int, int]], remote: bool) -> None:
+def test_checked_bytes_equal_those_of_the_file(ranges: list[tuple[int, int]], remote: bool) -> None:
     checked, _ = source(remote=remote)
     for _ in range(2):
         assert [piece.tobytes() for piece in checked.read(ranges)] == [FILE[o : o + s] for o, s in ranges]
 
 
 @given(ranges_of_the_file, st.integers(0, len(EXTENTS) - 1), st.randoms(use_true_random=False))
-def test_a_read_fails_just_when_one_of_its_blocks_is_damaged(
+def test_a_read_fails_only_if_one_of_its_blocks_is_damaged(
     ranges: list[tuple[int, int]], extent: int, generator: random.Random
 ) -> None:
     start, size = EXTENTS[extent]
@@ -96,7 +96,7 @@ def test_a_read_fails_just_when_one_of_its_blocks_is_damaged(
         checked.read(ranges)
 
 
-def test_what_was_checked_is_not_checked_again() -> None:
+def test_checked_blocks_are_not_checked_again() -> None:
     checked, memory = source()
     assert not checked.is_checked
     checked.read([(0, POSITION)])
@@ -107,14 +107,14 @@ def test_what_was_checked_is_not_checked_again() -> None:
     assert memory.asked == [(0, 10)]
 
 
-def test_only_the_blocks_of_what_is_read_are_read() -> None:
+def test_only_the_blocks_of_the_requested_range_are_read() -> None:
     checked, memory = source(remote=True)
     start, _ = EXTENTS[2]
     checked.read([(start + BLOCK + 7, 3)])
     assert memory.asked[1:] == [(start + BLOCK + 7, 3), (start + BLOCK, BLOCK)]
 
 
-def test_places_that_will_be_looked_at_are_checked() -> None:
+def test_positions_of_upcoming_reads_are_checked() -> None:
     start, _ = EXTENTS[2]
     checked, _ = source(flipped(start + BLOCK + 9))
     for _ in range(2):
@@ -125,20 +125,20 @@ def test_places_that_will_be_looked_at_are_checked() -> None:
             checked.check(start, *(np.array([place]) for place in places))
 
 
-def test_every_damaged_block_is_listed_each_time() -> None:
+def test_every_damaged_block_is_listed() -> None:
     start, _ = EXTENTS[2]
     checked, _ = source(flipped(3, start + 3 * BLOCK + 1))
     assert checked.damaged() == checked.damaged() == [(0, 10), (start + 3 * BLOCK, 5)]
     assert source()[0].damaged() == []
 
 
-def test_damaged_checksums_are_no_checksums_of_something_else() -> None:
+def test_damaged_checksums_are_reported_as_damaged() -> None:
     checked, _ = source(flipped(POSITION + 20))
     with pytest.raises(CorruptError, match="its checksums themselves"):
         checked.read([(0, 1)])
 
 
-def test_threads_read_what_one_reads() -> None:
+def test_concurrent_reads_equal_sequential_reads() -> None:
     checked, _ = source()
     ranges = [(offset, 500) for offset in range(0, POSITION - 500, 777)]
     with ThreadPoolExecutor(8) as pool:

@@ -32,7 +32,7 @@ def test_a_version_is_claimed_once(store: ExternalManifestStore) -> None:
     assert store.get_latest(TABLE) == (10, "d")
 
 
-def test_only_a_claimed_version_can_be_changed(store: ExternalManifestStore) -> None:
+def test_only_a_claimed_version_can_be_updated(store: ExternalManifestStore) -> None:
     store.put_if_not_exists(TABLE, 1, "a")
     store.put_if_exists(TABLE, 1, "b")
     assert store.get(TABLE, 1) == "b"
@@ -51,7 +51,7 @@ def test_a_dropped_table_is_forgotten(store: ExternalManifestStore) -> None:
     assert [store.get_latest(other) for other in others] == [(1, "a")] * 4
 
 
-def test_of_many_threads_one_claims_a_version(store: ExternalManifestStore) -> None:
+def test_one_of_many_threads_claims_a_version(store: ExternalManifestStore) -> None:
     def claim(at: int) -> bool:
         barrier.wait()
         try:
@@ -68,7 +68,7 @@ def test_of_many_threads_one_claims_a_version(store: ExternalManifestStore) -> N
             assert store.get(TABLE, version) == str(won.index(True))
 
 
-def test_what_is_no_database_is_a_store_error(tmp_path: Path) -> None:
+def test_an_invalid_database_raises_a_store_error(tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)
     for path in (broken, tmp_path / "no" / "such" / "directory.db", tmp_path):
@@ -76,7 +76,7 @@ def test_what_is_no_database_is_a_store_error(tmp_path: Path) -> None:
             open_store("memory://t", {"manifest_store": f"sqlite://{path}"})
 
 
-def test_the_option_names_a_store_of_the_process(tmp_path: Path) -> None:
+def test_the_manifest_store_option_selects_a_store(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/with%20space.db"
     local = open_store(tmp_path / "t", {"manifest_store": url})
     memory = open_store("memory://t", {"manifest_store": url})
@@ -86,12 +86,12 @@ def test_the_option_names_a_store_of_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://host/x.db", "sqlite://", "sqlite:///", "sqlite:///a%00b"])
-def test_a_url_of_no_file_is_refused(url: str) -> None:
+def test_an_invalid_manifest_store_url_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInputError, match="URL of a file"):
         manifest_store(url)
 
 
-def test_others_can_be_registered() -> None:
+def test_custom_manifest_stores_can_be_registered() -> None:
     class Mine(SqliteManifestStore):
         def __init__(self, url: str) -> None:
             self.url = url
@@ -108,11 +108,11 @@ def test_others_can_be_registered() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "", "a b", "Mine", "x:"])
-def test_only_free_schemes_can_be_registered(scheme: str) -> None:
+def test_only_unused_schemes_can_be_registered(scheme: str) -> None:
     with pytest.raises(InvalidInputError):
         register_manifest_store(scheme, SqliteManifestStore)
 
 
-def test_a_manifest_store_in_the_scheme_is_refused_with_the_way_to_say_it() -> None:
+def test_a_manifest_store_in_the_uri_scheme_is_rejected_with_a_remedy() -> None:
     with pytest.raises(UnsupportedError, match=r"storage_options: \{\"manifest_store\""):
         open_store("s3+ddb://bucket/t?ddbTableName=x")

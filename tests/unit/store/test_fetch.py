@@ -11,7 +11,7 @@ from lance_duck.store.request import ByteRange, fetch
 
 
 class Numbered:
-    """A source whose byte at offset i is `base + i`; with a barrier, a read waits until all others have come."""
+    """A source whose byte at offset i is `base + i`; with a barrier, a read waits for all others."""
 
     size = 100
 
@@ -25,7 +25,7 @@ class Numbered:
         return [np.arange(self.base + a, self.base + a + n, dtype=np.uint8) for a, n in ranges]
 
 
-def test_ranges_of_several_sources_come_back_in_order_with_one_call_each() -> None:
+def test_ranges_of_several_sources_are_read_in_order_with_one_call_each() -> None:
     first, second = Numbered(0, remote=False), Numbered(100, remote=False)
 
     found = fetch([ByteRange(first, 5, 2), ByteRange(second, 1, 1), ByteRange(first, 9, 1)])
@@ -34,7 +34,7 @@ def test_ranges_of_several_sources_come_back_in_order_with_one_call_each() -> No
     assert (first.calls, second.calls) == (1, 1)
 
 
-def test_remote_sources_are_read_side_by_side() -> None:
+def test_remote_sources_are_read_concurrently() -> None:
     barrier = threading.Barrier(3)
     sources = [Numbered(50 * i, remote=True, barrier=barrier) for i in range(3)]
 
@@ -43,7 +43,7 @@ def test_remote_sources_are_read_side_by_side() -> None:
     assert [part.tolist() for part in found] == [[1], [51], [101]]
 
 
-def test_an_error_of_a_remote_source_comes_out_as_itself() -> None:
+def test_an_error_of_a_remote_source_is_raised_unchanged() -> None:
     class Broken(Numbered):
         def read(self, ranges: Sequence[tuple[int, int]]) -> list[np.ndarray]:
             raise StoreError("gone", where=self.path)

@@ -1,4 +1,4 @@
-"""Datasets on the Hub of Hugging Face, which a local server stands for here; and places on Windows, by their text."""
+"""Datasets on the Hugging Face Hub, simulated by a local server, and Windows paths as strings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HTTP = {"allow_http": "true"}
 
 
 class Hub:
-    """A server of files with ranges, and what it was asked for."""
+    """A file server with range requests and a request log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Hub:
         self.busy = 0  # answers to pages after the first, before the Hub gives one
 
     def listing(self, path: str) -> list[dict[str, str]] | None:
-        """Return what the Hub says of "/api/datasets/{owner}/{name}/tree/{revision}/{path}": a page of entries."""
+        """Return a page of entries for "/api/datasets/{owner}/{name}/tree/{revision}/{path}"."""
         owner, name, _, revision, *below = path.removeprefix("/api/datasets/").strip("/").split("/")
         below = [unquote(part) for part in below]
         root = self.folder / "datasets" / owner / name / "resolve" / revision
@@ -79,7 +79,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             return None
 
         def translate_path(self, path: str) -> str:
-            """Return the file of an address; a folder here has the name of a revision as it is written there."""
+            """Return the file of an address; revision names are folder names."""
             parts = path.strip("/").split("/")
             return str(Path(self.directory, *(part if at == 4 else unquote(part) for at, part in enumerate(parts))))
 
@@ -127,7 +127,7 @@ def test_a_table_on_the_hub_is_read_at_its_newest_version(hub: Hub, monkeypatch:
     assert {token for _, token in hub.asked} == {None}
 
 
-def test_a_revision_is_chosen_by_its_name(hub: Hub) -> None:
+def test_a_revision_is_selected_by_name(hub: Hub) -> None:
     ld.write_dataset({"x": [1]}, published(hub, "main"))
     shutil.copytree(published(hub, "main"), published(hub, "v1"))
     ld.write_dataset({"x": [2]}, published(hub, "main"), mode="overwrite")
@@ -141,7 +141,7 @@ def test_a_revision_is_chosen_by_its_name(hub: Hub) -> None:
         ld.dataset("hf://datasets/ann/trips@v9/data/t.lance", storage_options=options)
 
 
-def test_the_hub_is_for_reading_and_its_token_goes_nowhere_else(hub: Hub) -> None:
+def test_the_hub_is_read_only_and_its_token_stays_there(hub: Hub) -> None:
     table = ld.write_dataset({"x": [1]}, published(hub, "main"))
     options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
     place = "hf://datasets/ann/trips/data/t.lance"
@@ -179,7 +179,7 @@ def test_the_tables_of_a_repository_are_listed(hub: Hub) -> None:
     assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
 
 
-def test_a_listing_of_several_pages_is_read_to_its_end(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paged_listing_is_read_completely(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [{"type": "directory", "path": f"data/{number:04}.lance"} for number in range(2500)]
     monkeypatch.setattr(hub, "listing", lambda path: entries)
     store = open_store("hf://datasets/ann/trips/data", {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN})
@@ -193,9 +193,7 @@ def test_a_listing_of_several_pages_is_read_to_its_end(hub: Hub, monkeypatch: py
     assert [path for path, _ in hub.asked] == [tree, tree]
 
 
-def test_a_listing_that_does_not_end_leads_elsewhere_or_breaks_off_is_refused(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_or_broken_listing_is_rejected(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN})
     entries = [{"type": "file", "path": "x"}] * 2000
     monkeypatch.setattr(hub, "listing", lambda path: None if "broken" in path else entries)
@@ -211,7 +209,7 @@ def test_a_listing_that_does_not_end_leads_elsewhere_or_breaks_off_is_refused(
         assert TOKEN not in str(caught.value)
 
 
-def test_a_hub_that_is_busy_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_hub_is_retried(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [{"type": "directory", "path": f"{number:04}.lance"} for number in range(1500)]
     monkeypatch.setattr(hub, "listing", lambda path: entries)
     monkeypatch.setattr(hub_module, "FIRST_WAIT", 0.001)
@@ -224,7 +222,7 @@ def test_a_hub_that_is_busy_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("answer", [[{"type": 1}], [{"type": "directory", "path": None}], {"error": "busy"}])
-def test_a_listing_that_is_none_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+def test_an_invalid_listing_is_rejected(hub: Hub, monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
     monkeypatch.setattr(hub, "listing", lambda path: answer if isinstance(answer, list) else [answer["error"]])
     with pytest.raises(CorruptError, match="listing of a dataset on the Hub"):
         open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint}).folders()
@@ -234,7 +232,7 @@ def test_a_listing_that_is_none_is_refused(hub: Hub, monkeypatch: pytest.MonkeyP
     ("written", "name"),
     [("refs%2Fpr%2F1", "refs%2Fpr%2F1"), ("refs/pr/1", "refs%2Fpr%2F1"), ("refs/convert/x", "refs%2Fconvert%2Fx")],
 )
-def test_the_name_of_a_revision_may_have_slashes(hub: Hub, written: str, name: str) -> None:
+def test_a_revision_name_may_contain_slashes(hub: Hub, written: str, name: str) -> None:
     ld.write_dataset({"x": [1, 2]}, published(hub, name))
     options = {**HTTP, "hf_endpoint": hub.endpoint}
     table = ld.dataset(f"hf://datasets/ann/trips@{written}/data/t.lance", storage_options=options)
@@ -247,7 +245,7 @@ def test_the_name_of_a_revision_may_have_slashes(hub: Hub, written: str, name: s
 @pytest.mark.parametrize(
     "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c", "hf://datasets/a/b/%2E%2E/c"]
 )
-def test_other_places_are_refused(place: str) -> None:
+def test_invalid_hub_locations_are_rejected(place: str) -> None:
     with pytest.raises(InvalidInputError):
         open_store(place)
 
@@ -265,16 +263,16 @@ def test_other_places_are_refused(place: str) -> None:
         ("\\\\?\\C:\\" + "a" * 300, "\\\\?\\C:\\" + "a" * 300),
     ],
 )
-def test_places_on_windows_have_drives_and_hosts(text: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_locations_have_drives_and_hosts(text: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uri, "_IS_WINDOWS", True)
     assert local_path(text) == path
 
 
-def test_a_file_uri_with_a_host_is_refused_elsewhere() -> None:
+def test_a_file_uri_with_a_host_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="has a host"):
         local_path("file://host/share/t.lance")
 
 
-def test_an_option_that_web_servers_do_not_have_is_named(hub: Hub) -> None:
+def test_an_unknown_web_option_suggests_the_nearest(hub: Hub) -> None:
     with pytest.raises(InvalidInputError, match="'max_retries'; did you mean 'client_max_retries'"):
         ld.dataset("hf://datasets/me/birds/t.lance", storage_options={"hf_endpoint": hub.endpoint, "max_retries": "1"})

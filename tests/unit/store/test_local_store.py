@@ -21,7 +21,7 @@ from lance_duck.store.pages import FilePages
 
 
 def _forget(path: Path) -> None:
-    """Have the system drop what it has of a file, where it can."""
+    """Let the system drop cached pages of a file, if possible."""
     if not hasattr(os, "posix_fadvise"):
         pytest.skip("no posix_fadvise")
     with path.open("rb") as file:
@@ -50,7 +50,7 @@ def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
     assert not found[0].flags.writeable
 
 
-def test_a_file_is_looked_at_without_being_read(tmp_path: Path) -> None:
+def test_opening_a_file_does_not_read_it(tmp_path: Path) -> None:
     size = 32 << 20
     (tmp_path / "f").write_bytes(bytes(range(256)) * (size // 256))
     file = open_store(tmp_path).open("f")
@@ -73,14 +73,14 @@ def test_a_read_beyond_the_end_is_corrupt(tmp_path: Path, wanted: tuple[int, int
         look(open_store(tmp_path).open("f"), *wanted, 1)
 
 
-def test_an_empty_file_reads_as_nothing(tmp_path: Path) -> None:
+def test_an_empty_file_reads_as_empty(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
     file = MappedFile(str(tmp_path / "f"))
     assert [len(f) for f in file.read([(0, 0)])] == [0]
     file.release()
 
 
-def test_a_size_that_is_given_is_checked(tmp_path: Path) -> None:
+def test_an_expected_size_is_checked(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"0123")
     assert open_store(tmp_path).open("f", 4).size == 4
     with pytest.raises(CorruptError, match="expected 5, found 4"):
@@ -99,7 +99,7 @@ def test_views_outlive_their_file_and_a_release(tmp_path: Path) -> None:
     assert bytes(view) == b"x" * 50_000
 
 
-def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_maps_are_released_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     files = []
@@ -122,9 +122,7 @@ def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, mon
     assert residency.total == 1
 
 
-def test_maps_are_released_once_more_because_views_bring_pages_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maps_are_released_again_after_late_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     for name in "abc":
@@ -139,7 +137,7 @@ def test_maps_are_released_once_more_because_views_bring_pages_back(
     assert released == ["a", "a", "b", "b", "c"]
 
 
-def test_pages_of_repeated_reads_have_a_budget_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_reads_have_a_separate_page_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     monkeypatch.setattr(mapped, "residency", Residency(1 << 20))
@@ -180,7 +178,7 @@ def bytes_of(file: MappedFile) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
-def test_a_mapped_file_holds_no_descriptor_and_only_so_many_are_mapped(
+def test_mapped_files_hold_no_descriptor_and_their_number_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(40))
@@ -194,7 +192,7 @@ def test_a_mapped_file_holds_no_descriptor_and_only_so_many_are_mapped(
     assert descriptors(tmp_path) == 0
     assert [bytes_of(file) for file in files] == contents
     assert 30 <= maps(tmp_path) == len(mapped.open_maps) <= 40
-    kept = [file.read([(0, file.size)])[0] for file in files]  # views keep what was let go
+    kept = [file.read([(0, file.size)])[0] for file in files]  # views keep unmapped files
     assert [bytes(view) for view in kept] == contents
     assert (maps(tmp_path), descriptors(tmp_path)) == (200, 0)
     del kept, files
@@ -202,7 +200,7 @@ def test_a_mapped_file_holds_no_descriptor_and_only_so_many_are_mapped(
     assert maps(tmp_path) == 0
 
 
-def test_a_file_that_is_read_again_and_again_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frequently_read_file_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(20))
     for i in range(100):
         (tmp_path / str(i)).write_bytes(b"x")
@@ -216,9 +214,7 @@ def test_a_file_that_is_read_again_and_again_stays_mapped(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
-def test_deleted_files_are_let_go_soon_after_they_are_last_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_files_are_unmapped_soon_after_their_last_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
     files = []
     for i in range(100):
@@ -238,9 +234,7 @@ def test_deleted_files_are_let_go_soon_after_they_are_last_read(
         bytes_of(files[7])
 
 
-def test_a_file_that_was_replaced_is_not_read_as_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_replaced_while_open_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
     (tmp_path / "f").write_bytes(b"before")
     file = MappedFile(str(tmp_path / "f"))
@@ -252,7 +246,7 @@ def test_a_file_that_was_replaced_is_not_read_as_the_one_before(
         bytes_of(file)
 
 
-def test_threads_read_files_that_are_let_go_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_can_read_files_that_are_unmapped_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(8))
     files = []
     for i in range(32):
@@ -267,7 +261,7 @@ def test_threads_read_files_that_are_let_go_meanwhile(tmp_path: Path, monkeypatc
         assert all(pool.map(read, range(8)))
 
 
-def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
+def test_files_of_a_directory_are_listed_by_name(tmp_path: Path) -> None:
     (tmp_path / "d" / "sub").mkdir(parents=True)
     for name in ("b", "a", "c"):
         (tmp_path / "d" / name).write_bytes(name.encode() * 3)
@@ -282,7 +276,7 @@ def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
     assert store.names_at_once("none") == store.names_at_once("d/a") == []
 
 
-def test_what_is_missing_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_file_raises_not_found(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert not store.exists("f")
     with pytest.raises(NotFoundError):
@@ -294,7 +288,7 @@ def test_what_is_missing_is_not_found(tmp_path: Path) -> None:
         store.get("d")
 
 
-def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for read in (open_store(tmp_path).get, open_store(tmp_path).open):
         with pytest.raises(StoreError, match="regular"):
@@ -302,14 +296,14 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b"])
-def test_paths_that_leave_the_root_are_refused(tmp_path: Path, path: str) -> None:
+def test_paths_outside_the_root_are_rejected(tmp_path: Path, path: str) -> None:
     store = open_store(tmp_path)
     for read in (store.get, store.open, store.exists, lambda p: list(store.entries(p))):
         with pytest.raises(InvalidInputError, match="outside the table's folder"):
             read(path)
 
 
-def test_links_may_lead_where_it_is_allowed(tmp_path: Path) -> None:
+def test_links_may_point_to_allowed_locations(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "root"
     outside.mkdir()
     root.mkdir()
@@ -343,7 +337,7 @@ def test_uris_and_paths_name_local_roots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["data/a", "link", "folder/a", "data/../data/a", "./data/a", "data//a"])
-def test_a_path_leads_where_its_links_do(tmp_path: Path, path: str) -> None:
+def test_a_path_is_resolved_through_its_links(tmp_path: Path, path: str) -> None:
     root = tmp_path / "t.lance"
     (root / "data").mkdir(parents=True)
     (root / "data" / "a").write_bytes(b"a")

@@ -64,13 +64,13 @@ def test_objects_are_read_whole_and_by_range(store: Store, put: Any) -> None:
     assert file.read([]) == []
 
 
-def test_many_ranges_far_from_each_other_are_read_in_their_order(store: Store, put: Any) -> None:
+def test_distant_ranges_are_returned_in_order(store: Store, put: Any) -> None:
     data = np.random.default_rng(0).integers(0, 256, 4 << 20, np.uint8)
     put("data/x", data.tobytes())
     rng = np.random.default_rng(1)
     starts = [*rng.integers(0, len(data) - 5000, 60).tolist(), *range(0, 4 << 20, 200 << 10)]
     ranges = [(start, int(rng.integers(1, 5000))) for start in starts]
-    assert len({start >> 17 for start in starts}) > 10  # more requests than one call runs at once
+    assert len({start >> 17 for start in starts}) > 10  # more requests than one call runs concurrently
     found = store.open("data/x").read(ranges)
     assert [bytes(each) for each in found] == [data[start : start + size].tobytes() for start, size in ranges]
 
@@ -86,7 +86,7 @@ def test_ranges_beyond_the_end_are_corrupt(store: Store, put: Any) -> None:
             store.open("x", 20).read([wanted])
 
 
-def test_missing_objects_are_not_found(store: Store) -> None:
+def test_missing_objects_raise_not_found(store: Store) -> None:
     assert not store.exists("x")
     with pytest.raises(NotFoundError):
         store.get("x")
@@ -97,7 +97,7 @@ def test_missing_objects_are_not_found(store: Store) -> None:
     assert list(store.names("d")) == []
 
 
-def test_objects_of_a_directory_come_by_name(store: Store, put: Any) -> None:
+def test_objects_of_a_directory_are_listed_by_name(store: Store, put: Any) -> None:
     for name in ("d/b", "d/a", "d/sub/c", "dd/x"):
         put(name, b"123")
     entries = list(store.entries("d"))
@@ -107,14 +107,14 @@ def test_objects_of_a_directory_come_by_name(store: Store, put: Any) -> None:
     assert store.names_at_once("d/sub") is None
 
 
-def test_paths_that_leave_the_root_are_refused(store: Store) -> None:
+def test_paths_outside_the_root_are_rejected(store: Store) -> None:
     for path in ("", ".", "..", "../x", "a/../../x", "/x", "a\0b"):
         for read in (store.get, store.open, store.exists, lambda p: list(store.entries(p))):
             with pytest.raises(InvalidInputError):
                 read(path)
 
 
-def test_a_table_opens(place: Any, put: Any, hand_made: Any, make_data_file: Any) -> None:
+def test_a_table_opens_on_an_object_store(place: Any, put: Any, hand_made: Any, make_data_file: Any) -> None:
     table = hand_made()
     data = make_data_file(10)
     files = [{"path": "x y#1.lance", "file_size_bytes": len(data)}]
@@ -149,13 +149,13 @@ def test_a_branch_of_a_table_finds_its_base(place: Any, put: Any, hand_made: Any
     assert list(open_snapshot(f"{place[0]}/tree/b", storage_options=options).branches()) == ["b"]
 
 
-def test_a_missing_table_and_bucket_are_not_found(options: dict[str, str]) -> None:
+def test_a_missing_table_or_bucket_raises_not_found(options: dict[str, str]) -> None:
     for uri in (f"s3://{BUCKET}/nothing", "s3://nowhere/x"):
         with pytest.raises(NotFoundError):
             open_snapshot(uri, storage_options=options)
 
 
-def test_a_service_that_does_not_answer_is_a_store_error(options: dict[str, str]) -> None:
+def test_an_unreachable_service_is_a_store_error(options: dict[str, str]) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -193,7 +193,7 @@ def test_a_web_server_is_probed_for_the_newest_version(
         open_snapshot(f"{web_server}/x", storage_options=HTTP)
 
 
-def test_a_note_of_a_version_that_failed_leads_a_web_server_s_reader_to_the_one_before(
+def test_a_hint_to_a_failed_version_falls_back_to_the_previous_one(
     web_server: str, tmp_path: Path, hand_made: Any
 ) -> None:
     table = hand_made()
@@ -214,7 +214,7 @@ def test_a_note_of_a_version_that_failed_leads_a_web_server_s_reader_to_the_one_
         ("http://host/x", {"aws_region": "r"}),
     ],
 )
-def test_bad_uris_and_options_are_refused(uri: str, options: dict[str, str]) -> None:
+def test_invalid_uris_and_options_are_rejected(uri: str, options: dict[str, str]) -> None:
     with pytest.raises(LanceDuckError) as caught:
         open_store(uri, options)
     assert isinstance(caught.value, InvalidInputError)
@@ -227,13 +227,13 @@ def test_options_may_be_booleans_and_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url"])
 @pytest.mark.parametrize("value", ["127.0.0.1:9000", "no url", "user:word@host", "https://", "ftp://host"])
-def test_an_endpoint_that_is_no_url_is_refused_without_being_shown(name: str, value: str) -> None:
+def test_an_invalid_endpoint_is_rejected_without_being_shown(name: str, value: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{name}: not a URL: expected such as https://host") as refused:
         open_store("s3://bucket/t.lance", {name: value, "skip_signature": "true"})
     assert value == "https://" or value not in str(refused.value)
 
 
-def test_a_panic_of_the_library_is_an_error_of_the_store() -> None:
+def test_a_panic_in_the_library_is_a_store_error() -> None:
     store = open_store("s3://bucket/t.lance", {"region": "a b", "skip_signature": "true", "client_max_retries": "0"})
     with pytest.raises(StoreError, match="the library panicked"):
         store.get("x")

@@ -10,7 +10,7 @@ from lance_duck.store import open_source
 from lance_duck.store.client import MEMORY
 
 
-def test_one_file_is_opened_by_its_path_or_uri(tmp_path: Path) -> None:
+def test_a_file_opens_by_path_or_uri(tmp_path: Path) -> None:
     place = tmp_path / "sub dir" / "c%.bin"
     place.parent.mkdir()
     place.write_bytes(b"local")
@@ -42,11 +42,11 @@ def test_one_file_is_opened_by_its_path_or_uri(tmp_path: Path) -> None:
         ("file:///", InvalidInputError),
     ],
 )
-def test_what_is_no_file_is_refused(uri: str, error: type[Exception]) -> None:
+def test_paths_that_are_not_files_are_rejected(uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         open_source(uri)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         open_source(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Rows that are not in memory are read ahead, and the same whether they are or not."""
+"""Nonresident rows are prefetched, and reads return the same rows either way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_duck.store import mapped, pages
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are dropped by a call of Linux")
-def test_pages_that_the_system_dropped_are_not_resident(tmp_path: Path) -> None:
+def test_pages_evicted_by_the_system_are_not_resident(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(64 * mmap.PAGESIZE))
     with path.open("rb") as file:
@@ -29,7 +29,7 @@ def test_pages_that_the_system_dropped_are_not_resident(tmp_path: Path) -> None:
         assert not pages.are_resident(data, places)
 
 
-def test_a_system_that_does_not_tell_has_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_count_as_resident_if_the_system_cannot_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_mincore", lambda: None)
     assert pages.are_resident(np.zeros(1, np.uint8), np.array([0]))
     monkeypatch.setattr(pages, "_mincore", lambda: lambda *_: -1)
@@ -43,9 +43,7 @@ def table(count: int) -> pa.Table:
     return pa.table({"id": rng.permutation(count), "text": texts, "v": vectors})
 
 
-def test_rows_that_are_not_in_memory_are_asked_for_once_and_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nonresident_rows_are_prefetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table(20_000)
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows, uri)

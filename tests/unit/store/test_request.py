@@ -1,4 +1,4 @@
-"""What is read can be counted."""
+"""Reads can be counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Source:
         return [np.zeros(size, np.uint8) for _, size in ranges]
 
 
-def test_reads_are_counted_while_somebody_watches() -> None:
+def test_reads_are_counted_while_watched() -> None:
     source = Source()
     with watched() as outer:
         fetch([ByteRange(source, 0, 10), ByteRange(source, 50, 5)])
@@ -30,7 +30,7 @@ def test_reads_are_counted_while_somebody_watches() -> None:
 
 
 class Numbered(Source):
-    """Byte i of the source is i; its reads are kept."""
+    """A source with byte i at offset i that records reads."""
 
     def __init__(self) -> None:
         self.reads: list[list[tuple[int, int]]] = []
@@ -47,7 +47,7 @@ def wanted(source: Numbered, *rounds: list[tuple[int, int]]) -> Request[list[lis
     return [piece.tolist() for piece in pieces]
 
 
-def test_what_lies_in_ranges_that_are_read_first_is_not_read_again() -> None:
+def test_ranges_covered_by_an_earlier_read_are_not_read_again() -> None:
     source, other = Numbered(), Numbered()
     rounds = [[(10, 2)], [(18, 2), (19, 2), (10, 0)], [(40, 3), (12, 1)]]
     plain = run(wanted(source, *rounds))

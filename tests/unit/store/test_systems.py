@@ -1,4 +1,4 @@
-"""What Windows and macOS do otherwise with files, simulated; none of these tests ran on such a machine."""
+"""Simulated file behaviour of Windows and macOS; no test runs on these systems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_duck.wire.manifest import BasePath
 
 
 class WindowsDisk:
-    """Calls of the system as Windows answers them. Attributes: `in_use`, names of files that somebody has open."""
+    """System calls with Windows semantics. Attributes: `in_use`, names of open files."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.in_use: dict[str, int] = {}
@@ -94,7 +94,7 @@ def test_a_name_is_claimed_once_on_windows(windows: WindowsDisk, tmp_path: Path)
     assert (store.get("v/1"), [entry.path for entry in store.walk("v")]) == (b"one", ["v/1"])
 
 
-def test_a_file_that_stays_open_is_named_with_what_to_do(
+def test_a_file_in_use_is_named_with_a_remedy(
     windows: WindowsDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_write, "_BUSY_SECONDS", 0.1)
@@ -124,7 +124,7 @@ def test_a_temporary_file_that_is_mapped_is_deleted_at_the_end(
 
 
 @pytest.mark.parametrize("knows", [True, False])
-def test_macos_has_the_drive_write_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
+def test_macos_writes_use_a_full_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
     asked, flushed = [], []
 
     def full(handle: int, command: int) -> None:
@@ -155,7 +155,7 @@ def test_macos_has_the_drive_write_what_it_holds(tmp_path: Path, monkeypatch: py
         ("s3://b/a\\b/t.lance", ("s3://b/a\\b", "t.lance"), ("s3://b/a\\b", "t.lance")),
     ],
 )
-def test_a_place_has_a_folder_and_a_name(
+def test_a_location_is_split_into_folder_and_name(
     place: str, on_windows: tuple[str, str], elsewhere: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert split_place(place) == elsewhere
@@ -163,7 +163,7 @@ def test_a_place_has_a_folder_and_a_name(
     assert split_place(place) == on_windows
 
 
-def test_a_base_path_with_a_drive_is_no_relative_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_base_path_with_a_drive_is_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
     location = Location("C:/data/t.lance", {})
     monkeypatch.setattr(os.path, "isabs", ntpath.isabs)
     assert location.base_uri(BasePath(1, None, is_dataset_root=True, path=r"D:\more")) == r"D:\more"

@@ -71,7 +71,7 @@ def test_an_empty_file_can_be_written(store: Store) -> None:
     assert files(store) == {"a": 0, "b": 0}
 
 
-def test_a_file_in_several_parts_arrives_whole(store: Store) -> None:
+def test_a_multipart_file_is_written_completely(store: Store) -> None:
     data = np.random.default_rng(0).integers(0, 256, 2 * PART_BYTES + 7, np.uint8)
     with store.create("big") as sink:
         sink.write(data[:5])
@@ -98,7 +98,7 @@ def test_an_aborted_file_leaves_nothing(store: Store, size: int) -> None:
     assert store.get("a") == b"old"
 
 
-def test_put_replaces(store: Store) -> None:
+def test_put_replaces_an_existing_file(store: Store) -> None:
     store.put("x/a.json", b"1")
     store.put("x/a.json", bytearray(b"22"), safe=False)
     assert store.get("x/a.json") == b"22"
@@ -118,7 +118,7 @@ def test_a_note_of_the_same_length_is_written_over(local: Store, tmp_path: Path)
     assert files(local) == {"hint": 3}
 
 
-def test_a_note_that_others_share_by_a_link_is_replaced(local: Store, tmp_path: Path) -> None:
+def test_a_hint_shared_by_a_hard_link_is_replaced(local: Store, tmp_path: Path) -> None:
     local.put("hint", b"11", safe=False)
     note = Path(local.uri) / "hint"
     os.link(note, tmp_path / "hard")
@@ -132,13 +132,13 @@ def test_a_note_that_others_share_by_a_link_is_replaced(local: Store, tmp_path: 
 
 def test_a_name_is_claimed_once(store: Store) -> None:
     store.put_if_absent("v/1", b"first")
-    with pytest.raises(AlreadyExistsError, match="taken"):
+    with pytest.raises(AlreadyExistsError, match="with this name already exists"):
         store.put_if_absent("v/1", b"second")
     assert store.get("v/1") == b"first"
     assert files(store) == {"v/1": 5}
 
 
-def test_of_many_threads_one_claims_a_name(store: Store) -> None:
+def test_one_of_many_threads_claims_a_name(store: Store) -> None:
     def claim(at: int) -> bool:
         barrier.wait()
         try:
@@ -156,7 +156,7 @@ def test_of_many_threads_one_claims_a_name(store: Store) -> None:
     assert len(files(store)) == 8
 
 
-def test_threads_write_side_by_side(store: Store) -> None:
+def test_threads_write_concurrently(store: Store) -> None:
     def write(at: int) -> None:
         with store.create(f"data/{at}/f") as sink:
             for _ in range(20):
@@ -169,7 +169,7 @@ def test_threads_write_side_by_side(store: Store) -> None:
     assert store.get("data/7/f") == b"\7" * 2000
 
 
-def test_deleted_files_are_gone_and_missing_ones_do_not_matter(store: Store) -> None:
+def test_deletes_remove_files_and_ignore_missing_ones(store: Store) -> None:
     for name in ("a/1", "a/b/2", "c"):
         store.put(name, b"x")
     store.delete(["a/b/2", "a/b/none", "none/none", "c/below a file"])
@@ -179,7 +179,7 @@ def test_deleted_files_are_gone_and_missing_ones_do_not_matter(store: Store) -> 
     assert files(store) == {"c": 1}
 
 
-def test_many_files_are_deleted_at_once(store: Store) -> None:
+def test_many_files_are_deleted_together(store: Store) -> None:
     for at in range(5):
         store.put(f"d/{at}", b"")
     store.delete(f"d/{at}" for at in range(1, 1100))
@@ -197,7 +197,7 @@ def test_walk_finds_everything_below_a_directory(store: Store) -> None:
     assert abs(entry.modified.timestamp() - time.time()) < 60
 
 
-def test_files_are_found_by_how_their_paths_begin(store: Store) -> None:
+def test_files_are_found_by_path_prefix(store: Store) -> None:
     found = ["data/a-1.lance", "data/a-1/0.blob", "data/a-2.lance#7"]
     for name in (*found, "data/a.lance", "data/b-1.lance", "data/0-1.lance", "other/a-1"):
         store.put(name, b"")
@@ -206,7 +206,7 @@ def test_files_are_found_by_how_their_paths_begin(store: Store) -> None:
     assert list(store.beginning("none/a-")) == []
 
 
-def test_a_file_that_took_the_name_of_another_is_told_from_it(store: Store) -> None:
+def test_a_stamp_distinguishes_a_replaced_file(store: Store) -> None:
     assert store.stamp("a") is None
     store.put("a", b"1")
     before = store.stamp("a")
@@ -232,7 +232,7 @@ def test_bytes_are_copied_from_store_to_store(store: Store, local: Store) -> Non
 
 
 @pytest.mark.parametrize("path", ["", "..", "../a", "/etc/passwd", "a/../../b", "a\0b", "/"])
-def test_nothing_is_written_outside_the_root(store: Store, path: str) -> None:
+def test_writes_cannot_leave_the_root(store: Store, path: str) -> None:
     store.put("kept", b"")
     for write in (
         lambda: store.create(path),
@@ -271,7 +271,7 @@ def test_a_local_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
     assert sorted(os.listdir(outside)) == ["file"]
 
 
-def test_directories_that_become_empty_go_but_not_the_root(local: Store, tmp_path: Path) -> None:
+def test_empty_directories_are_removed_except_the_root(local: Store, tmp_path: Path) -> None:
     local.put("data/a/1", b"")
     local.put("data/b/2", b"")
     local.delete(["data/a/1"])
@@ -284,7 +284,7 @@ def test_directories_that_become_empty_go_but_not_the_root(local: Store, tmp_pat
     assert os.listdir(tmp_path / "u") == []
 
 
-def test_directories_may_vanish_under_a_writer(local: Store) -> None:
+def test_directories_may_disappear_under_a_writer(local: Store) -> None:
     def churn(at: int) -> None:
         for turn in range(60):
             local.put(f"data/d/{at}-{turn}", b"", safe=False)
@@ -321,14 +321,14 @@ def test_an_unreachable_service_is_a_store_error() -> None:
             write()
 
 
-def test_a_service_without_conditional_put_asks_for_a_manifest_store(options: dict[str, str]) -> None:
+def test_claims_without_conditional_put_require_a_manifest_store(options: dict[str, str]) -> None:
     store = open_store("s3://bucket/plain", options | {"aws_conditional_put": "disabled"})
     with pytest.raises(StoreError, match="manifest_store"):
         store.put_if_absent("a", b"1")
     assert files(store) == {}
 
 
-def test_what_a_killed_writer_leaves_is_known_as_temporary(local: Store, tmp_path: Path) -> None:
+def test_files_left_by_a_killed_writer_are_recognised_as_temporary(local: Store, tmp_path: Path) -> None:
     sink = local.create("data/a.lance")
     sink.write(b"x" * 100)
     (left,) = files(local)
@@ -352,7 +352,7 @@ def test_what_a_killed_writer_leaves_is_known_as_temporary(local: Store, tmp_pat
     ],
 )
 @pytest.mark.parametrize("call", ["fsync", "replace", "link", "open"])
-def test_a_failing_disk_leaves_nothing_and_says_what_to_do(
+def test_a_failing_disk_leaves_no_file_and_names_the_remedy(
     local: Store, monkeypatch: pytest.MonkeyPatch, code: int, remedy: str, call: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -370,7 +370,7 @@ def test_a_failing_disk_leaves_nothing_and_says_what_to_do(
     assert files(local) == {}
 
 
-def test_a_disk_without_hard_links_asks_for_a_manifest_store(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_hard_links_requires_a_manifest_store(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: Any) -> None:
         raise OSError(errno.EOPNOTSUPP, "no links here")
 
@@ -380,7 +380,7 @@ def test_a_disk_without_hard_links_asks_for_a_manifest_store(local: Store, monke
     assert files(local) == {}
 
 
-def test_a_link_whose_answer_was_lost_is_a_success(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_with_a_lost_response_succeeds(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.link
 
     def link(source: str, target: str) -> None:
@@ -408,7 +408,7 @@ def test_a_folder_for_reading_only_is_an_error(tmp_path: Path) -> None:
     root.chmod(0o700)
 
 
-def test_a_file_in_place_of_a_directory_is_an_error(local: Store) -> None:
+def test_a_file_where_a_directory_is_needed_is_an_error(local: Store) -> None:
     local.put("data", b"")
     with pytest.raises(StoreError, match="cannot write"):
         local.put("data/a", b"")
@@ -417,7 +417,7 @@ def test_a_file_in_place_of_a_directory_is_an_error(local: Store) -> None:
     assert files(local) == {"data": 0}
 
 
-def test_a_directory_in_place_of_a_file_is_an_error(local: Store) -> None:
+def test_a_directory_where_a_file_is_needed_is_an_error(local: Store) -> None:
     local.put("a/b", b"")
     with pytest.raises((StoreError, AlreadyExistsError)):
         local.put("a", b"")
@@ -427,7 +427,7 @@ def test_a_directory_in_place_of_a_file_is_an_error(local: Store) -> None:
 
 
 @pytest.mark.parametrize("flushed", [True, False])
-def test_files_and_directories_are_flushed_unless_told_otherwise(
+def test_files_and_directories_are_flushed_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flushed: bool
 ) -> None:
     seen: list[str] = []
@@ -459,7 +459,7 @@ def test_files_and_directories_are_flushed_unless_told_otherwise(
     assert seen[1:] == [f"{root}/v"] * flushed
 
 
-def test_files_beside_are_safe_before_the_name_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_side_files_are_durable_before_the_name_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     really, link = os.fsync, os.link
 
@@ -485,7 +485,7 @@ def test_files_beside_are_safe_before_the_name_appears(tmp_path: Path, monkeypat
     assert store.get("txn/2") == b"two"
 
 
-def test_an_odd_fsync_option_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_fsync_option_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="fsync"):
         open_store(tmp_path, {"fsync": "maybe"})
     open_store("memory://x", {"fsync": "false"})
@@ -503,7 +503,7 @@ def _file_size_limit(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_directory_that_a_writer_left_empty_goes_with_the_file_that_it_gave_up(local: Store, tmp_path: Path) -> None:
+def test_empty_directories_are_removed_with_their_last_file(local: Store, tmp_path: Path) -> None:
     local.create("data/x.lance").abort()
     assert [path.name for path in (tmp_path / "t.lance").iterdir()] == ["data"]
     local.delete(["data/x.lance"])
@@ -519,13 +519,13 @@ def failing(folder: Path, error: BaseException, file: str | None = None) -> None
 
 
 @pytest.mark.parametrize("error", [StoreError("full"), KeyboardInterrupt()])
-def test_a_new_folder_goes_where_its_making_fails(tmp_path: Path, error: BaseException) -> None:
+def test_a_new_folder_is_removed_if_its_creation_fails(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)):
         failing(tmp_path / "a" / "t.lance", error)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_with_a_file_or_that_was_there_before_stays(tmp_path: Path) -> None:
+def test_existing_and_nonempty_folders_are_kept(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     with pytest.raises(StoreError):
         failing(tmp_path / "old", StoreError("full"))

@@ -33,7 +33,7 @@ def terms(text: str, **arguments: object) -> list[str]:
     return [token.text for token in analyser(**arguments).terms_of(text)]
 
 
-def test_a_text_becomes_terms_with_their_positions() -> None:
+def test_a_string_becomes_terms_with_positions() -> None:
     tokens = analyser().analyse(pa.array(["The quick brown Foxes", "foxes don't jump", None, ""]))
     assert tokens.num_texts == 4
     assert tokens.terms.type == pa.large_binary()
@@ -49,7 +49,7 @@ def test_a_text_becomes_terms_with_their_positions() -> None:
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
-def test_texts_of_each_type_sliced_and_chunked_give_the_same(type_: pa.DataType) -> None:
+def test_every_string_type_gives_the_same_tokens(type_: pa.DataType) -> None:
     array = pa.array(["x", "a b", None, "c a"], type_)
     want = [[("a", 0), ("b", 1)], [], [("c", 0), ("a", 1)]]
     assert listed(analyser(**PLAIN).analyse(array.slice(1))) == want
@@ -60,14 +60,14 @@ def test_texts_of_each_type_sliced_and_chunked_give_the_same(type_: pa.DataType)
 
 
 @pytest.mark.parametrize("list_", [pa.list_, pa.large_list, lambda type_: pa.list_(type_, 3)])
-def test_positions_run_on_over_the_elements_of_a_list(list_: Any) -> None:
+def test_positions_continue_across_list_elements(list_: Any) -> None:
     rows = [["no", "no", "no"], ["a the", None, "b"], None, ["", "c", "c"]]
     tokens = analyser().analyse(pa.array(rows, list_(pa.string())).slice(1))
     assert listed(tokens) == [[("b", 2)], [], [("c", 0), ("c", 1)]]
 
 
 @pytest.mark.parametrize("type_", [pa.large_string(), pa.string_view()])
-def test_lists_of_texts_of_each_type_give_the_same(type_: pa.DataType) -> None:
+def test_lists_of_every_string_type_give_the_same_tokens(type_: pa.DataType) -> None:
     rows = pa.chunked_array([pa.array([["a", "b"]], pa.list_(type_)), pa.array([None, [None, "a"]], pa.list_(type_))])
     assert listed(analyser(**PLAIN).analyse(rows)) == [[("a", 0), ("b", 1)], [], [("a", 0)]]
 
@@ -80,7 +80,7 @@ def test_threads_share_an_analyser() -> None:
         assert all(listed(tokens) == want for tokens in pool.map(lambda _: shared.analyse(texts), range(8)))
 
 
-def test_the_text_under_a_null_is_not_read() -> None:
+def test_strings_below_nulls_are_not_read() -> None:
     offsets = pa.array([0, 1, 3, 4], pa.int32()).buffers()[1]
     texts = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"axxb"), pa.py_buffer(b"\x05"))
     assert listed(analyser(**PLAIN).analyse(texts)) == [[("a", 0)], [], [("b", 0)]]
@@ -96,12 +96,12 @@ def test_the_text_under_a_null_is_not_read() -> None:
         ("𝒳𐐀😀x", ["𝒳𐐀", "x"]),
     ],
 )
-def test_simple_takes_letters_their_marks_and_numbers(text: str, words: Any) -> None:
+def test_simple_tokenizer_keeps_letters_marks_and_numbers(text: str, words: Any) -> None:
     assert terms(text, **PLAIN) == words
     assert listed(analyser(**PLAIN).analyse(pa.array([text]))) == [[(w, i) for i, w in enumerate(words)]]
 
 
-def test_whitespace_splits_at_that_of_ascii_alone() -> None:
+def test_whitespace_tokenizer_splits_at_ascii_whitespace() -> None:
     words = ["a", "b", "c\x0bd", "e", "f\x85g\xa0h\u3000i"]
     text = "a\tb\nc\x0bd\x0ce\r f\x85g\xa0h\u3000i "
     assert terms(text, base_tokenizer="whitespace", **PLAIN) == words
@@ -110,13 +110,13 @@ def test_whitespace_splits_at_that_of_ascii_alone() -> None:
     ]
 
 
-def test_raw_takes_the_whole_text_also_an_empty_one() -> None:
+def test_raw_tokenizer_keeps_the_whole_string_even_if_empty() -> None:
     tokens = analyser(base_tokenizer="raw", **PLAIN).analyse(pa.array(["a b", "", None, "a b", "x" * 40]))
     assert listed(tokens) == [[("a b", 0)], [("", 0)], [], [("a b", 0)], []]
     assert tokens.terms.to_pylist() == [b"a b", b""]
 
 
-def test_ngrams_go_by_their_begin_and_all_have_position_0() -> None:
+def test_ngrams_are_ordered_by_start_and_have_position_0() -> None:
     tokens = analyser(base_tokenizer="ngram", min_ngram_length=2, max_ngram_length=3).analyse(pa.array(["Aé c", "a"]))
     grams = ["ae", "ae ", "e ", "e c", " c"]
     assert listed(tokens) == [[(gram, 0) for gram in grams], []]
@@ -124,29 +124,29 @@ def test_ngrams_go_by_their_begin_and_all_have_position_0() -> None:
     assert listed(first.analyse(pa.array(["Aé c", ""]))) == [[("ae", 0), ("ae ", 0)], []]
 
 
-def test_ngrams_of_too_many_bytes_are_left_out() -> None:
+def test_ngrams_above_the_byte_limit_are_dropped() -> None:
     some = analyser(base_tokenizer="ngram", min_ngram_length=1, max_ngram_length=2, max_token_length=3, **PLAIN)
     assert listed(some.analyse(pa.array(["aéb"]))) == [[("a", 0), ("é", 0), ("b", 0)]]
 
 
 @pytest.mark.parametrize(("size", "kept"), [(39, True), (40, False)])
-def test_tokens_of_40_bytes_are_too_long_and_leave_a_gap(size: int, kept: bool) -> None:
+def test_long_tokens_are_dropped_and_leave_a_position_gap(size: int, kept: bool) -> None:
     text = "x" * size + " y"
     want = [("x" * size, 0), ("y", 1)] if kept else [("y", 1)]
     assert listed(analyser(**PLAIN).analyse(pa.array([text]))) == [want]
     assert [(token.text, token.position) for token in analyser(**PLAIN).terms_of(text)] == want
 
 
-def test_without_a_limit_no_token_is_too_long() -> None:
+def test_without_a_limit_long_tokens_are_kept() -> None:
     text = "x" * 100_000
     assert listed(analyser(max_token_length=None, **PLAIN).analyse(pa.array([text]))) == [[(text, 0)]]
 
 
-def test_lower_case_goes_character_by_character() -> None:
+def test_lower_case_maps_characters_one_by_one() -> None:
     assert terms("ΟΔΥΣΣΕΥΣ İ", **{**PLAIN, "lower_case": True}) == ["οδυσσευσ", "i̇"]
 
 
-def test_folding_keeps_what_has_no_ascii_form() -> None:
+def test_folding_keeps_characters_without_an_ascii_form() -> None:
     words = ["AEther", "ss", "Lodz", "Ελλάδα", "ой", "fi"]
     assert terms("Æther ß Łódź Ελλάδα ой ﬁ", **{**PLAIN, "ascii_folding": True}) == words
 
@@ -180,24 +180,24 @@ def test_tables_grow_with_many_words_and_tokens() -> None:
     assert tokens.term_ids.tolist() == [*range(20_000), *range(19_999, -1, -1)]
 
 
-def test_other_types_are_refused() -> None:
+def test_other_types_are_rejected() -> None:
     with pytest.raises(WrongTypeError, match="expected string, large_string, string_view, or a list of them"):
         analyser().analyse(pa.array([1]))
     with pytest.raises(WrongTypeError, match="found list<item: int64>"):
         analyser().analyse(pa.array([[1]]))
 
 
-def test_half_of_a_surrogate_pair_is_refused() -> None:
+def test_a_lone_surrogate_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match=r"bad text: expected valid Unicode, found 'a \\ud800'"):
         analyser().terms_of("a \ud800")
 
 
-def test_texts_that_are_no_utf8_are_refused() -> None:
+def test_invalid_utf8_is_rejected() -> None:
     texts = pa.array([b"a\xff"], pa.binary())
     broken = pa.StringArray.from_buffers(1, texts.buffers()[1], texts.buffers()[2])
     with pytest.raises(InvalidInputError, match="expected UTF-8"):
         analyser().analyse(broken)
 
 
-def test_the_stemmers_have_a_version() -> None:
+def test_the_stemmer_version_is_known() -> None:
     assert re.fullmatch(r"Snowball, PyStemmer 3\.1\.\d+", STEMMER)

@@ -9,20 +9,20 @@ LISTS = [["a", None], None, [], ["b"], ["c", "", "d"]]
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
-def test_elements_know_their_row_and_their_place(type_) -> None:
+def test_elements_have_a_row_and_a_position(type_) -> None:
     elements = elements_of(pa.array(LISTS, type_))
     assert elements.texts.to_pylist() == ["a", None, "b", "c", "", "d"]
     assert elements.rows.tolist() == [0, 0, 3, 4, 4, 4]
     assert [level.tolist() for level in elements.places] == [[0, 1, 0, 0, 1, 2]]
 
 
-def test_elements_of_a_part_of_an_array_are_those_of_its_rows() -> None:
+def test_elements_of_a_slice_belong_to_its_rows() -> None:
     elements = elements_of(pa.chunked_array([pa.array(LISTS).slice(3), pa.array(LISTS).slice(0, 1)]))
     assert elements.texts.to_pylist() == ["b", "c", "", "d", "a", None]
     assert elements.rows.tolist() == [0, 1, 1, 1, 2, 2]
 
 
-def test_elements_of_lists_in_lists_have_a_place_in_each() -> None:
+def test_nested_list_elements_have_one_position_per_level() -> None:
     type_ = pa.list_(pa.list_(pa.string()))
     elements = elements_of(pa.array([[["a"], None, [], ["b", "c"]], None, [["d"]]], type_))
     assert elements.texts.to_pylist() == ["a", "b", "c", "d"]

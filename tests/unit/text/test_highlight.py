@@ -27,18 +27,18 @@ def listed(spans: TokenSpans) -> list[list[tuple[int, int, int]]]:
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
-def test_spans_are_bytes_of_the_text_as_it_was(type_: pa.DataType) -> None:
+def test_spans_are_byte_ranges_of_the_original_string(type_: pa.DataType) -> None:
     texts = pa.array(["no", "Füchse, FOXES and a fox", None, "", "the hen"], type_).slice(1)
     spans = term_spans(texts, ["hen", "fox", "fuchs"], Analyser())
     assert listed(spans) == [[(9, 14, 1), (21, 24, 1)], [], [], [(4, 7, 0)]]
     assert listed(term_spans(pa.chunked_array([texts, texts.slice(3)]), ["hen"], ENGLISH))[3:] == [[(4, 7, 0)]] * 2
 
 
-def test_a_term_that_is_asked_for_twice_counts_once() -> None:
+def test_a_repeated_term_counts_once() -> None:
     assert listed(term_spans(pa.array(["b a"]), ["a", "b", "a"], PLAIN)) == [[(0, 1, 1), (2, 3, 0)]]
 
 
-def test_tokens_of_a_query_are_marked_where_they_are() -> None:
+def test_query_tokens_are_marked_in_the_string() -> None:
     texts = pa.array(["The quick Foxes' den.", None, "no", "fox", ""])
     terms = [token.text for token in ENGLISH.terms_of("fox dens")]
     assert highlight(texts, terms, ENGLISH).to_pylist() == [
@@ -50,7 +50,7 @@ def test_tokens_of_a_query_are_marked_where_they_are() -> None:
     ]
 
 
-def test_marks_may_be_any_text_or_none() -> None:
+def test_marks_may_be_any_string_or_empty() -> None:
     texts = pa.array(["äh fox öh", "fox"])
     assert highlight(texts, ["fox"], ENGLISH, "»", "«").to_pylist() == ["äh »fox« öh", "»fox«"]
     assert highlight(texts, ["fox"], ENGLISH, "", "").to_pylist() == ["äh fox öh", "fox"]
@@ -58,23 +58,23 @@ def test_marks_may_be_any_text_or_none() -> None:
     assert highlight(pa.array([], pa.string()), ["fox"], ENGLISH).to_pylist() == []
 
 
-def test_words_that_fold_or_stem_to_a_term_are_marked_whole() -> None:
+def test_words_that_fold_or_stem_to_a_term_are_marked() -> None:
     folded = highlight(pa.array(["Café \uff26\uff2f\uff38 running"]), ["cafe", "fox", "run"], ENGLISH)
     assert folded.to_pylist() == ["<b>Café</b> <b>\uff26\uff2f\uff38</b> <b>running</b>"]
 
 
-def test_ngrams_that_overlap_or_touch_have_marks_together() -> None:
+def test_overlapping_ngrams_are_marked_together() -> None:
     texts = pa.array(["abcdef abc", "bcd"])
     assert highlight(texts, ["abc", "bcd", "bcde"], NGRAMS).to_pylist() == ["<b>abcde</b>f <b>abc</b>", "<b>bcd</b>"]
     assert highlight(texts, ["abc", "def"], NGRAMS).to_pylist() == ["<b>abcdef</b> <b>abc</b>", "bcd"]
 
 
-def test_a_text_that_is_one_token_is_marked_whole() -> None:
+def test_a_raw_token_is_marked_as_a_whole() -> None:
     texts = pa.array(["New York", None, "York", "x" * 50])
     assert highlight(texts, ["new york"], RAW).to_pylist() == ["<b>New York</b>", None, "York", "x" * 50]
 
 
-def test_tokens_that_are_too_long_are_not_marked() -> None:
+def test_tokens_above_the_limit_are_not_marked() -> None:
     assert highlight(pa.array(["x" * 40 + " fox"]), ["fox"], ENGLISH).to_pylist() == ["x" * 40 + " <b>fox</b>"]
 
 
@@ -94,7 +94,7 @@ def test_tokens_that_are_too_long_are_not_marked() -> None:
         (["b"], 99, LETTERS.replace("b", "<b>b</b>")),
     ],
 )
-def test_a_snippet_has_the_most_terms_in_its_middle(terms: list[str], words: int, part: str) -> None:
+def test_a_snippet_centres_the_most_terms(terms: list[str], words: int, part: str) -> None:
     assert snippet(pa.array([LETTERS]), terms, PLAIN, words=words).to_pylist() == [part]
 
 
@@ -103,7 +103,7 @@ def test_different_terms_count_more_than_many_tokens_of_one() -> None:
     assert snippet(texts, ["a", "b"], PLAIN, words=3).to_pylist() == ["…<b>b</b> <b>a</b> x…"]
 
 
-def test_snippets_keep_nulls_and_what_is_around_the_first_and_last_word() -> None:
+def test_snippets_keep_nulls_and_surrounding_punctuation() -> None:
     texts = pa.array(["(fox) x y!", None, "", "¿¡"])
     assert snippet(texts, ["fox"], ENGLISH).to_pylist() == ["(<b>fox</b>) x y!", None, "", "¿¡"]
     assert snippet(texts, ["fox"], ENGLISH, "[", "]", words=2, gap=" ...").to_pylist()[0] == "([fox]) x ..."
@@ -115,7 +115,7 @@ def test_snippets_of_ngrams_count_words() -> None:
 
 
 @given(st.lists(st.none() | st.text("ab é.", max_size=12), max_size=5), st.sampled_from([ENGLISH, NGRAMS, RAW, PLAIN]))
-def test_a_highlight_without_its_marks_is_the_text(texts: Any, analyser: Analyser) -> None:
+def test_removing_the_marks_restores_the_string(texts: Any, analyser: Analyser) -> None:
     array = pa.array(texts, pa.string())
     terms = ["a", "ab", "e", "aba", "bab", "a b"]
     marked = highlight(array, terms, analyser, "<", ">").to_pylist()
@@ -125,7 +125,7 @@ def test_a_highlight_without_its_marks_is_the_text(texts: Any, analyser: Analyse
         assert (text is None and shown is None) or shown.strip("…") in text
 
 
-def test_wrong_calls_are_refused() -> None:
+def test_invalid_calls_are_rejected() -> None:
     with pytest.raises(
         WrongTypeError, match="highlight: the strings have the wrong type: expected string, large_string"
     ):

@@ -29,7 +29,7 @@ values = st.recursive(
 )
 
 
-def test_each_leaf_is_a_term_with_its_path_and_its_type() -> None:
+def test_each_json_leaf_is_a_term_with_its_path_and_type() -> None:
     assert list(json_tokens_reference(DOCUMENT, JSON)) == TERMS
     assert [token.text for token in ld.tokenize(DOCUMENT, lance_tokenizer="json")] == TERMS
     assert list(json_tokens_reference('["x",1,[true]]', JSON)) == [",str,x", ",number,1", ",bool,true"]
@@ -37,7 +37,7 @@ def test_each_leaf_is_a_term_with_its_path_and_its_type() -> None:
 
 
 @given(st.lists(values, max_size=5), st.sampled_from(["simple", "raw", "whitespace", "ngram"]))
-def test_tokens_of_documents_are_those_of_each(documents, base) -> None:
+def test_tokens_of_many_documents_equal_those_of_each(documents, base) -> None:
     parameters = AnalyserParameters.from_arguments({"base_tokenizer": base, "lance_tokenizer": "json"})
     texts = [json.dumps(document) for document in documents]
     tokens = json_tokens(pa.array(texts, pa.large_string()), parameters)
@@ -73,13 +73,13 @@ def plain_terms(texts: list[str], parameters: AnalyserParameters) -> list[list[s
         '  "text alone"  ',
     ],
 )
-def test_documents_that_the_kernel_refuses_and_those_that_it_reads_have_the_same_terms(document) -> None:
+def test_kernel_and_reference_produce_the_same_terms(document) -> None:
     parameters = AnalyserParameters.from_arguments({"base_tokenizer": "whitespace", "lance_tokenizer": "json"})
     texts = ['{"k": "v"}', document, document]
     assert plain_terms(texts, parameters) == [list(json_tokens_reference(text, parameters)) for text in texts]
 
 
-def test_many_leaves_paths_and_terms_find_room() -> None:
+def test_documents_with_many_leaves_paths_and_terms_fit() -> None:
     wide = json.dumps({f"key{i}": [f"word{i}", i, "x" * i] for i in range(3000)})
     deep = json.dumps([list(range(5000)), "é" * 5000])
     texts = [wide, deep, wide]
@@ -88,12 +88,12 @@ def test_many_leaves_paths_and_terms_find_room() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a" 1}', "[1,]", "01", '"\\x"', "nul", "1 2", '{"a": 1}}'])
-def test_documents_that_are_no_json_are_refused(text) -> None:
+def test_documents_that_are_not_json_are_rejected(text) -> None:
     with pytest.raises(InvalidInputError, match="bad document: expected JSON"):
         json_tokens(pa.array(['{"a": 1}', text], pa.large_string()), JSON)
 
 
-def test_nulls_and_lists_of_documents_have_the_tokens_of_what_is_there() -> None:
+def test_null_and_listed_documents_are_analysed() -> None:
     analyser = Analyser(JSON)
     tokens = analyser.analyse(pa.array(['{"a":1}', None, "[2,3]"]))
     assert np.diff(tokens.bounds).tolist() == [1, 0, 2]
@@ -102,7 +102,7 @@ def test_nulls_and_lists_of_documents_have_the_tokens_of_what_is_there() -> None
     assert lists.positions.tolist() == [0, 1]
 
 
-def test_queries_are_triplets_whose_texts_are_analysed() -> None:
+def test_json_queries_are_triplets_with_analysed_strings() -> None:
     assert query_tokens("a.city,str,San the Foxes;n,number,30;t,str,a,b", JSON) == [
         *("a.city,str,san", "a.city,str,fox", "n,number,30", "t,str,b"),
     ]
@@ -112,14 +112,14 @@ def test_queries_are_triplets_whose_texts_are_analysed() -> None:
         query_tokens("a,text,San", JSON)
 
 
-def test_what_is_no_json_or_too_deep_is_refused() -> None:
+def test_invalid_and_deeply_nested_json_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="bad document: expected JSON"):
         list(json_tokens_reference("San", JSON))
     with pytest.raises(UnsupportedError, match="nested too deeply"):
         list(json_tokens_reference("[" * 100_000, JSON))
 
 
-def test_memory_follows_the_documents_and_not_the_places_of_their_texts() -> None:
+def test_memory_use_follows_document_size() -> None:
     listed = [{"n": number, "t": f"{'duck ' * 20}{number}"} for number in range(20_000)]
     documents = pa.array(map(json.dumps, listed), pa.large_string())
     json_tokens(documents.slice(0, 10), JSON)  # kernels are compiled

@@ -24,7 +24,7 @@ def test_words_of_a_part(part: str, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("character", "\u212aﬃ™½\u0301ĸŉ\uff21²")
-def test_characters_that_tables_may_differ_in_end_a_word(character: str) -> None:
+def test_characters_with_ambiguous_case_mappings_end_a_word(character: str) -> None:
     assert certain_words(f"abc{character}def") == ("abc", "def")
 
 
@@ -43,7 +43,7 @@ def test_the_dot_of_a_capital_i_ends_a_word() -> None:
         ("\u017ftop", ("top",)),
     ],
 )
-def test_in_any_case_an_i_ends_a_word_and_accents_do(part: str, words: tuple[str, ...]) -> None:
+def test_case_insensitive_words_end_at_i_and_accented_letters(part: str, words: tuple[str, ...]) -> None:
     assert certain_words(part, any_case=True) == words
 
 

@@ -17,11 +17,11 @@ STORED = (
 )
 
 
-def test_defaults_are_stored_as_other_writers_store_them() -> None:
+def test_default_parameters_are_stored_like_in_pylance() -> None:
     assert AnalyserParameters.from_arguments({}).to_json() == STORED
 
 
-def test_parameters_survive_json() -> None:
+def test_parameters_round_trip_through_json() -> None:
     parameters = AnalyserParameters.from_arguments(
         {"language": "German", "max_token_length": None, "custom_stop_words": ["grün"], "with_position": True}
     )
@@ -29,13 +29,13 @@ def test_parameters_survive_json() -> None:
     assert AnalyserParameters.from_json(parameters.to_json()) == parameters
 
 
-def test_unknown_keys_are_ignored_and_missing_ones_have_defaults() -> None:
+def test_unknown_keys_are_ignored_and_missing_keys_have_defaults() -> None:
     parameters = AnalyserParameters.from_json('{"language": "Dutch", "of_the_future": {"x": 1}}')
     assert parameters == AnalyserParameters(language="Dutch")
 
 
 @pytest.mark.parametrize("base", ["ngram", "code"])
-def test_ngrams_and_code_are_neither_stemmed_nor_without_stop_words(base: str) -> None:
+def test_ngram_and_code_tokenizers_do_not_stem_or_remove_stop_words(base: str) -> None:
     parameters = AnalyserParameters.from_arguments({"base_tokenizer": base})
     assert (parameters.stem, parameters.remove_stop_words) == (False, False)
     assert AnalyserParameters.from_arguments({"base_tokenizer": base, "stem": True}).stem
@@ -70,7 +70,7 @@ def test_none_is_the_default_except_for_the_longest_token() -> None:
         ({"block_size": 64}, InvalidInputError, "expected 128 or 256, found 64"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], words: Any) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any], error: type[Exception], words: Any) -> None:
     with pytest.raises(error, match=f"tokenize: .*{words}"):
         AnalyserParameters.from_arguments(arguments, "tokenize")
 
@@ -96,7 +96,7 @@ def test_damaged_parameters_are_corrupt(text: str) -> None:
         {"language": "Klingon"},
     ],
 )
-def test_what_is_not_supported_is_read_and_named_and_not_used(stored: dict[str, str]) -> None:
+def test_unsupported_parameters_are_readable_but_not_usable(stored: dict[str, str]) -> None:
     parameters = AnalyserParameters.from_json(json.dumps(stored))
     ((name, value),) = stored.items()
     assert parameters.refusal == f"{name} {value!r} is not supported"
@@ -105,12 +105,12 @@ def test_what_is_not_supported_is_read_and_named_and_not_used(stored: dict[str, 
         Analyser(parameters)
 
 
-def test_ngrams_of_no_length_are_read_and_not_used() -> None:
+def test_ngrams_of_length_zero_are_readable_but_not_usable() -> None:
     parameters = AnalyserParameters.from_json('{"base_tokenizer":"ngram","min_ngram_length":0}')
     with pytest.raises(UnsupportedError, match="n-grams of 0 to 3 characters are not supported"):
         Analyser(parameters)
 
 
-def test_a_language_that_nothing_asks_is_no_obstacle() -> None:
+def test_an_unused_language_is_not_validated() -> None:
     parameters = AnalyserParameters(language="Klingon", stem=False, remove_stop_words=False)
     assert parameters.refusal is None

@@ -23,18 +23,18 @@ def said(pattern: str) -> list[list[str]]:
     ("pattern", "parts"),
     [("%hello%", ["", "hello", ""]), ("hel%lo", ["hel", "lo"]), ("a_b", ["a", "b"]), ("%", ["", ""]), ("", [""])],
 )
-def test_parts_of_like(pattern: str, parts: list[str]) -> None:
+def test_like_patterns_are_split_into_required_parts(pattern: str, parts: list[str]) -> None:
     assert list(like_parts(pattern)) == parts
 
 
-def test_an_escape_ends_a_part_too() -> None:
+def test_an_escape_ends_a_required_part() -> None:
     assert like_parts("abc$%def", "$") == ("abc", "", "def")
     assert like_parts("abcxdef", "x") == ("abc", "def")
     assert like_parts("abc]def", "]") == ("abc", "def")
     assert like_parts("abc^def", "^") == ("abc", "def")
 
 
-def test_parts_of_glob() -> None:
+def test_glob_patterns_are_split_into_required_parts() -> None:
     assert glob_parts("*hel?o*") == ("", "hel", "o", "")
     assert glob_parts("*[abc]def") == ()
     assert glob_parts("abc\\*def") == ()
@@ -75,7 +75,7 @@ def test_parts_of_glob() -> None:
         ("a{x}bc", [["a{x}bc"]]),
     ],
 )
-def test_parts_of_regular_expressions(pattern: str, parts: list[list[str]]) -> None:
+def test_regular_expressions_are_split_into_required_parts(pattern: str, parts: list[list[str]]) -> None:
     assert said(pattern) == parts
 
 
@@ -87,18 +87,18 @@ def test_parts_of_regular_expressions(pattern: str, parts: list[list[str]]) -> N
         *("abc{1001}", "abc[b-a]", "(abc{500}){3}", r"abc\p{Nothing}", "abc\ud800"),
     ],
 )
-def test_of_what_is_not_understood_nothing_is_said(pattern: str) -> None:
+def test_unsupported_patterns_require_nothing(pattern: str) -> None:
     assert regex_parts(pattern).alternatives == NOTHING
 
 
-def test_too_many_alternatives_and_deep_groups_say_nothing() -> None:
+def test_too_many_alternatives_and_deep_groups_require_nothing() -> None:
     assert regex_parts("|".join(f"abc{i}" for i in range(17))).alternatives == NOTHING
     assert said("(abc|def)" * 5) == said("(abc|def)" * 4)
     assert regex_parts("(" * 5000 + "abc" + ")" * 5000).alternatives == NOTHING
 
 
 @pytest.mark.parametrize("pattern", ["(?i)abc", "abc(?i)def", "abc(?i:def)", "(?s-m)(?im)abc"])
-def test_a_flag_somewhere_makes_case_not_count(pattern: str) -> None:
+def test_a_case_flag_makes_the_whole_pattern_case_insensitive(pattern: str) -> None:
     assert regex_parts(pattern).any_case
     assert not regex_parts(pattern.replace("i", "")).any_case
 
@@ -128,7 +128,7 @@ PATTERNS = sequences(st.recursive(ATOMS, alternations, max_leaves=6))
 
 
 @given(pattern=PATTERNS, seed=st.integers(0, 1000))
-def test_texts_that_match_have_the_parts_of_an_alternative(pattern: str, seed: int) -> None:
+def test_matching_strings_contain_the_parts_of_an_alternative(pattern: str, seed: int) -> None:
     rng = random.Random(seed)
     texts = ["".join(rng.choices("abcdABCD.", k=rng.randrange(8))) for _ in range(60)]
     try:
@@ -143,7 +143,7 @@ def test_texts_that_match_have_the_parts_of_an_alternative(pattern: str, seed: i
 
 
 @given(pattern=st.text("ab%_", max_size=6), text=st.text("ab_%", max_size=8))
-def test_texts_that_are_like_a_pattern_have_its_parts(pattern: str, text: str) -> None:
+def test_strings_that_match_like_contain_its_parts(pattern: str, text: str) -> None:
     expression = "".join({"%": ".*", "_": "."}.get(each, each) for each in pattern)
     if re.fullmatch(expression, text):
         assert all(part in text for part in like_parts(pattern))

@@ -26,7 +26,7 @@ def test_words_in_double_quotes_are_phrases(query: str, wanted: list[str | Phras
 
 
 def plain(phrase: Phrase, words: list[str]) -> set[int]:
-    """Return the places of all readings of a phrase, one by one."""
+    """Return the positions of all readings of a phrase, one by one."""
     found: set[int] = set()
     places = [[at for at, word in enumerate(words) if word == term] for term, _ in phrase.words]
     steps = [after - before for (_, before), (_, after) in zip(phrase.words[:-1], phrase.words[1:], strict=True)]
@@ -38,7 +38,7 @@ def plain(phrase: Phrase, words: list[str]) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_tokens_of_a_phrase_are_those_of_some_reading(seed: int) -> None:
+def test_phrase_spans_equal_a_brute_force_search(seed: int) -> None:
     pick = random.Random(seed)
     texts = [pick.choices([*TERMS, "x"], k=pick.randrange(12)) for _ in range(6)]
     tokens = [(number, at, word) for number, words in enumerate(texts) for at, word in enumerate(words) if word != "x"]

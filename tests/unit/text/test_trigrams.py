@@ -54,14 +54,14 @@ def test_characters_are_lower_cased_and_folded(character: str, letters: str) -> 
     assert classes_of(character) == [classes_of(letter)[0] for letter in letters]
 
 
-def test_what_a_character_becomes_does_not_depend_on_its_neighbours() -> None:
+def test_character_classes_do_not_depend_on_neighbours() -> None:
     assert classes_of("İ") == [classes_of("i")[0], BREAK]
     assert classes_of("\u0301") == [BREAK]
     assert trigrams_of("ae\u0301b") == set()
     assert trigrams_of("aéb") == {number(11, 15, 12)}
 
 
-def test_capitals_that_folding_leaves_have_numbers_of_their_own() -> None:
+def test_capitals_without_a_folded_form_have_separate_classes() -> None:
     assert classes_of("™") == [254, 247]
     assert classes_of("ⱽ") == [0]
     assert (
@@ -71,19 +71,19 @@ def test_capitals_that_folding_leaves_have_numbers_of_their_own() -> None:
 
 @given(texts=TEXTS)
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
-def test_the_kernel_finds_what_the_reference_finds(type_: pa.DataType, texts: list[str | None]) -> None:
+def test_kernel_trigrams_equal_the_reference(type_: pa.DataType, texts: list[str | None]) -> None:
     expected = [set() if text is None else trigrams_of(text) for text in texts]
     assert grouped(pa.array(texts, type_)) == expected
     assert grouped(pa.array(["xyz", *texts], type_)[1:]) == expected
 
 
-def test_many_texts() -> None:
+def test_many_strings_equal_the_reference() -> None:
     rng = random.Random(5)
     texts = ["".join(rng.choices("abcde ", k=rng.randrange(40))) for _ in range(3000)]
     assert grouped(pa.array(texts)) == [trigrams_of(text) for text in texts]
 
 
-def test_bytes_that_are_no_text_end_a_run() -> None:
+def test_invalid_utf8_ends_a_trigram_run() -> None:
     broken = [b"ab\xffcd", b"abc\xe2\x82", b"\xc3abc", b"ab\xc3\xa9", b"abc\xf8\x80"]
     array = pa.array(broken, pa.large_binary())
     texts = pa.Array.from_buffers(pa.large_string(), len(broken), array.buffers())
@@ -92,7 +92,7 @@ def test_bytes_that_are_no_text_end_a_run() -> None:
 
 
 @given(texts=TEXTS, needle=st.text(ALPHABET, min_size=3, max_size=5))
-def test_texts_that_have_all_trigrams(texts: list[str | None], needle: str) -> None:
+def test_has_trigrams_equals_the_reference(texts: list[str | None], needle: str) -> None:
     trigrams = np.array(sorted(trigrams_of(needle)), np.uint32)
     expected = [text is not None and trigrams_of(needle) <= trigrams_of(text) for text in texts]
     if len(trigrams):
@@ -104,7 +104,7 @@ def test_texts_that_have_all_trigrams(texts: list[str | None], needle: str) -> N
     part=st.text(max_size=8) | st.text(ALPHABET, max_size=8),
     after=st.text(max_size=3),
 )
-def test_a_text_has_the_trigrams_of_its_parts(before: str, part: str, after: str) -> None:
+def test_a_string_contains_the_trigrams_of_its_substrings(before: str, part: str, after: str) -> None:
     text = before + part + after
     assert trigrams_of(part) <= trigrams_of(text)
     assert set(trigrams_of_words(certain_words(part)).tolist()) <= trigrams_of(text)

@@ -14,13 +14,13 @@ from lance_duck.text.tables import alphanumeric
 
 
 @given(st.text(st.characters(max_codepoint=0x17F)))
-def test_letters_and_digits_are_cut_as_by_their_table(text: str) -> None:
+def test_words_are_split_at_characters_outside_the_table(text: str) -> None:
     tokens = [token for token, _ in words.tokens_of_text(text, AnalyserParameters(max_token_length=None))]
     assert tokens == list(words._runs(text, alphanumeric()))
 
 
 @pytest.mark.parametrize("tokenizer", ["simple", "whitespace"])
-def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
+def test_every_character_is_split_like_in_the_reference(tokenizer: str) -> None:
     parameters = AnalyserParameters(base_tokenizer=tokenizer, max_token_length=None)
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     text = "".join(f"b{character}cd 7" for character in characters)
@@ -28,7 +28,7 @@ def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
     assert [cut.words[i] for i in cut.ids.tolist()] == [token for token, _ in words.tokens_of_text(text, parameters)]
 
 
-def test_bytes_of_ngrams_are_bounded_and_those_of_words_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_byte_limit_applies_to_ngrams_but_not_to_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "_MOST_BYTES", 8192)
     long = pa.array([f"{i:04}" * 20 for i in range(1000)], pa.large_string())
     assert words.WordTable().number(long).tolist() == list(range(1000))
@@ -39,7 +39,7 @@ def test_bytes_of_ngrams_are_bounded_and_those_of_words_are_not(monkeypatch: pyt
         words.cut_texts(long, ngrams)
 
 
-def test_words_of_a_table_stay_what_they_are_when_it_grows() -> None:
+def test_word_ids_are_stable_while_the_table_grows() -> None:
     table = words.WordTable()
     first = [f"word{i}" * (1 + i % 5) for i in range(3000)]
     assert table.number(pa.array(first, pa.large_string())).tolist() == list(range(3000))

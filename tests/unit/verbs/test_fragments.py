@@ -21,7 +21,7 @@ def table(place: str, hasty: dict[str, str]) -> ld.LanceDataset:
     return ld.write_dataset(ROWS, place, max_rows_per_file=2, storage_options=hasty)
 
 
-def test_fragments_are_written_first_and_make_a_table_later(place: str) -> None:
+def test_fragments_can_be_written_before_the_table_exists(place: str) -> None:
     written = write_fragments(ROWS, place, max_rows_per_file=2)
     assert [(f.id, f.physical_rows) for f in written] == [(0, 2), (0, 1)]
     passed_on = [FragmentMetadata.from_json(json.dumps(f.to_json())) for f in pickle.loads(pickle.dumps(written))]
@@ -36,7 +36,7 @@ def test_a_transaction_of_written_fragments_is_committed(table: ld.LanceDataset,
     assert made.count_rows() == (6 if mode == "append" else 3)
 
 
-def test_fragments_for_a_table_have_its_columns(table: ld.LanceDataset) -> None:
+def test_fragments_for_a_table_follow_its_schema(table: ld.LanceDataset) -> None:
     (made,) = write_fragments(pa.table({"b": ["w"]}), table.uri)  # type: ignore[misc]
     assert made.files[0].fields == [1]
     with pytest.raises(InvalidInputError, match="not in the table"):
@@ -45,7 +45,7 @@ def test_fragments_for_a_table_have_its_columns(table: ld.LanceDataset) -> None:
         write_fragments(ROWS, table, mode="upsert")
 
 
-def test_one_fragment_is_made_of_all_rows(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_create_writes_all_rows_to_one_fragment(table: ld.LanceDataset, tmp_path: Path) -> None:
     made = LanceFragment.create(tmp_path / "other", ROWS, fragment_id=7)
     assert (made.id, made.physical_rows) == (7, 3)
     with pytest.raises(InvalidInputError, match="one fragment"):
@@ -62,9 +62,7 @@ def test_one_fragment_is_made_of_all_rows(table: ld.LanceDataset, tmp_path: Path
         ),
     ],
 )
-def test_columns_are_added_fragment_by_fragment(
-    table: ld.LanceDataset, values: object, options: dict[str, object]
-) -> None:
+def test_columns_are_added_to_each_fragment(table: ld.LanceDataset, values: object, options: dict[str, object]) -> None:
     made = [fragment.merge_columns(values, **options) for fragment in table.get_fragments()]  # type: ignore[arg-type]
     schema = made[0][1]
     operation = ld.LanceOperation.Merge([fragment for fragment, _ in made], schema)
@@ -110,12 +108,10 @@ def test_columns_are_updated_in_place(table: ld.LanceDataset) -> None:
         (pa.table({"a": [1]}), "a", "columns to update"),
         (pa.table({"a": [1], "_rowid": pa.array([1], pa.uint64())}), "a", "columns to update"),
         (pa.table({"a": ["1"], "b": ["x"]}), "a", "different types"),
-        (pa.table({"a": [1], "b": [[1]]}), "a", "another type"),
+        (pa.table({"a": [1], "b": [[1]]}), "a", "the wrong type"),
     ],
 )
-def test_updates_that_make_no_sense_are_refused(
-    table: ld.LanceDataset, data: pa.Table, left_on: str, message: str
-) -> None:
+def test_invalid_updates_are_rejected(table: ld.LanceDataset, data: pa.Table, left_on: str, message: str) -> None:
     before = len(list((Path(table.uri) / "data").iterdir()))
     with pytest.raises(InvalidInputError, match=message):
         table.get_fragments()[0].update_columns(data, left_on)
@@ -133,7 +129,7 @@ def test_rows_of_one_fragment_are_deleted(table: ld.LanceDataset) -> None:
     assert after.to_table()["a"].to_pylist() == [2]
 
 
-def test_a_session_takes_the_same_columns_again(table: ld.LanceDataset) -> None:
+def test_a_session_can_take_rows_repeatedly(table: ld.LanceDataset) -> None:
     fragment = table.get_fragments()[0]
     session = fragment.open_session(["b"], with_row_address=True)
     assert session.take([1, 0, 1]).to_pydict() == {"b": ["y", "x", "y"], "_rowaddr": [1, 0, 1]}
@@ -156,7 +152,7 @@ def test_rows_are_deleted_by_offset(table: ld.LanceDataset) -> None:
         fragment.delete_rows([2])
 
 
-def test_a_fragment_is_validated_by_itself(table: ld.LanceDataset) -> None:
+def test_a_single_fragment_can_be_validated(table: ld.LanceDataset) -> None:
     whole, broken = table.get_fragments()
     path = Path(table.uri) / "data" / broken.metadata.files[0].path
     path.write_bytes(path.read_bytes()[:-8])
@@ -187,12 +183,12 @@ def test_a_file_in_the_folder_of_a_table_becomes_a_fragment(place: str, hasty: d
     ]
 
 
-def test_files_that_do_not_fit_a_table_are_refused(place: str, hasty: dict[str, str]) -> None:
+def test_files_that_do_not_match_the_table_are_rejected(place: str, hasty: dict[str, str]) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), ("s", pa.struct([("x", pa.int32())]))])
     table = ld.write_dataset(schema.empty_table(), place, storage_options=hasty)
     for rows, message in [
         (pa.table({"z": [1]}), "'z'"),
-        (pa.table({"a": ["text"]}), "'a' of another type: expected int64, found string"),
+        (pa.table({"a": ["text"]}), "'a' has another type: expected int64, found string"),
         (pa.table({"a": [1], "s": [{"y": 1}]}), r"'s\.y'"),
         (pa.table({"s": pa.array([{"x": 1}], schema.field("s").type)}), "a are missing"),
     ]:
@@ -203,7 +199,7 @@ def test_files_that_do_not_fit_a_table_are_refused(place: str, hasty: dict[str, 
         DataFile.create(table, "nowhere.lance")
 
 
-def test_deletion_files_go_to_json_and_back() -> None:
+def test_deletion_files_round_trip_through_json() -> None:
     file = DeletionFile(3, 9, "bitmap", 2, base_id=1)
     assert file.asdict() == {"read_version": 3, "id": 9, "file_type": "bitmap", "num_deleted_rows": 2, "base_id": 1}
     assert DeletionFile.from_json(file.json()) == file
@@ -213,7 +209,7 @@ def test_deletion_files_go_to_json_and_back() -> None:
 
 
 @pytest.mark.parametrize("path", ["../../outside.lance", "/outside.lance", "a\0b"])
-def test_a_commit_of_a_file_outside_of_the_table_is_refused(tmp_path: Path, path: str) -> None:
+def test_a_commit_of_a_file_outside_the_table_is_rejected(tmp_path: Path, path: str) -> None:
     dataset = ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
     (fragment,) = dataset.get_fragments()
     files = [replace(fragment.metadata.files[0], path=path)]

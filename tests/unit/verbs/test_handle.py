@@ -20,7 +20,7 @@ def ds(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t", storage_options=OPTIONS)
 
 
-def test_a_change_moves_the_handle_of_its_dataset_alone(ds: ld.LanceDataset) -> None:
+def test_a_change_moves_only_the_handle_of_its_dataset(ds: ld.LanceDataset) -> None:
     other = ld.dataset(ds.uri)
     handle = ds.handle
     ds.delete("id = 1")
@@ -29,17 +29,17 @@ def test_a_change_moves_the_handle_of_its_dataset_alone(ds: ld.LanceDataset) -> 
     assert handle.table.snapshot is handle.snapshot
 
 
-def test_pyarrow_follows_the_handle(ds: ld.LanceDataset) -> None:
+def test_pyarrow_operations_follow_the_handle(ds: ld.LanceDataset) -> None:
     ds.add_columns({"twice": "id * 2"})
     expected = pa.table({"id": [1, 2, 3], "twice": [2, 4, 6]})
     assert pads.Scanner.from_dataset(pads.UnionDataset(expected.schema, [ds])).to_table() == expected
 
 
-def test_a_change_starts_from_the_version_that_the_handle_is_on(ds: ld.LanceDataset) -> None:
+def test_a_change_starts_from_the_version_of_the_handle(ds: ld.LanceDataset) -> None:
     assert ds.handle.base is ds.handle.snapshot
 
 
-def test_no_change_starts_from_a_part_of_the_rows(ds: ld.LanceDataset) -> None:
+def test_a_filtered_dataset_cannot_be_changed(ds: ld.LanceDataset) -> None:
     part = ds.filter("id > 1")
     with pytest.raises(InvalidInputError, match="filtered dataset cannot be changed"):
         _ = part.handle.base
@@ -60,7 +60,7 @@ def test_a_dataset_is_open_at_a_version_that_was_opened_before(ds: ld.LanceDatas
     assert (again.version, ds.version) == (2, 1)
 
 
-def test_what_a_dataset_read_is_freed_with_it(tmp_path: Path) -> None:
+def test_cached_data_is_freed_with_its_dataset(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [1]}), tmp_path / "t", storage_options=OPTIONS)
     table.delete("id = 2")
     read = ref(table.handle.table)

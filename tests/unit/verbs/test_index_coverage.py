@@ -1,4 +1,4 @@
-"""Which indexes still cover a fragment after each verb: not those over columns that it changed in place, all others."""
+"""Index coverage after each verb: only indexes over columns changed in place lose a fragment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Callable[[ld.LanceDataset], object]
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ld.LanceDataset:
-    """Three fragments of ten rows, with indexes over x and y that know rows by address."""
+    """Three fragments of ten rows, with address-based indexes over x and y."""
     kind = PlainKind(rows_by="address")
     monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(kind)))
     table = write(tmp_path / "t.lance", 3, stable=request.param)
@@ -61,7 +61,7 @@ def drop_and_add_x(table: ld.LanceDataset) -> None:
         (lambda t: ld.write_dataset(t.to_table(), t.uri, mode="overwrite"), [], []),
     ],
 )
-def test_a_verb_takes_what_it_changed_in_place_out_of_the_indexes_of_these_columns(
+def test_in_place_changes_reduce_coverage_of_the_changed_columns(
     dataset: ld.LanceDataset, change: Change, x: list[list[int]], y: list[list[int]]
 ) -> None:
     change(dataset)
@@ -71,7 +71,7 @@ def test_a_verb_takes_what_it_changed_in_place_out_of_the_indexes_of_these_colum
         check(after, column)
 
 
-def test_an_indexed_column_is_not_cast_before_its_index_is_dropped(dataset: ld.LanceDataset) -> None:
+def test_a_column_must_lose_its_index_before_a_cast(dataset: ld.LanceDataset) -> None:
     version = dataset.version
     with pytest.raises(ReferencedError, match=r"x.*drop_index"):
         dataset.alter_columns({"path": "x", "data_type": pa.int32()})

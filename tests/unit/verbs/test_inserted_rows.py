@@ -30,14 +30,14 @@ def forget_all_but_the_last(table: ld.LanceDataset) -> None:
     table.cleanup_old_versions(retain_versions=1)
 
 
-def test_the_first_version_and_appends_bring_their_fragments(table: ld.LanceDataset) -> None:
+def test_the_first_version_and_appends_insert_their_fragments(table: ld.LanceDataset) -> None:
     assert arrivals(snapshot(table, 1)) == Arrivals(1, "Overwrite", (0,))
     assert last(table) == Arrivals(2, "Append", (1, 2))
     forget_all_but_the_last(table)
     assert last(table) == Arrivals(2, "Append", (1, 2))
 
 
-def test_compaction_indexes_settings_and_columns_bring_nothing(table: ld.LanceDataset) -> None:
+def test_compaction_indexes_settings_and_columns_insert_nothing(table: ld.LanceDataset) -> None:
     table.optimize.compact_files()
     assert last(table) == Arrivals(table.version, "Rewrite")
     table.create_scalar_index("a", "BTREE")
@@ -50,7 +50,7 @@ def test_compaction_indexes_settings_and_columns_bring_nothing(table: ld.LanceDa
     assert last(table) == Arrivals(table.version, "Project")
 
 
-def test_deletes_updates_and_what_replaces_rows_are_changes(table: ld.LanceDataset) -> None:
+def test_deletes_updates_and_overwrites_are_changes(table: ld.LanceDataset) -> None:
     table.delete("a = 5")
     assert last(table) == Arrivals(3, "Delete", (), changed=True)
     table.update({"a": "a + 10"}, where="a = 1")
@@ -63,12 +63,12 @@ def test_deletes_updates_and_what_replaces_rows_are_changes(table: ld.LanceDatas
     assert last(table) == Arrivals(7, "Restore", (), changed=True)
 
 
-def test_a_merge_that_only_inserts_brings_its_rows(table: ld.LanceDataset) -> None:
+def test_an_insert_only_merge_inserts_its_rows(table: ld.LanceDataset) -> None:
     table.merge_insert("a").when_not_matched_insert_all().execute(rows(3, 30))
     assert last(table) == Arrivals(3, "Update", (3,))
 
 
-def test_an_empty_table_that_is_overwritten_brings_all_rows(table: ld.LanceDataset) -> None:
+def test_overwriting_an_empty_table_inserts_all_rows(table: ld.LanceDataset) -> None:
     table.delete("true")
     table = ld.write_dataset(rows(8), table, mode="overwrite")
     assert not last(table).changed
@@ -87,7 +87,7 @@ def test_without_its_transaction_a_version_is_compared(table: ld.LanceDataset, m
     assert last(table) == Arrivals(4, "Unknown", (), changed=True)
 
 
-def test_fragments_are_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
+def test_fragments_count_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
     written = {f.id: tuple(file.path for file in f.files) for f in snapshot(table, 2).fragments}
     assert unchanged_fragments(written, snapshot(table, 2)) == {0, 1, 2}
     table.delete("a = 5")

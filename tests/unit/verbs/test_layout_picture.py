@@ -17,7 +17,7 @@ def widths(dataset: ld.LanceDataset, color: str) -> list[float]:
     return [float(width) for width in re.findall(rf'width="([0-9.]+)" height="[0-9.]+" fill="{color}"', picture)]
 
 
-def test_fragments_are_as_wide_as_their_rows_and_deleted_ones_are_marked(tmp_path: Path) -> None:
+def test_fragment_widths_follow_rows_and_deletions_are_marked(tmp_path: Path) -> None:
     made = ld.write_dataset({"id": range(400)}, tmp_path / "t.lance")
     made.insert({"id": range(400, 500)})
     assert widths(made, BLUE) == [400, 100]
@@ -26,7 +26,7 @@ def test_fragments_are_as_wide_as_their_rows_and_deleted_ones_are_marked(tmp_pat
     assert widths(made, RED) == [99]  # a line between neighbours takes the last one
 
 
-def test_indexes_are_bare_where_they_cover_nothing(tmp_path: Path) -> None:
+def test_indexes_without_coverage_are_drawn_empty(tmp_path: Path) -> None:
     made = ld.write_dataset({"id": range(400)}, tmp_path / "t.lance")
     made.create_scalar_index("id", "BTREE", name="<b>")
     made.insert({"id": range(400, 500)})
@@ -41,6 +41,6 @@ def test_many_fragments_share_boxes(tmp_path: Path) -> None:
     assert abs(sum(shown) - 500) < 1
 
 
-def test_a_table_without_rows_has_no_picture(tmp_path: Path) -> None:
+def test_an_empty_table_has_no_picture(tmp_path: Path) -> None:
     made = ld.write_dataset({"id": range(0)}, tmp_path / "t.lance")
     assert layout_svg(made.handle.snapshot, []) == ""

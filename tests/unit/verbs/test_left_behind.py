@@ -1,4 +1,4 @@
-"""A handle that another handle's restore, or overwrite, left behind is told what to do, by every verb."""
+"""Every verb on a handle made stale by a restore or overwrite suggests a remedy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def left_behind(place: Path, how: str) -> ld.LanceDataset:
 
 @pytest.mark.parametrize("how", ["restored", "overwritten"])
 @pytest.mark.parametrize("verb", REFUSED)
-def test_a_change_by_a_handle_left_behind_says_what_to_do(verb: str, how: str, tmp_path: Path) -> None:
+def test_a_change_by_a_stale_handle_suggests_checkout_latest(verb: str, how: str, tmp_path: Path) -> None:
     table = left_behind(tmp_path / "t.lance", how)
     with pytest.raises((IncompatibleError, RetryableError)) as raised:
         REFUSED[verb](table)
@@ -74,7 +74,7 @@ def test_the_change_succeeds_after_checkout_latest(verb: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("verb", KEPT)
-def test_a_change_that_does_not_depend_on_the_rows_goes_on_top(verb: str, tmp_path: Path) -> None:
+def test_a_change_that_does_not_depend_on_rows_is_rebased(verb: str, tmp_path: Path) -> None:
     table = left_behind(tmp_path / "t.lance", "restored")
     KEPT[verb](table)
     assert table.latest_version == 4
@@ -82,9 +82,7 @@ def test_a_change_that_does_not_depend_on_the_rows_goes_on_top(verb: str, tmp_pa
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("verb", REFUSED | KEPT)
-def test_a_change_by_a_handle_of_a_table_that_was_made_again_leaves_the_new_one_sound(
-    verb: str, version: int, tmp_path: Path
-) -> None:
+def test_a_stale_handle_does_not_damage_a_recreated_table(verb: str, version: int, tmp_path: Path) -> None:
     place = tmp_path / "t.lance"
     table = ld.write_dataset(ROWS, place, storage_options={"fsync": "false"})
     table.insert(MORE)

@@ -1,4 +1,4 @@
-"""A process that changes tables for long holds no file open that it does not need, however often it does so."""
+"""A process that changes tables for a long time keeps no unnecessary file open."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def tidy(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("change", [append, delete, update, merge, sql])
-def test_no_file_stays_open_after_a_cleanup_that_removed_it(
+def test_files_removed_by_cleanup_are_closed(
     table: ld.LanceDataset, change: Callable[[ld.LanceDataset, int], None]
 ) -> None:
     number = count()
@@ -94,7 +94,7 @@ def test_no_file_stays_open_after_a_cleanup_that_removed_it(
     before = use()
     opened = [use() for _ in range(ROUNDS)]
     assert max(opened) <= before + 4, opened
-    if change is not sql:  # whose connection had a handle of its own
+    if change is not sql:  # its connection had a separate handle
         assert gone(table) == []
 
 
@@ -109,7 +109,7 @@ def gone(table: ld.LanceDataset) -> list[str]:
     return [place for place in places if place.startswith(table.uri) and place.endswith("(deleted)")]
 
 
-def test_segments_that_a_later_version_lacks_are_closed_and_older_versions_still_find_theirs(
+def test_unused_segments_are_closed_and_old_versions_still_work(
     table: ld.LanceDataset,
 ) -> None:
     old = table.checkout_version(table.version)
@@ -124,7 +124,7 @@ def test_segments_that_a_later_version_lacks_are_closed_and_older_versions_still
     assert len(os.listdir("/proc/self/fd")) <= before + 2 * ROUNDS + 4
 
 
-def test_handles_that_are_dropped_leave_no_file_open(table: ld.LanceDataset) -> None:
+def test_dropped_handles_leave_no_open_files(table: ld.LanceDataset) -> None:
     def use() -> int:
         for number in range(10):
             search(ld.dataset(table.uri), number)

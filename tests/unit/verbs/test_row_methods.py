@@ -47,10 +47,10 @@ def upsert(ds: ld.LanceDataset) -> Any:
     return ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
 
 
-# What the handle does.
+# Changes by the handle.
 
 
-def test_the_handle_moves_and_others_stay(ds: ld.LanceDataset) -> None:
+def test_a_change_moves_only_its_handle(ds: ld.LanceDataset) -> None:
     other = ld.dataset(ds.uri)
     assert ds.delete("id = 3") == {"num_deleted_rows": 1}
     assert (ds.version, other.version, other.latest_version) == (2, 1, 2)
@@ -60,7 +60,7 @@ def test_the_handle_moves_and_others_stay(ds: ld.LanceDataset) -> None:
     assert ds.to_table(filter="n = -1")["id"].to_pylist() == [4]
 
 
-def test_changes_carry_a_message(ds: ld.LanceDataset) -> None:
+def test_changes_accept_messages_and_properties(ds: ld.LanceDataset) -> None:
     ds.delete("id = 1", commit_message="gone")
     ds.update({"n": "1"}, transaction_properties={"who": "me"})
     upsert(ds).commit_message("both").transaction_properties({"why": "so"}).execute(table([1]))
@@ -84,13 +84,13 @@ def test_changes_carry_a_message(ds: ld.LanceDataset) -> None:
     ],
     ids=["sql", "parameters", "expression", "subquery", "subquery with parameters"],
 )
-def test_rows_are_chosen_by_conditions_of_all_kinds(ds: ld.LanceDataset, where: Any) -> None:
+def test_conditions_of_every_kind_select_rows(ds: ld.LanceDataset, where: Any) -> None:
     assert ds.update({"n": "100"}, where=where) == {"num_rows_updated": 2}
     assert content(ds) == {**{i: i for i in range(8)}, 8: 100, 9: 100}
     assert ds.delete("n = 100") == {"num_deleted_rows": 2}
 
 
-def test_fragments_that_lose_all_rows_leave_the_table(ds: ld.LanceDataset) -> None:
+def test_emptied_fragments_are_removed(ds: ld.LanceDataset) -> None:
     ds.delete("id < 3")
     assert ds.fragment_ids() == [0, 1]
     ds.delete("id < 5")
@@ -101,7 +101,7 @@ def test_fragments_that_lose_all_rows_leave_the_table(ds: ld.LanceDataset) -> No
     assert (ds.fragment_ids(), ds.count_rows(), ds.schema) == ([], 0, SCHEMA)
 
 
-def test_deletions_of_a_fragment_add_up_in_either_kind_of_file(tmp_path: Path) -> None:
+def test_repeated_deletions_accumulate_in_both_file_formats(tmp_path: Path) -> None:
     ds = ld.write_dataset(table(list(range(12_000))), tmp_path / "t", storage_options=OPTIONS)
     for step, suffix in ((100, "arrow"), (2, "bin")):
         ds.delete(f"id % {step} = 0")
@@ -111,7 +111,7 @@ def test_deletions_of_a_fragment_add_up_in_either_kind_of_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("where", ["nope = 1", "id =", "id", "", "id = 1; DROP TABLE t", "(SELECT 5)", "max(id) = 1"])
-def test_conditions_that_make_no_sense_change_nothing(ds: ld.LanceDataset, where: str) -> None:
+def test_invalid_conditions_change_nothing(ds: ld.LanceDataset, where: str) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         ds.delete(where)
@@ -138,7 +138,7 @@ def test_conditions_that_make_no_sense_change_nothing(ds: ld.LanceDataset, where
         "n = 1",
     ],
 )
-def test_updates_that_make_no_sense_change_nothing(ds: ld.LanceDataset, updates: Any) -> None:
+def test_invalid_updates_change_nothing(ds: ld.LanceDataset, updates: Any) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         ds.update(updates)
@@ -152,13 +152,13 @@ def test_new_values_see_the_old_ones(ds: ld.LanceDataset) -> None:
     assert row == [{"id": 4, "name": "s44", "n": 5, "must": 0}]
 
 
-def test_hidden_columns_can_be_read_by_conditions_and_expressions(ds: ld.LanceDataset) -> None:
+def test_conditions_and_expressions_can_read_hidden_columns(ds: ld.LanceDataset) -> None:
     ds.update({"n": "CAST(_rowid + 1000 AS INTEGER)"}, where="_rowaddr IN (1, 2)")
     assert content(ds)[1] == 1001
     assert ds.delete("_rowid = 0") == {"num_deleted_rows": 1}
 
 
-def test_new_values_may_come_from_subqueries(ds: ld.LanceDataset) -> None:
+def test_new_values_may_use_subqueries(ds: ld.LanceDataset) -> None:
     ranks = "(SELECT count(*) FROM target AS other WHERE other.id > target.id)"
     ds.update({"n": f"{ranks} * 10", "name": "name || (SELECT max(id) FROM t)"}, where="id >= 7")
     assert content(ds) == {**{i: i for i in range(7)}, 7: 20, 8: 10, 9: 0}
@@ -171,7 +171,7 @@ def test_new_values_may_come_from_subqueries(ds: ld.LanceDataset) -> None:
 # Merges.
 
 
-def test_upserts_count_what_they_do(ds: ld.LanceDataset) -> None:
+def test_upserts_report_their_counts(ds: ld.LanceDataset) -> None:
     assert upsert(ds).execute(table([3, 12], n=[30, 120])) == {
         "num_inserted_rows": 1,
         "num_updated_rows": 1,
@@ -181,7 +181,7 @@ def test_upserts_count_what_they_do(ds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("matches", [True, False])
-def test_a_key_twice_in_the_source_is_refused_by_name(ds: ld.LanceDataset, matches: bool) -> None:
+def test_a_duplicate_source_key_is_rejected_by_name(ds: ld.LanceDataset, matches: bool) -> None:
     key = 3 if matches else 33
     before = files(ds)
     with pytest.raises(InvalidInputError, match=f"id = {key}"):
@@ -191,7 +191,7 @@ def test_a_key_twice_in_the_source_is_refused_by_name(ds: ld.LanceDataset, match
     assert content(ds)[key] == 6
 
 
-def test_keys_with_a_null_are_inserted_each_time(ds: ld.LanceDataset) -> None:
+def test_null_keys_are_always_inserted(ds: ld.LanceDataset) -> None:
     source = pa.table({"id": pa.array([None, None, 2], pa.int64()), "must": pa.array([0, 1, 2], pa.int32())})
     for _ in range(2):
         assert upsert(ds).execute(source)["num_inserted_rows"] == 2
@@ -204,7 +204,7 @@ def test_all_rows_with_a_key_are_updated(ds: ld.LanceDataset) -> None:
     assert ds.to_table(filter="id = 3")["n"].to_pylist() == [7, 7]
 
 
-def test_columns_of_the_source_come_in_any_order_and_other_types(ds: ld.LanceDataset) -> None:
+def test_source_columns_may_have_any_order_and_compatible_types(ds: ld.LanceDataset) -> None:
     source = pa.table({"must": pa.array([1], pa.int64()), "n": pa.array([8.0]), "id": pa.array([3], pa.int16())})
     upsert(ds).execute(source)
     assert ds.to_table(filter="id = 3").to_pylist() == [{"id": 3, "name": "s3", "n": 8, "must": 1}]
@@ -225,7 +225,7 @@ def test_columns_of_the_source_come_in_any_order_and_other_types(ds: ld.LanceDat
     ],
     ids=["unknown", "no key", "twice", "text", "null", "missing", "too large", "text for data", "none"],
 )
-def test_sources_that_do_not_fit_change_nothing(ds: ld.LanceDataset, source: Any) -> None:
+def test_incompatible_sources_change_nothing(ds: ld.LanceDataset, source: Any) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         upsert(ds).execute(source)
@@ -233,7 +233,7 @@ def test_sources_that_do_not_fit_change_nothing(ds: ld.LanceDataset, source: Any
     assert ds.version == 1
 
 
-def test_rows_may_be_asked_not_to_match(ds: ld.LanceDataset) -> None:
+def test_when_matched_fail_rejects_existing_keys(ds: ld.LanceDataset) -> None:
     merge = ds.merge_insert("id").when_matched_fail().when_not_matched_insert_all()
     with pytest.raises(InvalidInputError, match="id = 3"):
         merge.execute(table([3, 40]))
@@ -252,12 +252,12 @@ def test_updates_of_merges_under_a_condition(ds: ld.LanceDataset, condition: str
 
 
 @pytest.mark.parametrize("condition", ["source.nope = 1", "n > 1", "source.n", "source.n >"])
-def test_conditions_of_merges_that_make_no_sense(ds: ld.LanceDataset, condition: str) -> None:
+def test_invalid_merge_conditions_are_rejected(ds: ld.LanceDataset, condition: str) -> None:
     with pytest.raises(InvalidInputError):
         ds.merge_insert("id").when_matched_update_all(condition).execute(table([1]))
 
 
-def test_merges_that_make_no_sense(ds: ld.LanceDataset) -> None:
+def test_invalid_merges_are_rejected(ds: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="does not have an action"):
         ds.merge_insert("id").execute(table([1]))
     for keys in (None, [], "nope", ["id", "id"]):
@@ -276,7 +276,7 @@ def test_merges_that_make_no_sense(ds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("kind", ["insert", "delete", "all columns", "keys alone"])
-def test_columns_are_rewritten_in_place_only_where_that_can_be_done(ds: ld.LanceDataset, kind: str) -> None:
+def test_columns_are_rewritten_in_place_only_if_possible(ds: ld.LanceDataset, kind: str) -> None:
     merge = ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
     source = table([1]).select(["id", "n"])
     if kind == "insert":
@@ -287,11 +287,11 @@ def test_columns_are_rewritten_in_place_only_where_that_can_be_done(ds: ld.Lance
         source = table([1])
     else:
         source = source.select(["id"])
-    with pytest.raises(InvalidInputError, match="in place"):
+    with pytest.raises(InvalidInputError, match="cannot use rewrite_columns"):
         merge.execute(source)
 
 
-def test_columns_rewritten_in_place_leave_fragments_and_deletions_as_they_are(ds: ld.LanceDataset) -> None:
+def test_in_place_rewrites_keep_fragments_and_deletions(ds: ld.LanceDataset) -> None:
     ds.delete("id = 2")
     source = table([1, 3, 7], n=[10, 30, 70]).select(["id", "n"])
     for _ in range(2):
@@ -302,7 +302,7 @@ def test_columns_rewritten_in_place_leave_fragments_and_deletions_as_they_are(ds
     assert content(ds, "name")[3] == "s3"
 
 
-def test_a_stream_is_read_once_even_if_the_merge_runs_again(
+def test_a_stream_is_read_once_even_if_the_merge_is_retried(
     ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge_source, "IN_MEMORY", 100)
@@ -333,7 +333,7 @@ def test_an_empty_source_matches_nothing(ds: ld.LanceDataset) -> None:
     assert merge.execute(table([]))["num_deleted_rows"] == 2
 
 
-def test_plans_say_what_a_merge_does_and_change_nothing(ds: ld.LanceDataset) -> None:
+def test_merge_plans_describe_the_merge_and_change_nothing(ds: ld.LanceDataset) -> None:
     before = files(ds)
     merge = upsert(ds)
     for plan in (merge.explain_plan(), merge.explain_plan(SCHEMA, verbose=True)):
@@ -345,7 +345,7 @@ def test_plans_say_what_a_merge_does_and_change_nothing(ds: ld.LanceDataset) -> 
     assert files(ds) == before
 
 
-def test_a_merge_can_be_committed_by_someone_else(ds: ld.LanceDataset) -> None:
+def test_a_merge_can_be_committed_by_another_process(ds: ld.LanceDataset) -> None:
     transaction, result = upsert(ds).execute_uncommitted(table([3, 12], n=[30, 120]))
     assert (result["num_updated_rows"], ds.version, ds.latest_version) == (1, 1, 1)
     after = ld.LanceDataset.commit(ds.uri, transaction)
@@ -377,7 +377,7 @@ def test_a_merge_of_many_batches_keeps_every_row(tmp_path: Path) -> None:
     assert ds.count_rows("n = -1") == 100_000
 
 
-def test_a_part_of_a_table_that_a_filter_chose_is_not_changed(ds: ld.LanceDataset) -> None:
+def test_filtered_datasets_reject_every_change(ds: ld.LanceDataset) -> None:
     part = ds.filter("id < 5")
     for change in (
         lambda: part.delete("true"),
@@ -391,7 +391,7 @@ def test_a_part_of_a_table_that_a_filter_chose_is_not_changed(ds: ld.LanceDatase
     assert ds.latest_version == 1
 
 
-def test_merges_go_by_the_primary_key_unless_told_otherwise(tmp_path: Path) -> None:
+def test_merges_use_the_primary_key_by_default(tmp_path: Path) -> None:
     def key(place: int) -> dict[str, str]:
         return {"lance-schema:unenforced-primary-key:position": str(place)}
 
@@ -410,7 +410,7 @@ def test_merges_go_by_the_primary_key_unless_told_otherwise(tmp_path: Path) -> N
     assert ds.to_table().sort_by("v")["v"].to_pylist() == [1, 20, 30]
 
 
-def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Path) -> None:
+def test_struct_fields_missing_in_the_source_keep_their_values(tmp_path: Path) -> None:
     deep = pa.struct([("x", pa.int64()), ("y", pa.string()), ("in", pa.struct([("p", pa.int64()), ("q", pa.int64())]))])
     before = [
         {"x": 1, "y": "a", "in": {"p": 1, "q": 2}},
@@ -448,7 +448,7 @@ def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Pat
         {"transaction_properties": {"\ud800": "x"}},
     ],
 )
-def test_settings_of_changes_that_make_no_sense(ds: ld.LanceDataset, settings: dict[str, Any]) -> None:
+def test_invalid_change_settings_are_rejected(ds: ld.LanceDataset, settings: dict[str, Any]) -> None:
     before = files(ds)
     for change in (lambda: ds.delete("id = 1", **settings), lambda: ds.update({"n": "1"}, **settings)):
         with pytest.raises(InvalidInputError):
@@ -456,10 +456,10 @@ def test_settings_of_changes_that_make_no_sense(ds: ld.LanceDataset, settings: d
     assert files(ds) == before
 
 
-# What others did to the columns meanwhile.
+# Concurrent column changes by others.
 
 
-def test_values_that_changed_in_place_meanwhile_are_kept(ds: ld.LanceDataset) -> None:
+def test_concurrent_in_place_changes_are_kept(ds: ld.LanceDataset) -> None:
     stale, deleting = ld.dataset(ds.uri, storage_options=OPTIONS), ld.dataset(ds.uri, storage_options=OPTIONS)
     source = pa.table({"id": [1, 2], "name": ["new", "new"]})
     ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(source)
@@ -469,7 +469,7 @@ def test_values_that_changed_in_place_meanwhile_are_kept(ds: ld.LanceDataset) ->
     assert content(ds)[1] == -1
 
 
-def test_a_column_that_was_dropped_meanwhile_is_not_rewritten(ds: ld.LanceDataset) -> None:
+def test_a_concurrently_dropped_column_is_not_rewritten(ds: ld.LanceDataset) -> None:
     stale = ld.dataset(ds.uri, storage_options=OPTIONS)
     ds.drop_columns(["name"])
     before = files(ds)
@@ -480,7 +480,7 @@ def test_a_column_that_was_dropped_meanwhile_is_not_rewritten(ds: ld.LanceDatase
     assert all(len(fragment.data_files()) == 1 for fragment in ld.dataset(ds.uri).get_fragments())
 
 
-def test_a_source_takes_the_types_that_columns_got_meanwhile(ds: ld.LanceDataset) -> None:
+def test_a_source_is_cast_to_concurrently_altered_types(ds: ld.LanceDataset) -> None:
     in_place, upserting = (ld.dataset(ds.uri, storage_options=OPTIONS) for _ in range(2))
     ds.alter_columns({"path": "n", "data_type": pa.int64()}, {"path": "id", "data_type": pa.int32()})
     merge = in_place.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")

@@ -22,7 +22,7 @@ def land(snapshot: Snapshot, batch: StreamBatch) -> Snapshot:
     return commit(snapshot, Append(()), guard=batch.guard, amend=batch.amend, properties=batch.properties)
 
 
-def test_a_batch_has_landed_when_it_or_a_later_one_has(table: Snapshot) -> None:
+def test_a_batch_counts_as_committed_if_a_later_one_is(table: Snapshot) -> None:
     after = land(table, StreamBatch("q", 3))
     assert after.config == {"lance.streaming.epoch.q": "3"}
     assert after.manifest.writer_flags & flags.TABLE_CONFIG
@@ -34,14 +34,14 @@ def test_a_batch_has_landed_when_it_or_a_later_one_has(table: Snapshot) -> None:
     assert not StreamBatch("q", 0).has_landed(table)
 
 
-def test_a_batch_that_lands_elsewhere_meanwhile_is_refused(table: Snapshot) -> None:
+def test_a_batch_committed_elsewhere_is_rejected(table: Snapshot) -> None:
     land(table, StreamBatch("q", 0))
     with pytest.raises(IncompatibleError, match="batch 0 of stream q has been committed already"):
         land(table, StreamBatch("q", 0))
     assert land(table, StreamBatch("q", 1)).version == 3
 
 
-def test_where_the_config_lost_it_the_transactions_still_know(table: Snapshot) -> None:
+def test_transactions_record_batches_missing_from_the_config(table: Snapshot) -> None:
     after = land(land(table, StreamBatch("q", 0)), StreamBatch("r", 7))
     cleared = ld.dataset(after.uri)
     cleared.delete_config_keys([f"lance.streaming.epoch.{stream}" for stream in "qr"])
@@ -51,13 +51,13 @@ def test_where_the_config_lost_it_the_transactions_still_know(table: Snapshot) -
     assert [StreamBatch("r", n).has_landed(now) for n in (7, 8)] == [True, False]
 
 
-def test_cleanup_forgets_no_batch(table: Snapshot) -> None:
+def test_cleanup_keeps_committed_batch_numbers(table: Snapshot) -> None:
     land(land(table, StreamBatch("q", 5)), StreamBatch("r", 0))
     ld.dataset(table.uri).cleanup_old_versions(retain_versions=1)
     assert StreamBatch("q", 5).has_landed(open_snapshot(table.uri))
 
 
 @pytest.mark.parametrize(("stream", "number"), [("", 0), ("q", -1)])
-def test_batches_need_a_name_and_a_number(stream: str, number: int) -> None:
+def test_a_stream_batch_requires_a_name_and_a_number(stream: str, number: int) -> None:
     with pytest.raises(InvalidInputError, match="batch of a stream: expected a name and a number from 0"):
         StreamBatch(stream, number)

@@ -37,7 +37,7 @@ def test_blobs_are_scanned_as_descriptions_or_as_bytes() -> None:
     assert [f.id for f in found.walk()] == [0, 1, 4, 5, 8]
 
 
-def test_metadata_of_the_older_kind_stays_and_that_of_descriptions_is_their_own() -> None:
+def test_version_1_metadata_stays_and_descriptions_have_separate_metadata() -> None:
     own = {b"lance-encoding:blob": b"true", b"lance-encoding:packed": b"true"}
     assert SCHEMA.scan_arrow.field("one").metadata == {b"lance-encoding:blob": b"true", b"k": b"v"}
     assert SCHEMA.scan_arrow.field("two").metadata == own
@@ -46,6 +46,6 @@ def test_metadata_of_the_older_kind_stays_and_that_of_descriptions_is_their_own(
     assert found.field("two").metadata == {b"ARROW:extension:metadata": b"", b"k": b"v"}
 
 
-def test_a_schema_without_blobs_is_its_own() -> None:
+def test_a_schema_without_blobs_is_returned_unchanged() -> None:
     plain = schema_from_proto([field("a", "int32", 0)])
     assert plain.with_blob_bytes() is plain

@@ -44,18 +44,18 @@ def test_arrays_of_all_that_a_blob_can_be() -> None:
         {"uri": "x", "position": 0, "size": 0},
     ],
 )
-def test_blobs_that_make_no_sense(arguments: dict[str, Any]) -> None:
+def test_invalid_blobs_are_rejected(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="Blob"):
         Blob(**arguments)
 
 
 @pytest.mark.parametrize("value", [1, ["x"], ""])
-def test_values_that_are_no_blobs(value: Any) -> None:
+def test_values_that_are_not_blobs_are_rejected(value: Any) -> None:
     with pytest.raises(InvalidInputError):
         blob_array([value])
 
 
-def test_fields_carry_thresholds() -> None:
+def test_fields_store_thresholds() -> None:
     assert blob_field("b").metadata is None
     field = blob_field(
         "b", nullable=False, inline_size_threshold=0, dedicated_size_threshold=5, pack_file_size_threshold=7
@@ -78,7 +78,7 @@ def test_fields_carry_thresholds() -> None:
         {"inline_size_threshold": 2**64},
     ],
 )
-def test_thresholds_that_make_no_sense(threshold: dict[str, Any]) -> None:
+def test_invalid_thresholds_are_rejected(threshold: dict[str, Any]) -> None:
     (name,) = threshold
     with pytest.raises(InvalidInputError, match=name):
         blob_field("b", **threshold)
@@ -103,16 +103,16 @@ def _stream(table: pa.Table) -> pa.RecordBatchReader:
     return pa.ipc.open_stream(sink.getvalue())
 
 
-def test_other_storage_is_refused() -> None:
+def test_other_storage_types_are_rejected() -> None:
     for storage in (pa.large_binary(), pa.struct([("data", pa.binary()), ("uri", pa.string())])):
         with pytest.raises(InvalidInputError, match="storage"):
             BlobType(storage)
 
 
-def test_columns_of_the_type_are_blobs_of_version_2() -> None:
+def test_blob_type_columns_are_version_2_blobs() -> None:
     schema = schema_from_arrow(pa.schema([blob_field("b", inline_size_threshold=3)]))
     (field,) = schema.fields
     assert field.blob_version == 2
     assert field.metadata["lance-encoding:blob-inline-size-threshold"] == "3"
-    type_ = schema.arrow.field("b").type  # pylance's, where that was imported before
+    type_ = schema.arrow.field("b").type  # pylance's type, if it was imported before
     assert (type_.extension_name, type_.storage_type) == (BlobType().extension_name, BlobType().storage_type)

@@ -8,7 +8,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.wire.column_path import join_path, quoted_name, split_path
 
 
-def test_backticks_hold_names_with_dots() -> None:
+def test_backticks_quote_names_with_dots() -> None:
     assert split_path("`a.b`.c.`d``e`") == ["a.b", "c", "d`e"]
     for path in ("", "a..b", "`a", "`a`b", "a."):
         with pytest.raises(InvalidInputError):
@@ -16,10 +16,10 @@ def test_backticks_hold_names_with_dots() -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("a", "a"), ("a.b", "`a.b`"), ("a`b", "`a``b`"), ("ä b", "ä b")])
-def test_names_are_quoted_where_they_need_it(name: str, text: str) -> None:
+def test_names_are_quoted_if_needed(name: str, text: str) -> None:
     assert quoted_name(name) == text
 
 
 @given(st.lists(st.text("a.` ", min_size=1), min_size=1))
-def test_names_come_back_from_the_path_that_joins_them(names: list[str]) -> None:
+def test_joined_paths_are_split_into_their_names(names: list[str]) -> None:
     assert split_path(join_path(names)) == names

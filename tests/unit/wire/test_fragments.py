@@ -11,7 +11,7 @@ def fragments(*ids: int) -> Fragments:
     return Fragments([table_pb2.DataFragment(id=each, physical_rows=10) for each in ids], "a manifest")
 
 
-def test_the_ids_of_fragments_are_listed_once() -> None:
+def test_fragment_id_lookups_are_cached() -> None:
     found = fragments(7, 2, 5)
     assert found.ids() == [7, 2, 5]
     assert found.id_set == {2, 5, 7}

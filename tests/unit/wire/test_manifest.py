@@ -53,7 +53,7 @@ def whole() -> table_pb2.Manifest:
     return manifest
 
 
-def test_all_parts_of_a_manifest_are_read(make_manifest: Make) -> None:
+def test_all_manifest_sections_are_read(make_manifest: Make) -> None:
     index = table_pb2.IndexMetadata(
         uuid={"uuid": UUID_BYTES},
         name="i",
@@ -86,7 +86,7 @@ def test_all_parts_of_a_manifest_are_read(make_manifest: Make) -> None:
 
 
 @pytest.mark.parametrize(("flag", "version"), [(0, "0.1"), (4, "2.2")])
-def test_a_manifest_that_names_no_version_has_that_of_its_files_or_of_its_flag(
+def test_a_missing_manifest_version_is_derived_from_files_or_flags(
     make_manifest: Make, flag: int, version: str
 ) -> None:
     old = table_pb2.Manifest(version=1, writer_feature_flags=flag)
@@ -95,7 +95,7 @@ def test_a_manifest_that_names_no_version_has_that_of_its_files_or_of_its_flag(
     assert read_manifest(make_manifest(old), "here").data_storage_version == "2.1"
 
 
-def test_fragments_are_built_when_asked_for(make_manifest: Make) -> None:
+def test_fragments_are_built_on_access(make_manifest: Make) -> None:
     fragments = read_manifest(make_manifest(whole()), "here").fragments
     (fragment,) = fragments
     assert fragments[-1] is fragment
@@ -118,7 +118,7 @@ def test_data_files_name_their_version(major: int, minor: int, version: str) -> 
     assert DataFile("x", (), (), (major, minor), None, None).version == version
 
 
-def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> None:
+def test_row_counts_of_early_writers_are_not_trusted(make_manifest: Make) -> None:
     manifest = table_pb2.Manifest(version=1)
     manifest.fragments.add(id=0, physical_rows=90, files=[{"path": "x", "fields": [0]}])
     assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() is None
@@ -137,7 +137,7 @@ def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> Non
         {"physical_rows": 2**40},
     ],
 )
-def test_fragments_that_contradict_themselves_are_corrupt(make_manifest: Make, change: dict[str, Any]) -> None:
+def test_contradictory_fragments_are_corrupt(make_manifest: Make, change: dict[str, Any]) -> None:
     manifest = table_pb2.Manifest(version=1, fragments=[change])
     with pytest.raises(CorruptError):
         _ = read_manifest(make_manifest(manifest), "here").fragments[0]
@@ -187,7 +187,7 @@ def test_an_index_without_a_uuid_is_corrupt(make_manifest: Make) -> None:
         _ = read_manifest(data, "here").indices
 
 
-def test_unknown_flags_are_refused_by_number_and_name(make_manifest: Make) -> None:
+def test_unknown_reader_flags_are_rejected_by_number_and_name(make_manifest: Make) -> None:
     check_readable(READABLE, "here")
     assert flag_names(1 | 64) == ["1 (deletion files)", "64 (data overlay files)"]
     for flag, name in ((512, "unknown"), (131072, "unknown"), (2**40, "unknown")):

@@ -44,17 +44,17 @@ fragments = st.builds(
 
 
 @given(fragments)
-def test_a_fragment_goes_to_its_message_and_back(fragment: Fragment) -> None:
+def test_fragments_round_trip_through_protobuf(fragment: Fragment) -> None:
     proto = table_pb2.DataFragment.FromString(fragment_to_proto(fragment).SerializeToString())
     assert fragment_from_proto(proto, "here") == fragment
 
 
 @given(fragments, fragments)
-def test_a_fragment_replaces_an_earlier_message_whole(before: Fragment, after: Fragment) -> None:
+def test_a_fragment_replaces_an_earlier_message(before: Fragment, after: Fragment) -> None:
     assert fragment_from_proto(fragment_to_proto(after, fragment_to_proto(before)), "here") == after
 
 
-def test_what_a_fragment_has_beyond_its_known_fields_is_kept() -> None:
+def test_unknown_fragment_fields_are_preserved() -> None:
     unknown = bytes([12 << 3 | 2, 1, 7])
     base = table_pb2.DataFragment.FromString(
         table_pb2.DataFragment(id=1, physical_rows=3).SerializeToString() + unknown
@@ -66,7 +66,7 @@ def test_what_a_fragment_has_beyond_its_known_fields_is_kept() -> None:
 
 @pytest.mark.parametrize("indices", [0, 2])
 @pytest.mark.parametrize("inline", [False, True])
-def test_a_manifest_file_is_read_back_whole(indices: int, inline: bool) -> None:
+def test_a_manifest_file_round_trips(indices: int, inline: bool) -> None:
     segments = [table_pb2.IndexMetadata(uuid={"uuid": bytes(16)}, name=f"i{n}") for n in range(indices)]
     transaction = transaction_pb2.Transaction(uuid="u", append={}) if inline else None
     proto = table_pb2.Manifest(version=3, transaction_section_deprecated=9, index_section=9)
@@ -80,7 +80,7 @@ def test_a_manifest_file_is_read_back_whole(indices: int, inline: bool) -> None:
     assert not read.proto.HasField("transaction_section_deprecated")
 
 
-def test_flags_that_a_writer_does_not_know_are_refused_by_number_and_name() -> None:
+def test_unknown_writer_flags_are_rejected_by_number_and_name() -> None:
     check_writable(WRITABLE, "t")
     with pytest.raises(UnsupportedError, match=r"t: writer feature flags 512 \(unknown\), 65536 \(zone write seeds\)"):
         check_writable(WRITABLE | 512 | 65536, "t")

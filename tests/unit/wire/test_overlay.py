@@ -24,7 +24,7 @@ def fragment(*versions: int) -> table_pb2.DataFragment:
     return table_pb2.DataFragment(id=1, physical_rows=3, files=[file], overlays=overlays)
 
 
-def test_a_higher_version_comes_last_and_equal_ones_keep_their_order() -> None:
+def test_overlays_are_ordered_by_version() -> None:
     overlays = fragment_from_proto(fragment(7, 5, 7, 6), "t").overlays
     assert [(o.committed_version, o.file.path) for o in overlays] == [
         *((5, "1.lance"), (6, "3.lance")),
@@ -32,7 +32,7 @@ def test_a_higher_version_comes_last_and_equal_ones_keep_their_order() -> None:
     ]
 
 
-def test_they_go_to_a_message_and_back_with_what_is_not_known_of_them() -> None:
+def test_overlays_round_trip_with_unknown_fields() -> None:
     proto = fragment(5, 6)
     proto.overlays[1].MergeFromString(bytes([0x78, 9]))
     built = fragment_from_proto(proto, "t")
@@ -43,7 +43,7 @@ def test_they_go_to_a_message_and_back_with_what_is_not_known_of_them() -> None:
     assert [overlay.bitmap_of(i) for i in (0, 1, 2)] == [b"all", b"all", None]
 
 
-def test_fields_that_lie_elsewhere_have_no_values_in_them() -> None:
+def test_fields_stored_elsewhere_are_removed_from_overlays() -> None:
     (overlay,) = fragment_from_proto(fragment(5), "t").overlays
     (left,) = without_fields([overlay], {0})
     assert (left.file.fields, left.bitmap_of(0), left.bitmap_of(1)) == ((-2, 1), None, b"one")

@@ -11,7 +11,7 @@ from lance_duck.wire.paths import ManifestName, parse_manifest_name
 
 
 @given(st.integers(1, 2**64 - 1), st.sampled_from([0, 1, 2]))
-def test_names_of_manifests_are_read_back(version: int, naming: int) -> None:
+def test_manifest_names_round_trip(version: int, naming: int) -> None:
     if naming == 1 and version >= 10**19:
         return  # 20 digits are naming 2
     name = ManifestName(version, naming)
@@ -19,7 +19,7 @@ def test_names_of_manifests_are_read_back(version: int, naming: int) -> None:
 
 
 @pytest.mark.parametrize("naming", [1, 2])
-def test_a_staged_manifest_is_of_a_version_but_no_manifest(naming: int) -> None:
+def test_a_staged_manifest_is_not_a_manifest(naming: int) -> None:
     name = ManifestName(7, naming)
     staged = paths.staged_manifest(name, UUID(int=1))
     assert staged == f"{name.path}-00000000-0000-0000-0000-000000000001"
@@ -40,16 +40,16 @@ def test_newer_versions_sort_first() -> None:
     "name",
     ["latest_version_hint.json", "x.manifest", "1.manifest#1", "-1.manifest", "99999999999999999999.manifest", ""],
 )
-def test_other_files_are_no_manifests(name: str) -> None:
+def test_other_file_names_are_not_manifests(name: str) -> None:
     assert parse_manifest_name(name) is None
 
 
-def test_candidates_begin_with_the_naming_of_today() -> None:
+def test_current_manifest_names_are_tried_first() -> None:
     assert paths.manifest_candidates(3) == ("_versions/18446744073709551612.manifest", "_versions/3.manifest")
     assert paths.manifest_candidates(2**63 + 1) == (f"_versions/d{2**63 + 1}.manifest",)
 
 
-def test_other_names() -> None:
+def test_other_paths_have_the_documented_form() -> None:
     assert paths.data_file("x.lance") == "data/x.lance"
     assert paths.data_file("x.lance", is_dataset_root=False) == "x.lance"
     assert paths.data_file("/x.lance") == "/x.lance"
@@ -62,7 +62,7 @@ def test_other_names() -> None:
     assert paths.blob_file("ab.lance", 1) == f"data/ab/1{'0' * 31}.blob"
 
 
-def test_the_newest_manifest_is_found_among_names_of_both_kinds() -> None:
+def test_the_newest_manifest_is_found_with_both_naming_schemes() -> None:
     modern = sorted(paths.ManifestName(version, 2).path.rpartition("/")[2] for version in (1, 9, 10))
     assert paths.newest_manifest(modern) == paths.ManifestName(10, 2)
     assert paths.newest_manifest([*modern, "latest_version_hint.json"]) == paths.ManifestName(10, 2)
@@ -75,7 +75,7 @@ def test_the_newest_manifest_is_found_among_names_of_both_kinds() -> None:
     "other",
     ["d9223372036854775809.manifest", "!" * 20 + ".manifest", "99999999999999999999.manifest", ".tmp1"],
 )
-def test_the_newest_manifest_is_found_in_any_order_beside_names_of_other_things(other: str) -> None:
+def test_the_newest_manifest_is_found_in_any_order_among_other_files(other: str) -> None:
     modern = [paths.ManifestName(version, 2).path.rpartition("/")[2] for version in (9, 10, 1)]
     assert paths.newest_manifest([other, *modern]) == paths.newest_manifest([*modern, other])
     assert paths.newest_manifest([*modern, other]) == paths.ManifestName(10, 2)
@@ -84,7 +84,7 @@ def test_the_newest_manifest_is_found_in_any_order_beside_names_of_other_things(
 
 
 @given(st.lists(st.sampled_from(["", "d", "0", "٣", "-"]) | st.just(""), max_size=2), st.data())
-def test_the_newest_manifest_is_the_greatest_of_names_parsed_one_by_one(odd: list[str], data: st.DataObject) -> None:
+def test_the_newest_manifest_equals_the_maximum_of_parsed_names(odd: list[str], data: st.DataObject) -> None:
     named = st.builds(ManifestName, st.integers(1, 2**64 - 1) | st.integers(1, 12), st.sampled_from([0, 1, 2]))
     kinds = data.draw(st.sampled_from([(1,), (2,), (1, 2), (0, 1, 2)]))
     drawn = data.draw(st.lists(named.filter(lambda name: name.naming in kinds), max_size=6))
@@ -95,12 +95,12 @@ def test_the_newest_manifest_is_the_greatest_of_names_parsed_one_by_one(odd: lis
 
 
 @pytest.mark.parametrize("version", [9, 10, 200])
-def test_of_two_names_of_a_version_the_one_of_naming_2_is_the_newest(version: int) -> None:
+def test_naming_scheme_2_wins_for_the_same_version(version: int) -> None:
     names = [paths.ManifestName(version, naming).path.rpartition("/")[2] for naming in (1, 2)]
     assert paths.newest_manifest(names) == paths.newest_manifest(names[::-1]) == paths.ManifestName(version, 2)
 
 
-def test_files_of_a_transaction_are_known_by_their_names() -> None:
+def test_transaction_files_are_recognised_by_name() -> None:
     transaction, uuid = UUID(int=0xA1B2C3 << 104 | 7), UUID(int=5)
     name = paths.transaction_data_file(transaction, uuid)
     path = paths.data_file(name)

@@ -1,4 +1,4 @@
-"""The generated code: which protobuf it runs on, and that it says nothing where it is older than that."""
+"""The generated code: the supported protobuf versions, without warnings about older code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lower_bounds() -> dict[str, str]:
     return dict(match.groups() for text in required if (match := re.fullmatch(r"([\w-]+)>=([\d.]+)", text)))
 
 
-def test_code_is_no_newer_than_the_oldest_protobuf_that_may_be_installed() -> None:
+def test_generated_code_supports_the_oldest_allowed_protobuf() -> None:
     oldest = version(lower_bounds()["protobuf"])
     for path in GENERATED:
         generated = re.search(r"# Protobuf Python Version: ([\d.]+)", path.read_text(encoding="utf-8"))
@@ -38,12 +38,12 @@ def test_the_oldest_libraries_of_the_tests_are_the_lower_bounds() -> None:
     bounds = lower_bounds()
     assert {"duckdb", "protobuf", "numba", "typer", "pyspark"} <= bounds.keys()
     for name, bound in bounds.items():
-        # A pin may name a patch release of a bound, as wheels come with them.
+        # A pin may name a patch release of a bound.
         assert version(pins[name])[: len(version(bound))] == version(bound), name
 
 
 @pytest.mark.parametrize("module", ["table_pb2", "encodings21_pb2"])
-def test_a_protobuf_that_warns_of_older_code_is_not_heard(module: str) -> None:
+def test_protobuf_warnings_about_older_code_are_suppressed(module: str) -> None:
     script = f"""
 import warnings
 from google.protobuf import runtime_version

@@ -151,12 +151,12 @@ def test_fields_are_found_by_id_and_by_path() -> None:
         [field("a", "struct", 0), field("x", "int8", 1, 0), field("x", "int8", 2, 0)],
     ],
 )
-def test_fields_that_do_not_make_a_tree_are_corrupt(fields: list[file_pb2.Field]) -> None:
+def test_fields_that_do_not_form_a_tree_are_corrupt(fields: list[file_pb2.Field]) -> None:
     with pytest.raises(CorruptError):
         schema_from_proto(fields)
 
 
-def test_schemas_nested_too_deep_are_unsupported() -> None:
+def test_deeply_nested_schemas_are_unsupported() -> None:
     fields = [field("a", "struct", i, i - 1) for i in range(1000)]
     with pytest.raises(UnsupportedError):
         schema_from_proto(fields)
@@ -173,13 +173,13 @@ def test_registered_extension_types_are_used_and_others_stay_metadata() -> None:
     assert only("fixed_size_list:float:6", metadata=broken).type == pa.list_(pa.float32(), 6)
 
 
-def test_json_is_text_whatever_the_file_stores() -> None:
+def test_json_is_read_as_string() -> None:
     schema = schema_from_proto([field("l", "list", 0), field("item", "json", 1, 0, extension_name="lance.json")])
     assert schema.arrow.field("l").type == pa.list_(pa.json_(pa.string()))
     assert schema.by_path("l.item").is_json
 
 
-def test_blobs_scan_as_descriptions() -> None:
+def test_blobs_are_scanned_as_descriptions() -> None:
     schema = schema_from_proto(
         [
             field("one", "large_binary", 0, metadata={"lance-encoding:blob": b"true"}),

@@ -39,7 +39,7 @@ TYPES: list[tuple[pa.DataType, str, int]] = [
 
 
 @pytest.mark.parametrize(("arrow", "logical", "encoding"), TYPES, ids=lambda value: str(value)[:30])
-def test_types_go_out_and_come_back(arrow: pa.DataType, logical: str, encoding: int) -> None:
+def test_schemas_round_trip(arrow: pa.DataType, logical: str, encoding: int) -> None:
     schema = schema_from_arrow(pa.schema([pa.field("c", arrow)], metadata={"k": "v"}))
     protos = schema_to_proto(schema)
     assert (protos[0].logical_type, protos[0].encoding) == (logical, encoding)
@@ -50,7 +50,7 @@ def test_types_go_out_and_come_back(arrow: pa.DataType, logical: str, encoding: 
     assert back.arrow.equals(pa.ipc.read_schema(given.serialize()), check_metadata=True)
 
 
-def test_ids_are_given_depth_first() -> None:
+def test_ids_are_assigned_depth_first() -> None:
     arrow = pa.schema([("a", STRUCT), ("m", pa.map_(pa.string(), pa.list_(pa.int8()))), ("b", pa.int8())])
     fields = [(f.id, f.parent_id, f.name) for f in schema_from_arrow(arrow, first_id=5).walk()]
     assert fields == [
@@ -59,14 +59,14 @@ def test_ids_are_given_depth_first() -> None:
     ]
 
 
-def test_fields_that_exist_keep_their_ids() -> None:
+def test_existing_fields_keep_their_ids() -> None:
     old = schema_from_arrow(pa.schema([("a", pa.int8()), ("s", pa.struct([("x", pa.int8())]))]))
     arrow = pa.schema([("n", pa.int8()), ("s", pa.struct([("y", pa.int8()), ("x", pa.int8())])), ("a", pa.int8())])
     found = [(f.id, f.parent_id, f.name) for f in schema_from_arrow(arrow, existing=old).walk()]
     assert found == [(3, -1, "n"), (1, -1, "s"), (4, 1, "y"), (2, 1, "x"), (0, -1, "a")]
 
 
-def test_extension_types_are_spelled_out() -> None:
+def test_extension_types_are_stored_as_field_metadata() -> None:
     arrow = pa.schema(
         [
             ("u", pa.uuid()),
@@ -99,7 +99,7 @@ def test_blobs_become_structs_in_version_2_2_only() -> None:
     assert (old.logical_type, old.blob_version) == ("large_binary", 1)
 
 
-def test_views_become_plain_texts() -> None:
+def test_view_types_become_plain_types() -> None:
     arrow = pa.schema([("s", pa.string_view()), ("b", pa.binary_view()), ("l", pa.list_(pa.string_view()))])
     assert schema_from_arrow(arrow).arrow.types == [pa.string(), pa.binary(), pa.list_(pa.string())]
 
@@ -116,7 +116,7 @@ def test_keys_are_set_from_metadata() -> None:
     assert [f.name for f in primary_key(schema)] == ["b", "a", "c"]
 
 
-def test_keys_that_are_messages_only_are_kept() -> None:
+def test_primary_key_fields_of_the_message_are_kept() -> None:
     proto = file_pb2.Field(name="a", logical_type="int32", parent_id=-1, unenforced_primary_key=True)
     proto.unenforced_primary_key_position = 3
     (back,) = schema_to_proto(schema_from_proto([proto]))
@@ -133,7 +133,7 @@ def test_keys_that_are_messages_only_are_kept() -> None:
     ],
     ids=str,
 )
-def test_types_that_lance_does_not_have_are_refused_by_name(arrow: pa.DataType) -> None:
+def test_types_missing_in_lance_are_rejected_by_name(arrow: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match=r"column 's\.c'"):
         schema_from_arrow(pa.schema([("s", pa.struct([("c", arrow)]))]))
 
@@ -145,12 +145,12 @@ def test_types_that_lance_does_not_have_are_refused_by_name(arrow: pa.DataType) 
         ("2.1", pa.list_(STRUCT, 2)),
     ],
 )
-def test_types_that_a_version_does_not_have_are_refused(version: str, arrow: pa.DataType) -> None:
+def test_types_missing_in_a_version_are_rejected(version: str, arrow: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match=f"version {version}"):
         schema_from_arrow(pa.schema([("c", arrow)]), version)
 
 
-def test_names_that_lead_nowhere_are_refused() -> None:
+def test_invalid_column_names_are_rejected() -> None:
     twice = pa.schema([("a", pa.int8()), ("a", pa.int8())])
     below = pa.schema([("s", pa.struct([("a", pa.int8()), ("a", pa.int8())]))])
     for arrow, what in [(twice, "'a'"), (below, r"'s\.a'"), (pa.schema([("a.b", pa.int8())]), "dot")]:
@@ -159,7 +159,7 @@ def test_names_that_lead_nowhere_are_refused() -> None:
 
 
 @pytest.mark.parametrize("arrow", [pa.int32(), pa.list_(pa.int32())])
-def test_keys_that_could_be_null_or_are_nested_are_refused(arrow: pa.DataType) -> None:
+def test_nullable_or_nested_keys_are_rejected(arrow: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="primary key"):
         schema_from_arrow(
             pa.schema([pa.field("c", arrow, nullable=not pa.types.is_list(arrow), metadata={PRIMARY_KEY: "true"})])

@@ -38,7 +38,7 @@ def test_missing_columns_are_nulls() -> None:
     assert found.to_pylist() == [{"a": 1, "l": None, "u": None}]
 
 
-def test_maps_in_maps_of_no_rows_have_no_items_whatever_lies_behind_their_buffers() -> None:
+def test_empty_maps_in_maps_have_no_items() -> None:
     nothing = pa.py_buffer(b"\xff" * 64).slice(0, 0)
     inner, wanted = pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8())
     items = pa.Array.from_buffers(inner, 0, [None, nothing], children=[pa.array([], inner.field(0).type)])
@@ -50,7 +50,7 @@ def test_maps_in_maps_of_no_rows_have_no_items_whatever_lies_behind_their_buffer
     assert one(rows, pa.map_(pa.string(), wanted)).to_pylist() == [[]]
 
 
-def test_what_fits_is_passed_on_as_it_is() -> None:
+def test_matching_arrays_are_passed_without_a_copy() -> None:
     array = pa.array([1, 2, 3])
     assert one(array, pa.int64()).chunk(0).buffers()[1].address == array.buffers()[1].address
 
@@ -128,11 +128,11 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     (pa.array([1000, 1]), pa.decimal128(4, 2), "row 0"),
     (pa.array([Decimal("1.0"), Decimal("1.5")]), pa.int64(), "row 1"),
     (pa.array([1500], pa.timestamp("ms")), pa.timestamp("s"), "row 0"),
-    (pa.array([1], pa.timestamp("s")), pa.timestamp("s", "UTC"), "another type"),
+    (pa.array([1], pa.timestamp("s")), pa.timestamp("s", "UTC"), "the wrong type"),
     (pa.array(["1"]), pa.int64(), "expected int64, found string"),
     (pa.array([1]), pa.string(), "expected string, found int64"),
-    (pa.array([True]), pa.int8(), "another type"),
-    (pa.array([b"x"]), pa.string(), "another type"),
+    (pa.array([True]), pa.int8(), "the wrong type"),
+    (pa.array([b"x"]), pa.string(), "the wrong type"),
     (pa.array([b"abc"]), pa.binary(2), "row 0"),
     (
         pa.array([[1.0, 2.0], None, [3.0]]),
@@ -141,7 +141,7 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     ),
     (pa.array([None, [1.0] * 3], pa.list_(pa.float32(), 3)), pa.list_(pa.float32(), 2), "row 1.*expected 2, found 3"),
     (pa.array([[1, 300]]), pa.list_(pa.int8()), r"c'\.item, row 0"),
-    (pa.array([[1.0]]), pa.float32(), "another type"),
+    (pa.array([[1.0]]), pa.float32(), "the wrong type"),
     (pa.array([{"z": 1}]), pa.struct([("a", pa.int8())]), "table does not have: expected a, found z"),
 ]
 
@@ -149,12 +149,12 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
 @pytest.mark.parametrize(
     ("array", "wanted", "message"), REFUSED, ids=lambda value: str(getattr(value, "type", value))[:40]
 )
-def test_values_that_would_change_are_refused(array: pa.Array, wanted: pa.DataType, message: str) -> None:
+def test_lossy_casts_are_rejected(array: pa.Array, wanted: pa.DataType, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         one(array, wanted)
 
 
-def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
+def test_dictionaries_that_overflow_their_indices_are_split() -> None:
     schema = schema_from_arrow(pa.schema([("c", pa.dictionary(pa.int8(), pa.string()))]), "2.2")
     texts = [str(number) for number in range(200)]
     parts = list(coerce([pa.record_batch({"c": texts})], schema))
@@ -177,7 +177,7 @@ def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
     ],
     ids=["large string", "dictionary", "large list", "run ends"],
 )
-def test_values_that_one_array_cannot_hold_come_in_parts(
+def test_values_that_exceed_one_array_are_split(
     monkeypatch: pytest.MonkeyPatch, array: pa.Array, wanted: pa.DataType
 ) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 150)
@@ -204,7 +204,7 @@ def test_rows_count_from_the_start_of_the_data() -> None:
         (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: null"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(data: pa.Table, message: str) -> None:
+def test_mismatched_columns_are_rejected(data: pa.Table, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         fit(data, pa.field("a", pa.int64(), nullable=False), ("b", pa.int64()))
 
@@ -227,12 +227,12 @@ STRICT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
         ),
     ],
 )
-def test_nulls_below_are_refused_where_the_schema_allows_none(array: pa.Array, wanted: pa.DataType, row: str) -> None:
+def test_nested_nulls_are_rejected_if_the_schema_forbids_them(array: pa.Array, wanted: pa.DataType, row: str) -> None:
     with pytest.raises(InvalidInputError, match=row):
         one(array, wanted)
 
 
-def test_what_is_below_a_null_may_be_null() -> None:
+def test_values_below_a_null_may_be_null() -> None:
     assert one(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRICT).to_pylist() == [None, {"x": 1}]
 
     inner = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(STRICT), mask=pa.array([False, True]))
@@ -244,7 +244,7 @@ def test_what_is_below_a_null_may_be_null() -> None:
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "vector", "map"])
-def test_items_that_may_not_be_null_are_cast_within_structs(kind: str) -> None:
+def test_not_null_items_are_cast_within_structs(kind: str) -> None:
     def of(item: pa.DataType, *, nullable: bool) -> pa.DataType:
         field = pa.field("item", item, nullable)
         lists = {"list": pa.list_(field), "large_list": pa.large_list(field), "vector": pa.list_(field, 1)}
@@ -256,7 +256,7 @@ def test_items_that_may_not_be_null_are_cast_within_structs(kind: str) -> None:
         assert found.to_pylist() == rows
 
 
-def test_bytes_become_blobs() -> None:
+def test_binary_columns_become_blobs() -> None:
     blob = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     found = fit(pa.table({"c": pa.array([b"ab", None])}), blob)["c"]
     assert found.to_pylist() == [{"data": b"ab", "uri": None}, None]
@@ -264,7 +264,7 @@ def test_bytes_become_blobs() -> None:
     assert fit(pa.table({"c": given}), blob)["c"].to_pylist() == [{"data": None, "uri": "s3://b/x"}]
 
 
-def test_batches_that_lie_about_their_schema_are_refused() -> None:
+def test_batches_that_differ_from_their_schema_are_rejected() -> None:
     def lying() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"c": pa.array([1])})
         yield pa.record_batch({"c": pa.array(["x"])})
@@ -274,7 +274,7 @@ def test_batches_that_lie_about_their_schema_are_refused() -> None:
         fit(reader, ("c", pa.int64()))
 
 
-def test_broken_batches_are_refused() -> None:
+def test_invalid_batches_are_rejected() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 900, 5], "i4")), pa.py_buffer(b"abcde")]
     )
@@ -282,14 +282,14 @@ def test_broken_batches_are_refused() -> None:
         fit([pa.record_batch({"c": broken})], ("c", pa.string()))
 
 
-def test_empty_batches_are_left_out_and_empty_streams_are_still_checked() -> None:
+def test_empty_batches_are_skipped_and_empty_streams_are_checked() -> None:
     empty = pa.record_batch({"c": pa.array([], pa.int64())})
     assert list(coerce([empty], schema_from_arrow(empty.schema))) == []
-    with pytest.raises(InvalidInputError, match="another type"):
+    with pytest.raises(InvalidInputError, match="the wrong type"):
         fit(pa.table({"c": pa.array([], pa.string())}), ("c", pa.int64()))
 
 
-def test_rows_without_columns_are_refused() -> None:
+def test_rows_without_columns_are_rejected() -> None:
     rows = pa.record_batch({"a": [1, 2]}).select([])
     with pytest.raises(InvalidInputError, match="the data has rows but no columns"):
         fit([rows])
@@ -299,12 +299,12 @@ def test_rows_without_columns_are_refused() -> None:
 def test_schemas_are_checked_without_data() -> None:
     schema = schema_from_arrow(pa.schema([("c", pa.int8())]))
     check_fits(pa.schema([("c", pa.int64())]), schema)
-    with pytest.raises(InvalidInputError, match="another type"):
+    with pytest.raises(InvalidInputError, match="the wrong type"):
         check_fits(pa.schema([("c", pa.string())]), schema)
 
 
 @given(st.lists(st.none() | st.lists(st.none() | st.integers(-128, 127), max_size=4), max_size=12), st.data())
-def test_slices_are_cast_like_what_they_show(values: list[Any], data: st.DataObject) -> None:
+def test_slices_are_cast_by_their_visible_values(values: list[Any], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(values)))
     array = pa.array([[9], None, *values], pa.list_(pa.int64())).slice(2 + start)
     casts: list[Callable[[], pa.ChunkedArray]] = [

@@ -40,7 +40,7 @@ def files(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_fragment_is_one_file(tmp_path: Path, version: str) -> None:
+def test_a_fragment_is_written_to_one_file(tmp_path: Path, version: str) -> None:
     (fragment,) = write(tmp_path, data_storage_version=version)
     (file,) = fragment.files
     assert (fragment.id, fragment.physical_rows, fragment.deletion_file, fragment.row_ids) == (0, 10, None, None)
@@ -52,21 +52,21 @@ def test_a_fragment_is_one_file(tmp_path: Path, version: str) -> None:
     assert read(tmp_path, [fragment]).equals(TABLE)
 
 
-def test_names_spread_and_do_not_come_twice(tmp_path: Path) -> None:
+def test_file_names_are_random_and_unique(tmp_path: Path) -> None:
     names = [f.files[0].path for f in write(tmp_path, max_rows_per_file=1)]
     assert all(re.fullmatch(r"[01]{24}[0-9a-f]{26}\.lance", name) for name in names)
     assert len(set(names)) == 10
 
 
 @pytest.mark.parametrize(("limit", "rows"), [(1, [1] * 10), (3, [3, 3, 3, 1]), (5, [5, 5]), (10, [10]), (11, [10])])
-def test_files_roll_by_rows(tmp_path: Path, limit: int, rows: list[int]) -> None:
+def test_files_are_split_by_rows(tmp_path: Path, limit: int, rows: list[int]) -> None:
     batches = [TABLE.slice(0, 4).to_batches()[0], TABLE.slice(4).to_batches()[0]]
     fragments = write(tmp_path, batches, max_rows_per_file=limit)
     assert [f.physical_rows for f in fragments] == rows
     assert read(tmp_path, fragments).equals(TABLE)
 
 
-def test_files_roll_by_bytes(tmp_path: Path) -> None:
+def test_files_are_split_by_bytes(tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 2**60, 3 << 20)
     schema = schema_from_arrow(pa.schema([("i", pa.int64())]))
     batches = [pa.record_batch({"i": values[at : at + 65536]}) for at in range(0, len(values), 65536)]
@@ -79,8 +79,8 @@ def test_files_roll_by_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
-def test_where_files_end_does_not_depend_on_threads(tmp_path: Path, version: str) -> None:
-    """Pages of 128 KiB of which a part is left, and rows that wait for theirs, in files of 6 MiB."""
+def test_file_boundaries_do_not_depend_on_threads(tmp_path: Path, version: str) -> None:
+    """Partly filled pages of 128 KiB and buffered rows, in files of 6 MiB."""
     values = np.random.default_rng(3).integers(0, 1 << 40, 1 << 20)
     schema = schema_from_arrow(pa.schema([("i", pa.int64()), ("s", pa.struct([("j", pa.list_(pa.int64(), 1))]))]))
     lists = pa.FixedSizeListArray.from_arrays(pa.array(values), 1)
@@ -97,23 +97,23 @@ def test_where_files_end_does_not_depend_on_threads(tmp_path: Path, version: str
     assert rows[0] == ([393216, 393216, 262144] if version == "2.0" else [442368, 442368, 163840])
 
 
-def test_no_rows_are_no_files(tmp_path: Path) -> None:
+def test_no_rows_write_no_files(tmp_path: Path) -> None:
     assert write(tmp_path, TABLE.slice(0, 0)) == []
     assert write(tmp_path, []) == []
     assert files(tmp_path) == []
 
 
-def test_batches_are_made_to_fit(tmp_path: Path) -> None:
+def test_batches_are_cast_to_the_schema(tmp_path: Path) -> None:
     (fragment,) = write(tmp_path, [pa.record_batch({"s": ["a"], "i": pa.array([1], pa.int8())})])
     assert read(tmp_path, [fragment]).to_pylist() == [{"i": 1, "s": "a", "l": None}]
 
 
 class CancelledError(BaseException):
-    """What is no Exception."""
+    """An error that does not inherit from Exception."""
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, CancelledError])
-def test_a_failure_deletes_what_was_written(tmp_path: Path, error: type[BaseException]) -> None:
+def test_a_failure_deletes_written_files(tmp_path: Path, error: type[BaseException]) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield from TABLE.to_batches()
         raise error("stop")
@@ -123,13 +123,13 @@ def test_a_failure_deletes_what_was_written(tmp_path: Path, error: type[BaseExce
     assert files(tmp_path) == []
 
 
-def test_a_batch_that_does_not_fit_deletes_what_was_written(tmp_path: Path) -> None:
+def test_a_mismatched_batch_deletes_written_files(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="row 10"):
         write(tmp_path, [*TABLE.to_batches(), pa.record_batch({"i": [0.5]})], max_rows_per_file=4)
     assert files(tmp_path) == []
 
 
-def test_a_disk_that_is_full_deletes_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_deletes_written_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Sink.write
     written = []
 
@@ -145,13 +145,13 @@ def test_a_disk_that_is_full_deletes_what_was_written(tmp_path: Path, monkeypatc
     assert files(tmp_path) == []
 
 
-def test_fragments_are_discarded(tmp_path: Path) -> None:
+def test_discarded_fragments_are_deleted(tmp_path: Path) -> None:
     kept = write(tmp_path)
     discard_fragments(store(tmp_path), write(tmp_path, max_rows_per_file=3))
     assert files(tmp_path) == [f"data/{kept[0].files[0].path}"]
 
 
-def test_files_take_turns_in_the_bases(tmp_path: Path) -> None:
+def test_files_rotate_over_base_paths(tmp_path: Path) -> None:
     bases = [Base(3, store(tmp_path / "a")), Base(7, store(tmp_path / "b"), is_dataset_root=False)]
     fragments = write(tmp_path / "t", max_rows_per_file=4, bases=bases)
     names = [f.files[0].path for f in fragments]
@@ -161,7 +161,7 @@ def test_files_take_turns_in_the_bases(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     told: list[WriteProgress] = []
     fragments = write(tmp_path, max_rows_per_file=4, progress=told.append)
     size = sum(f.files[0].file_size or 0 for f in fragments)
@@ -175,7 +175,7 @@ def test_metadata_of_schema_and_options_are_in_the_file(tmp_path: Path) -> None:
     assert read(tmp_path, [fragment]).schema.metadata == {b"a": b"1", b"b": b"2"}
 
 
-def test_new_columns_of_a_fragment_are_one_file(tmp_path: Path) -> None:
+def test_new_columns_of_a_fragment_are_written_to_one_file(tmp_path: Path) -> None:
     schema = schema_from_arrow(pa.schema([("x", pa.int32()), ("st", pa.struct([("y", pa.int8())]))]), first_id=7)
     batches = [pa.record_batch({"x": pa.array([1, 2], pa.int32())}), pa.record_batch({"x": pa.array([3], pa.int32())})]
     file = write_columns(store(tmp_path), schema, batches, 3, WriteOptions(max_rows_per_file=1))
@@ -185,7 +185,7 @@ def test_new_columns_of_a_fragment_are_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rows", "found"), [(2, "found more"), (11, "found 10"), (0, "found more")])
-def test_new_columns_need_as_many_rows_as_the_fragment(tmp_path: Path, rows: int, found: str) -> None:
+def test_new_columns_need_the_row_count_of_the_fragment(tmp_path: Path, rows: int, found: str) -> None:
     with pytest.raises(InvalidInputError, match=found):
         write_columns(store(tmp_path), SCHEMA, TABLE.to_batches(), rows)
     assert files(tmp_path) == []
@@ -200,12 +200,12 @@ def test_new_columns_need_as_many_rows_as_the_fragment(tmp_path: Path, rows: int
         *(({"data_storage_version": "3.0"}, InvalidInputError), ({"data_storage_version": "next"}, UnsupportedError)),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         WriteOptions(**options)
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_memory_use_does_not_grow_with_the_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.random(1 << 17)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(1 << 20, np.float32)), 8)

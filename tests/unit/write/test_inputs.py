@@ -43,13 +43,13 @@ def batches() -> Iterator[pa.RecordBatch]:
     ],
     ids=lambda data: type(data).__name__,
 )
-def test_data_of_many_kinds_become_the_same_rows(data: object) -> None:
+def test_every_supported_input_gives_the_same_rows(data: object) -> None:
     found = to_reader(data)
     assert isinstance(found, pa.RecordBatchReader)
     assert found.read_all().cast(TABLE.schema).equals(TABLE)
 
 
-def test_duckdb_relations_are_taken() -> None:
+def test_duckdb_relations_are_accepted() -> None:
     with duckdb.connect() as connection:
         relation = connection.sql("SELECT * FROM (VALUES (1::BIGINT, 'a'), (2, 'b'), (NULL, 'c')) t(i, s)")
         assert to_reader(relation).read_all().to_pylist() == TABLE.to_pylist()
@@ -57,12 +57,12 @@ def test_duckdb_relations_are_taken() -> None:
 
 
 @pytest.mark.parametrize("frame", [pl.from_arrow(TABLE), pl.LazyFrame(pl.from_arrow(TABLE)).filter(pl.col("s") != "")])
-def test_polars_frames_are_taken(frame: object) -> None:
+def test_polars_frames_are_accepted(frame: object) -> None:
     assert to_reader(frame).read_all().to_pylist() == TABLE.to_pylist()
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_tables_with_blobs_give_their_bytes(tmp_path: Path, version: str) -> None:
+def test_tables_with_blobs_are_read_as_bytes(tmp_path: Path, version: str) -> None:
     blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     fields = [blob, pa.field("i", pa.int64())]
     values = [[b"ab", None, b"", b"x" * 100_000], [1, 2, 3, 4]]
@@ -77,18 +77,18 @@ def test_tables_with_blobs_give_their_bytes(tmp_path: Path, version: str) -> Non
     assert copy.to_table(blob_handling="all_binary").to_pylist() == table.to_pylist()
 
 
-def test_pandas_frames_are_taken() -> None:
+def test_pandas_frames_are_accepted() -> None:
     frame = pd.DataFrame({"i": [1, 2], "s": ["a", None]})
     assert to_reader(frame).read_all().to_pylist() == [{"i": 1, "s": "a"}, {"i": 2, "s": None}]
     schema = pa.schema([("i", pa.int8()), ("s", pa.string())])
     assert to_reader(frame, schema).schema.types == [pa.int8(), pa.string()]
 
 
-def test_rows_may_lack_names_that_others_have() -> None:
+def test_rows_with_missing_names_get_nulls() -> None:
     assert to_reader([{"a": 1}, {"b": 2}]).read_all().to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
 
 
-def test_matrices_are_vectors() -> None:
+def test_matrices_become_vectors() -> None:
     found = to_reader({"v": np.arange(6, dtype="f4").reshape(2, 3)}).read_all()
     assert found.schema.types == [pa.list_(pa.float32(), 3)]
     assert found["v"].to_pylist() == [[0, 1, 2], [3, 4, 5]]
@@ -96,13 +96,13 @@ def test_matrices_are_vectors() -> None:
     assert to_reader({"v": np.zeros((2, 3), "f4")}, wanted).schema == wanted
 
 
-def test_python_values_take_the_types_of_a_schema() -> None:
+def test_python_values_are_cast_to_a_schema() -> None:
     schema = pa.schema([("a", pa.int8()), ("v", pa.list_(pa.float32(), 2))], metadata={"k": "v"})
     for data in ([{"a": 1, "v": [1, 2]}], {"a": [1], "v": [[1, 2]]}):
         assert to_reader(data, schema).read_all().schema.equals(schema, check_metadata=True)
 
 
-def test_batches_are_asked_for_one_by_one() -> None:
+def test_batches_are_pulled_one_by_one() -> None:
     asked = []
 
     def endless() -> Iterator[pa.RecordBatch]:
@@ -117,7 +117,7 @@ def test_batches_are_asked_for_one_by_one() -> None:
     assert len(asked) <= 3
 
 
-def test_no_batches_need_a_schema() -> None:
+def test_an_empty_list_of_batches_requires_a_schema() -> None:
     assert to_reader([], TABLE.schema).read_all().num_rows == 0
     assert to_reader(iter([]), TABLE.schema).schema == TABLE.schema
     with pytest.raises(InvalidInputError, match="schema="):
@@ -132,18 +132,18 @@ def test_no_batches_need_a_schema() -> None:
         (pa.array([1]), "Arrow"),
     ],
 )
-def test_other_data_are_refused(data: object, message: str) -> None:
+def test_unsupported_data_is_rejected(data: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         to_reader(data).read_all()
 
 
 @pytest.mark.parametrize("data", [[{"a": 1, "z": 2}], {"a": [1], "z": [2]}])
-def test_columns_that_a_schema_lacks_are_refused(data: object) -> None:
+def test_columns_missing_in_a_schema_are_rejected(data: object) -> None:
     with pytest.raises(InvalidInputError, match=r"found \['z'\]"):
         to_reader(data, pa.schema([("a", pa.int8())]))
 
 
-def test_errors_of_the_source_stay_what_they_are() -> None:
+def test_errors_of_the_source_are_unchanged() -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield BATCH
         raise StoreError("gone")
@@ -152,7 +152,7 @@ def test_errors_of_the_source_stay_what_they_are() -> None:
         to_reader(failing).read_all()
 
 
-def test_batches_are_cast_to_a_schema_that_is_given_with_them() -> None:
+def test_batches_are_cast_to_a_given_schema() -> None:
     wanted = pa.schema([pa.field("a", pa.int64()), pa.field("v", pa.float32())], metadata={"k": "v"})
     narrow = pa.record_batch({"a": pa.array([1, 2], pa.int8()), "v": pa.array([0.5, 1.5])})
     found = to_reader(iter([narrow, narrow]), wanted).read_all()

@@ -48,7 +48,7 @@ VECTOR = pa.list_(pa.float32(), 2)
     ],
     ids=str,
 )
-def test_the_forms_of_vector_columns(value: Any, forms: dict[str, VectorForm]) -> None:
+def test_vector_columns_accepts_several_forms(value: Any, forms: dict[str, VectorForm]) -> None:
     assert parse_vector_columns(value) == forms
 
 
@@ -57,13 +57,13 @@ def test_the_forms_of_vector_columns(value: Any, forms: dict[str, VectorForm]) -
     [3, [3], {3: 4}, [""], {"v": -1}, {"v": 1.5}, {"v": True}, {"v": "int8[4]"}, {"v": 2**31}, ["v", "v"], b"v"],
     ids=str,
 )
-def test_other_forms_are_refused(value: Any) -> None:
+def test_invalid_vector_column_forms_are_rejected(value: Any) -> None:
     with pytest.raises(InvalidInputError, match="vector_columns"):
         parse_vector_columns(value)
 
 
 @pytest.mark.parametrize("text", ["8", "0", "float16[8]", "float64[3]"])
-def test_a_form_as_text_is_parsed_again(text: str) -> None:
+def test_a_vector_form_round_trips_through_its_string(text: str) -> None:
     assert str(VectorForm.of(text, "v")) == text
 
 
@@ -83,17 +83,17 @@ def test_a_form_as_text_is_parsed_again(text: str) -> None:
     ],
     ids=str,
 )
-def test_types_of_vectors(source: pa.DataType, form: str, target: pa.DataType) -> None:
+def test_lists_are_mapped_to_vector_types(source: pa.DataType, form: str, target: pa.DataType) -> None:
     assert VectorForm.of(form, "v").type_of(source, "v") == target
 
 
 @pytest.mark.parametrize("source", [pa.list_(pa.string()), pa.float32(), pa.list_(pa.list_(pa.float32())), pa.string()])
-def test_other_types_are_no_vectors(source: pa.DataType) -> None:
-    with pytest.raises(WrongTypeError, match="column 'v': vectors must be lists of numbers"):
+def test_other_types_cannot_become_vectors(source: pa.DataType) -> None:
+    with pytest.raises(WrongTypeError, match="column 'v': the column cannot be stored as vectors"):
         VectorForm(2).type_of(source, "v")
 
 
-def test_batches_are_read_until_the_length_is_found_and_given_again() -> None:
+def test_batches_are_buffered_until_the_length_is_found() -> None:
     read: list[int] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -108,7 +108,7 @@ def test_batches_are_read_until_the_length_is_found_and_given_again() -> None:
     assert reader.read_all()["v"].to_pylist() == [None, None, *LISTS, [5.0, 6.0]]
 
 
-def test_nothing_is_read_for_a_length_that_is_given() -> None:
+def test_a_given_length_needs_no_reading() -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         raise AssertionError("read")
         yield
@@ -120,24 +120,27 @@ def test_nothing_is_read_for_a_length_that_is_given() -> None:
 @pytest.mark.parametrize(
     ("values", "found"), [([None], "only nulls"), ([], "only nulls"), ([[], [1.0]], "an empty list first")]
 )
-def test_a_length_that_is_not_found_is_asked_for(values: list[Any], found: str) -> None:
+def test_an_unknown_vector_length_is_rejected_with_a_remedy(values: list[Any], found: str) -> None:
     reader = pa.table({"v": pa.array(values, pa.list_(pa.float32()))}).to_reader()
-    with pytest.raises(InvalidInputError, match=rf"column 'v': .* not known: found {found}; pass vector_columns"):
+    with pytest.raises(
+        InvalidInputError,
+        match=rf"column 'v': the vector length cannot be determined: found {found}; pass vector_columns",
+    ):
         with_vectors(reader, parse_vector_columns(["v"]))
 
 
 @pytest.mark.parametrize("values", [[1, 2], ["a", None], [["a"]], [None, {"v": 1}]])
 @pytest.mark.parametrize("columns", [["v"], {"v": 2}])
-def test_columns_without_lists_of_numbers_are_refused_by_their_type(values: list[Any], columns: Any) -> None:
+def test_columns_without_number_lists_are_rejected_by_type(values: list[Any], columns: Any) -> None:
     array = pa.array(values)
     reader = pa.table({"v": array}).to_reader()
     with pytest.raises(WrongTypeError) as raised:
         with_vectors(reader, parse_vector_columns(columns))
-    expected = f"column 'v': vectors must be lists of numbers: expected such lists, found {array.type}"
+    expected = f"column 'v': the column cannot be stored as vectors: expected lists of numbers, found {array.type}"
     assert str(raised.value) == expected
 
 
-def test_members_of_structs_are_named_by_their_path(tmp_path: Path) -> None:
+def test_struct_fields_are_named_by_path(tmp_path: Path) -> None:
     values = [{"v": [1.0, 2.0], "n": 1}, None, {"v": [3.0, 4.0], "n": 2}]
     ds = ld.write_dataset(pa.table({"s": values}), tmp_path / "t.lance", vector_columns=["s.v"])
     assert ds.schema.field("s").type.field("v").type == pa.list_(pa.float64(), 2)
@@ -154,7 +157,7 @@ def test_a_null_struct_may_hold_a_list_of_another_length(nullable: bool, tmp_pat
     assert ds.to_table()["s"].to_pylist() == [{"v": [1.0, 2.0]}, None, {"v": [3.0, 4.0]}]
 
 
-def test_columns_that_do_not_exist_are_refused_by_name() -> None:
+def test_unknown_columns_are_rejected_by_name() -> None:
     for name in ("w", "v.x", "s.w"):
         reader = pa.table({"v": LISTS, "s": [{"v": [1.0]}] * 3}).to_reader()
         with pytest.raises(UnknownColumnError, match=name):
@@ -177,7 +180,7 @@ def test_the_columns_of_a_table_are_only_checked(said: str, error: type[LanceDuc
             check_vectors(parse_vector_columns(said), schema)
 
 
-def test_lists_of_another_length_are_refused_by_row_and_no_table_is_left(tmp_path: Path) -> None:
+def test_lists_with_different_lengths_are_rejected_and_leave_no_table(tmp_path: Path) -> None:
     rows = pa.table({"v": pa.chunked_array([pa.array([[1.0, 2.0]] * 3), pa.array([None, [1.0]])])})
     with pytest.raises(DataMismatchError, match=r"column 'v', row 4: .*expected 2, found 1"):
         ld.write_dataset(rows, tmp_path / "t.lance", vector_columns=["v"])
@@ -196,7 +199,7 @@ def test_an_append_casts_lists_to_the_vectors_of_the_table(tmp_path: Path) -> No
         ds.insert({"v": LISTS}, vector_columns={"v": 3})
 
 
-def test_an_append_that_makes_the_table_and_an_overwrite_take_vector_columns(tmp_path: Path) -> None:
+def test_append_and_overwrite_accept_vector_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     assert ld.write_dataset({"v": LISTS}, path, mode="append", vector_columns={"v": 2}).schema.field(
         "v"
@@ -219,7 +222,7 @@ def test_an_append_that_makes_the_table_and_an_overwrite_take_vector_columns(tmp
     ],
     ids=str,
 )
-def test_columns_that_are_vectors_by_name(name: str, type_: pa.DataType, target: pa.DataType | None) -> None:
+def test_columns_named_like_vectors_become_vectors(name: str, type_: pa.DataType, target: pa.DataType | None) -> None:
     values = [["1", "2"]] if pa.types.is_string(type_.value_type) else [[1, 2]]
     items = [[np.float16(x) for x in v] for v in values] if type_.value_type == pa.float16() else values
     table = pa.table({name: pa.array(items, type_)})
@@ -228,7 +231,7 @@ def test_columns_that_are_vectors_by_name(name: str, type_: pa.DataType, target:
     assert with_vectors(reader, forms)[1].field(name).type == (target or type_)
 
 
-def test_a_vector_by_name_without_a_value_stays_a_list() -> None:
+def test_a_vector_column_without_values_stays_a_list() -> None:
     table = pa.table({"vector": pa.array([None, []], pa.list_(pa.float32()))})
     for rows in (table, table.slice(0, 1), table.slice(0, 0)):
         assert vectors_by_name(rows.to_reader())[1] == {}

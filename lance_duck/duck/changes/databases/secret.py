@@ -158,5 +158,5 @@ def _succeeded() -> ChangeResult:
 def _scopes(value: Any) -> tuple[str, ...]:
     scopes = tuple(value) if isinstance(value, list) else () if value is None else (value,)
     if not all(isinstance(scope, str) for scope in scopes):
-        raise InvalidInputError("SCOPE of a secret", expected="the beginning of a URI, or a list of them")
+        raise InvalidInputError("invalid SCOPE of a secret", expected="a URI prefix, or a list of prefixes")
     return scopes

@@ -67,10 +67,10 @@ def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, wher
             type_ = pa.list_(added)
         else:
             raise UnsupportedError(
-                "fields of structs in maps and in lists of fixed size cannot be added",
+                "structs in maps and fixed-size lists cannot get new fields",
                 where=where,
                 found=".".join(path.names),
-                remedy="ADD COLUMN with another type, UPDATE it, DROP COLUMN the old one",
+                remedy="ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one",
             )
         added = pa.field(field.name, type_)
     return added
@@ -91,10 +91,10 @@ def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: s
     above = _above(dataset.handle.snapshot.schema, path, where)
     if any(not is_struct(field) for field in above):
         raise UnsupportedError(
-            "DEFAULT of a field in lists or maps",
+            "fields in lists or maps cannot have a DEFAULT",
             where=where,
             found=".".join(path.names),
-            remedy="ADD COLUMN without DEFAULT, then UPDATE",
+            remedy="use ADD COLUMN without DEFAULT, then UPDATE",
         )
     name = path.name
     for depth in range(len(above), 0, -1):

@@ -1,5 +1,5 @@
-"""The bytes of a partition: the automaton of its terms, blocks of postings, impacts, positions.
+"""The bytes of a partition: the term FST, posting blocks, impacts, positions.
 
-You hold: values of columns of a partition's files, or plain numbers. You get: these decoded and checked, or encoded.
-Never here: files.
+You hold: column values of a partition's files, or plain numbers. You get: the decoded and validated values, or encoded
+numbers. Never here: files.
 """

@@ -40,7 +40,7 @@ class BinaryLists:
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
 
     def take(self, rows: Int64s, where: str) -> BinaryLists:
-        """Return a copy of some lists, in any order.
+        """Return a copy of lists, in any order.
 
         Args:
             rows: Positions of the lists.
@@ -73,9 +73,9 @@ def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
 
 
 def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
-    """Return the values of lists of binary. Raises CorruptError where a list or a value is null."""
+    """Return the values of lists of binary. Raises CorruptError if a list or a value is null."""
     if lists.null_count or lists.values.null_count:
-        raise CorruptError("null among blocks", where=where)
+        raise CorruptError("null in posting blocks", where=where)
     data, offsets = bytes_and_offsets(lists.values)
     return BinaryLists(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
 
@@ -88,5 +88,5 @@ def large_binary(data: Bytes, offsets: Int64s) -> pa.LargeBinaryArray:
 
 
 def list_array(values: pa.Array, bounds: Int64s) -> pa.ListArray:
-    """Return lists of values, which `bounds` divides."""
+    """Return lists of values, split at `bounds`."""
     return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), values)

@@ -10,8 +10,8 @@ Blocks of 256 documents do not have a score
     fewer      varints
 
 b, c, w are widths in bits; the difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
-256) of 32-bit words, see `kernels.postings.packing`. The greatest score of a block bounds the scores of its documents
-from above: max of idf · 2.2 · f / (f + norm), by the partition's statistics at the time of writing.
+256) of 32-bit words, see `kernels.postings.packing`. The maximum score of a block is an upper bound of its documents'
+scores: max of idf · 2.2 · f / (f + norm), by the partition's statistics at the time of writing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BlockForm:
 
     Attributes:
         size: Number of documents of a full block: 128 or 256.
-        is_varint: Whether numbers of a block that is not full are varints; else words.
+        is_varint: Whether numbers of a partial block are varints, otherwise words.
     """
 
     size: int = 128
@@ -49,7 +49,7 @@ class BlockForm:
 
     @property
     def has_scores(self) -> bool:
-        """Whether a block begins with its greatest score."""
+        """Whether a block begins with its maximum score."""
         return self.size != LARGE
 
     def counts(self, lengths: Int64s) -> Int64s:
@@ -90,7 +90,7 @@ def decode(
 
 
 def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: str) -> int:
-    """Check that terms have the blocks that their lengths require, and as many bytes as their postings need at least.
+    """Check that terms have the blocks that their lengths require, and the minimum size for their postings.
 
     Returns:
         Number of postings of all terms.
@@ -100,11 +100,11 @@ def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: s
     """
     total = count_postings(blobs.offsets, blobs.lists, readonly(lengths), form.size, _POSTINGS_A_BYTE)
     if total == -1:
-        raise CorruptError("blocks of terms do not fit their lengths", where=where)
+        raise CorruptError("posting blocks do not match their lengths", where=where)
     if total < 0:
         size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]])
         raise CorruptError(
-            "postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
+            "too many postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
         )
     return total
 

@@ -39,9 +39,9 @@ FST_SLOTS: Final = 1 << 12
 """Number of nodes remembered for sharing while the automaton is built. With 30,000 words, 2^8 make it 8 % larger, 2^18
 make it 2 % larger (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
-"""Maximum length in characters of a word whose near terms are searched in the automaton. Bounds memory."""
+"""Maximum word length, in characters, for fuzzy searches in the FST. Bounds memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
-"""The inputs for which a code in the state byte stands, most frequent first."""
+"""The input byte for each code in the state byte, most frequent first."""
 
 _HEAD: Final = struct.Struct("<QQ")
 _TAIL: Final = struct.Struct("<QQ")
@@ -55,7 +55,7 @@ _TABLES: Final = readonly(CRC_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """An automaton whose head and tail have been checked; its nodes are checked when they are read.
+    """An FST with a validated header and footer. Nodes are validated when they are read.
 
     Attributes:
         where: Name of the file, for messages.
@@ -71,17 +71,19 @@ class Fst:
     _has_index: bool
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1 if the automaton does not have it.
+        """Return the id of each term, int64, or -1 if the FST does not contain it.
 
         Raises:
-            CorruptError: A node on the path is broken.
+            CorruptError: A node on the path is corrupt.
         """
         keys, offsets = bytes_and_offsets(terms)
         ids = np.empty(len(terms), np.int64)
         node = np.empty(NODE_FIELDS, np.int64)
         self._check(find_terms(*self._place(), keys, offsets, node, ids))
         if len(ids) and int(ids.max()) >= self.num_terms:
-            raise CorruptError("id of a term", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max()))
+            raise CorruptError(
+                "term id out of range", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max())
+            )
         return ids
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
@@ -95,7 +97,7 @@ class Fst:
             is_open: Whether the word is a prefix: any characters may follow it in a term.
 
         Returns:
-            The terms. None if the automaton is broken, a term is not UTF-8, or the word is too long.
+            The terms. None if the FST is corrupt, a term is not UTF-8, or the word is too long.
         """
         if len(word) > LONGEST_WALKED:
             return None
@@ -126,14 +128,14 @@ class Fst:
             num_bytes: Total size of the terms according to the file, in bytes.
 
         Raises:
-            CorruptError: The nodes are broken, or do not have these terms.
+            CorruptError: The nodes are corrupt, or do not contain these terms.
         """
         none = np.empty(0, np.int64)
         totals = np.array([self.num_terms, min(num_bytes, np.iinfo(np.int64).max), 0], np.int64)
         self._list(np.empty(0, np.uint8), none, none, totals, is_counting=True)
         if totals[0] != self.num_terms or totals[1] != num_bytes:
             raise CorruptError(
-                "terms",
+                "wrong term count",
                 where=self.where,
                 expected=f"{self.num_terms} of {num_bytes} bytes",
                 found=f"{totals[0]} of {totals[1]}",
@@ -142,7 +144,7 @@ class Fst:
         offsets, ids = np.zeros(self.num_terms + 1, np.int64), np.empty(self.num_terms, np.int64)
         self._list(keys, offsets, ids, totals, is_counting=False)
         if len(ids) and (ids.min() < 0 or ids.max() >= len(ids) or (np.bincount(ids, minlength=len(ids)) != 1).any()):
-            raise CorruptError("ids of terms", where=self.where, expected=f"each of 0 … {len(ids) - 1} once")
+            raise CorruptError("invalid term ids", where=self.where, expected=f"each of 0 … {len(ids) - 1} once")
         return large_binary(keys, offsets), ids
 
     def _list(self, keys: Any, offsets: Any, ids: Any, totals: NDArray[np.int64], *, is_counting: bool) -> None:
@@ -171,24 +173,24 @@ def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
         UnsupportedError: The automaton has another version.
     """
     if len(data) < _HEAD.size + _TAIL.size:
-        raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+        raise CorruptError("the term dictionary is truncated", where=where, found=f"{len(data)} bytes")
     version, kind = _HEAD.unpack(data[: _HEAD.size].tobytes())
     if not 1 <= version <= _VERSION or kind:
         raise UnsupportedError(
-            "automaton of terms", where=where, expected="version 1 … 3, type 0", found=(version, kind)
+            "unknown term dictionary version", where=where, expected="version 1 … 3, type 0", found=(version, kind)
         )
     end = len(data)
     if version >= _VERSION:
         end -= _CRC.size
         if end < _HEAD.size + _TAIL.size:
-            raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+            raise CorruptError("the term dictionary is truncated", where=where, found=f"{len(data)} bytes")
         (stored,) = _CRC.unpack(data[end:].tobytes())
         if stored != _masked_crc(data[:end]):
             raise CorruptError("the checksum of the terms does not match", where=where, remedy="build the index again")
     count, root = _TAIL.unpack(data[end - _TAIL.size : end].tobytes())
     nodes = readonly(data[: end - _TAIL.size])
     if count >= 1 << 32 or (root != 0 and not _HEAD.size <= root < len(nodes)):
-        raise CorruptError("tail of the automaton of terms", where=where, found=(count, root))
+        raise CorruptError("the term dictionary has an invalid tail", where=where, found=(count, root))
     return Fst(where, count, len(data), nodes, root, version >= 2)
 
 
@@ -212,7 +214,7 @@ def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.
         if end >= 0:
             break
         if end == -2:
-            raise InvalidInputError("terms", expected="distinct, in order of their bytes")
+            raise InvalidInputError("invalid terms", expected="distinct terms in byte order")
         size *= 2
     out[: _HEAD.size] = np.frombuffer(_HEAD.pack(_VERSION, 0), np.uint8)
     tail = _TAIL.pack(len(ids), end - 1)

@@ -1,4 +1,4 @@
-"""Impacts: pairs of frequency and length in blocks, which bound scores whatever the statistics.
+"""Impacts: pairs of frequency and length in blocks, which bound scores independently of the statistics.
 
 A term has an entry for each block, then one for each 32 blocks.
     entry      varint last document | varint number of pairs | pairs
@@ -7,7 +7,7 @@ Both ascend in an entry, from 0. Only undominated pairs are kept: no other pair 
 and a code at most as great.
 
 The code of a length of n bits is the length if n < 4, otherwise its four highest bits without the first, and
-(n - 3) · 8. A code is decoded as the least length that has it, so that bounds are safe.
+(n - 3) · 8. A code is decoded as the shortest length that has it, which keeps bounds safe.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def length_codes(lengths: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 
 def length_floors() -> NDArray[np.uint32]:
-    """Return the least length of each code, uint32 (256,); the greatest length for codes that no length has."""
+    """Return the shortest length of each code, uint32 (256,). Unused codes get the maximum length."""
     code = np.arange(CODES, dtype=np.uint64)
     floors = np.where(code < 8, code, ((code & 7) | 8) << (np.maximum(code >> 3, 1) - 1))
     return np.minimum(floors, 0xFFFFFFFF).astype(np.uint32)

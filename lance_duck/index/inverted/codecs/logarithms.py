@@ -26,7 +26,7 @@ def natural_log(value: np.float32) -> np.float32:
 
 
 def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the logarithms of numbers above 0; fast if few numbers are distinct."""
+    """Return the logarithms of positive numbers. Fast if few numbers are distinct."""
     distinct, places = np.unique(values, return_inverse=True)
     logf = _logf()
     return np.array([logf(value) for value in distinct.tolist()], np.float32)[places]

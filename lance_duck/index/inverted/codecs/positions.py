@@ -78,7 +78,7 @@ class PositionBlocks:
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
     def of_term(self, i: int) -> PositionBlocks:
-        """Return the blocks of one term, at least one, copied."""
+        """Return a copy of one term's blocks, of which there is at least one."""
         first, last = int(self.lists[i]), int(self.lists[i + 1])
         low, high = int(self.begins[first]), int(self.ends[last - 1])
         lists = np.array([0, last - first], np.int64)
@@ -92,7 +92,7 @@ class PositionBlocks:
 
 
 def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
-    """Join the blocks of some terms, of which each part has one; there is at least one part."""
+    """Join the blocks of terms, one from each part. There is at least one part."""
     sizes = [0, *accumulate(len(part.data) for part in parts)]
     return PositionBlocks(
         readonly(np.concatenate([part.data for part in parts])),
@@ -122,12 +122,12 @@ def blocks_of(
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The blocks do not match the postings, or lie outside of the streams.
+        CorruptError: The blocks do not match the postings, or lie outside the streams.
     """
     data, terms = values
     lists = starts[1]
     if len(lists) != len(lengths) + 1 or len(terms) != len(lists):
-        raise CorruptError("blocks of positions do not fit the postings", where=where)
+        raise CorruptError("position blocks do not match the postings", where=where)
     begins, ends = np.empty((2, int(lists[-1] - lists[0])), np.int64)
     code = locate_blocks(terms, readonly(starts[0]), readonly(lists), form.counts(lengths), begins, ends)
     check_code(code, "blocks of positions", where, "term")
@@ -183,22 +183,22 @@ def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: Block
         readonly(bounds), readonly(frequencies), readonly(positions), form.size, out, terms, starts, scratch
     )
     if size < 0:
-        raise InvalidInputError("positions of a term", expected="at most 4 GiB")
+        raise InvalidInputError("too many positions of one term", expected="at most 4 GiB")
     return PositionStream(large_binary(out[:size].copy(), terms), list_array(pa.array(starts), lists), True)
 
 
 def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where: str) -> UInt32s:
-    """Decode positions as `decode` does, from a column of format 1: list<list<large_binary>>.
+    """Decode positions like `decode`, from a column of format 1: list<list<large_binary>>.
 
     Raises:
         CorruptError: The column is broken.
     """
     inner = lists.values
     if lists.null_count or inner.null_count or inner.values.null_count:
-        raise CorruptError("null among positions", where=where)
+        raise CorruptError("null in positions", where=where)
     terms = np.asarray(lists.offsets).astype(np.int64)
     if not np.array_equal(np.diff(terms), np.diff(bounds)):
-        raise CorruptError("lists of positions do not fit the postings", where=where)
+        raise CorruptError("position lists do not match the postings", where=where)
     data, items = bytes_and_offsets(inner.values)
     places = np.asarray(inner.offsets).astype(np.int64)
     offsets = items[places[terms[0] : terms[-1] + 1]]
@@ -222,12 +222,12 @@ def encode_old(bounds: Int64s, frequencies: UInt32s, positions: UInt32s) -> pa.L
 
 def _check_no_nulls(stream: PositionStream, where: str) -> None:
     if stream.starts.null_count or stream.starts.values.null_count or stream.values.null_count:
-        raise CorruptError("null among positions", where=where)
+        raise CorruptError("null in positions", where=where)
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
     """Return an array for the positions of postings, checked to be no more than `most`."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
-        raise CorruptError("positions", where=where, expected=f"at most {most}", found=count)
+        raise CorruptError("too many positions", where=where, expected=f"at most {most}", found=count)
     return np.empty(count, np.uint32)

@@ -1,4 +1,4 @@
-"""Errors of broken bytes, by the status of a kernel."""
+"""Errors for corrupt bytes, by kernel status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BM25 as Lance computes it, in float32: the greatest scores in blocks.
+"""Maximum block scores: BM25 in float32, computed like Lance.
 
 idf = ln((N - df + 0.5) / (df + 0.5) + 1); norm = 1.2 · (0.25 + 0.75 · tokens / average tokens);
 score = idf · 2.2 · (f / (f + norm)).
@@ -18,7 +18,7 @@ from lance_duck.kernels.postings.scores import find_greatest
 
 Float32s = NDArray[np.float32]
 Norms = tuple[NDArray[np.unsignedinteger], Float32s]
-"""The code of each document, and the norm of each code; both arrays are read-only."""
+"""The code of each document, and the norm of each code. Both arrays are read-only."""
 
 K1: Final = np.float32(1.2)
 B: Final = np.float32(0.75)
@@ -27,14 +27,14 @@ _ONE: Final = np.float32(1)
 
 
 def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) -> Float32s:
-    """Return the idf of terms, float32, from the number of documents that have each."""
+    """Return the idf of terms, float32, from their document counts."""
     document_counts = frequencies.astype(np.float32)
     ratios = (np.float32(num_documents) - document_counts + _HALF) / (document_counts + _HALF) + _ONE
     return natural_logs(ratios)
 
 
 def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
-    """Return the norms of documents, float32, from their numbers of tokens."""
+    """Return the norms of documents, float32, from their token counts."""
     divisor = np.float32(average or 1)  # 0: list elements without any word
     return K1 * (_ONE - B + B * lengths.astype(np.float32) / divisor)
 
@@ -60,10 +60,10 @@ def greatest_scores(
     norms: Float32s,
     block_size: int,
 ) -> Float32s:
-    """Return the greatest score of each block of some postings.
+    """Return the maximum score of each posting block.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end; from 0.
+        bounds: First posting of each term, and the total posting count.
         ids: Documents, ascending in each term.
         frequencies: Frequency of each posting, at least 1.
         weights: The idf of each term.

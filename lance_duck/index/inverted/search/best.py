@@ -1,4 +1,4 @@
-"""The search for the best documents. Impacts rule out blocks of postings, which are skipped.
+"""The search for the best documents. Impacts allow skipping blocks of postings.
 
 Blocks of a single term are read in the order of their bounds, until none reaches the lowest of the best scores. For
 several terms, ids are divided into windows. A window's bound is the sum of its terms' bounds. Within a window, terms
@@ -37,7 +37,7 @@ def best_documents(
     mask: Mask | None = None,
     least: float = 0,
 ) -> tuple[Documents, Float32s]:
-    """Return the k documents with the greatest scores, sorted by descending score, then by ascending key.
+    """Return the k documents with the highest scores, sorted by descending score, then by ascending key.
 
     Args:
         partition: The partition.
@@ -80,7 +80,7 @@ def scoring_of(
 def _of_all(
     partition: InvertedPartition, terms: WeightedTerms, average: float, mask: Mask | None, least: float
 ) -> tuple[Documents, Float32s]:
-    """Return all documents that match, with scores from `least` on."""
+    """Return all matching documents with a score of at least `least`."""
     documents, scores = matching_documents(partition, terms, average, mask)
     return documents[scores >= least], scores[scores >= least]
 

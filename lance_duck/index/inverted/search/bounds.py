@@ -26,8 +26,8 @@ def windows_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Return the bounds of terms and documents in windows, the order in which windows are searched, and their size.
 
-    A few of the most promising windows come first, to give a threshold; the others ascend, so that a block is decoded
-    only once.
+    A few of the most promising windows come first, to establish a threshold. The others ascend, so each block is
+    decoded only once.
     """
     size = window_size(int(postings.lengths.sum()), postings.num_documents)
     count, lists = -(-postings.num_documents // size), postings.blocks.lists
@@ -76,5 +76,5 @@ def block_bounds(
 
 @lru_cache(maxsize=16)
 def _norms_of_codes(average: float) -> NDArray[np.float64]:
-    """Return, for each code, a lower bound of the norm of the least length with this code."""
+    """Return, for each code, a lower bound of the norm of its shortest length."""
     return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

@@ -1,4 +1,4 @@
-"""The search for all documents that match, which scores every posting: the reference of searches that skip postings."""
+"""Finds all matching documents by scoring every posting: the reference for searches that skip postings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The search for documents that have a phrase: positions are read only of documents that have all words.
 
-Documents are found as `best` finds those that have all of several terms. The positions of those with the greatest
-scores are decoded first, until enough have the phrase.
+Documents are found like in `best`, for all of several terms. The positions of the highest-scoring documents are decoded
+first, until enough have the phrase.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PhraseOrder:
 
     @property
     def distances(self) -> NDArray[np.int64]:
-        """Distance of each word from the one before; 0 for the first."""
+        """Distance of each word from the previous one, 0 for the first."""
         distances = np.zeros(len(self.places), np.int64)
         np.subtract(self.places[1:], self.places[:-1], out=distances[1:])
         return distances
@@ -63,7 +63,8 @@ def best_phrases(
         order: Order of the words.
         average: Average number of terms per document.
         keys: uint64 (documents,), key of each document.
-        k: Maximum number of documents, at least 1: those with the greatest scores, ties by least key. All by default.
+        k: Maximum number of documents, at least 1. The highest scores are kept, and ties are resolved by the smallest
+            key. All by default.
         mask: bool (documents,), whether each document may match. None if all may.
 
     Returns:
@@ -92,7 +93,7 @@ def best_phrases(
 
 
 def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
-    """Search, and once more if a document has more positions than there is room for."""
+    """Search, and repeat once if a document has too many positions for the buffer."""
     documents, count = np.empty(len(best), np.int64), len(found.postings)
     most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
     pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)

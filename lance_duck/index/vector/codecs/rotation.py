@@ -6,7 +6,7 @@ fast      four rounds; round r takes d bits of the signs, least bit first, from 
           halves x, y of the vector become (x + y) / √2, (x - y) / √2
 matrix    the product of a matrix and the vector
 
-A vector is rotated to the same bits alone and among others, by as many threads as there may be: kernels rotate them.
+Kernels rotate vectors. The result for a vector does not depend on other vectors or the thread count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rotation:
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the rotated vectors, (n, dim), C-contiguous; not finite where sums exceed float32."""
+        """Return the rotated vectors, (n, dim), C-contiguous. Not finite if sums exceed float32."""
         rotated = np.empty((len(vectors), self.dim), np.float32)
         rows = readonly(np.ascontiguousarray(vectors, np.float32))
         assert rows.shape == rotated.shape
@@ -84,7 +84,7 @@ def scales(signs: NDArray[np.uint8], dim: int) -> NDArray[np.float32]:
 
 
 def transformed(vectors: NDArray[np.float32], signs: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Rotate vectors (n, dim) by the steps of a fast rotation: the plain reference of the kernel."""
+    """Rotate vectors (n, dim) by the steps of a fast rotation: the reference implementation of the kernel."""
     dim = vectors.shape[1]
     result = vectors
     for number, scale in enumerate(scales(signs, dim)):
@@ -108,7 +108,7 @@ def _transformed_part(number: int, dim: int) -> slice:
 
 
 def _walsh_hadamard(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the Walsh-Hadamard transform of rows of 2 ** n numbers, not divided."""
+    """Return the unnormalised Walsh-Hadamard transform of rows of 2 ** n numbers."""
     count, size = values.shape
     width = 1
     while width < size:

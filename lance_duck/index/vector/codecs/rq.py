@@ -171,13 +171,13 @@ def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rou
     if dim % 8:
         raise CorruptError("dimension", where=where, expected="a multiple of 8", found=dim)
     if metadata.get("packed") is not True:
-        raise UnsupportedError("codes that are not packed", where=where, found=repr(metadata.get("packed")))
+        raise UnsupportedError("unpacked codes are not supported", where=where, found=repr(metadata.get("packed")))
     estimator = metadata.get("query_estimator") or "residual"
     if estimator not in ("residual", "raw_query") or (estimator == "residual" and bits > 1):
         raise UnsupportedError("query_estimator", where=where, found=f"{estimator!r}, {bits} bits")
     rounding = Rounding(bits, _rotation_of(file, metadata, dim), estimator == "residual", _ERROR in file.schema.names)
     if bits > 1 and not rounding.has_error:
-        raise CorruptError(f"no column {_ERROR!r}", where=where, found=f"{bits} bits")
+        raise CorruptError(f"column {_ERROR!r} is missing", where=where, found=f"{bits} bits")
     return rounding
 
 
@@ -196,7 +196,7 @@ def _rotation_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Ro
     position = json_integer(metadata, "rotate_mat_position", 1, 1 << 31, where)
     matrix = array_of(tensor_of(file.global_buffer(position), where), where)
     if matrix.dtype != np.float32 or matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
-        raise CorruptError("matrix of a rotation", where=where, expected=(dim, dim), found=matrix.shape)
+        raise CorruptError("invalid rotation matrix", where=where, expected=(dim, dim), found=matrix.shape)
     return Rotation("matrix", matrix)
 
 

@@ -58,7 +58,7 @@ class _Level:
         self._is_dot = metric == "dot"
 
     def cut(self, members: Neighbors) -> Neighbors:
-        """Return the living neighbours of some vectors, (members, room), -1 after the last one."""
+        """Return the living neighbours of vectors, (members, room), followed by -1."""
         table = self._of(members)
         alive = self._lives[table]
         had = np.count_nonzero(table >= 0, axis=1)
@@ -104,5 +104,5 @@ class _Level:
 
 
 def _left(table: Neighbors) -> Neighbors:
-    """Move neighbours to the front of each row, in their order, and -1 behind them."""
+    """Move neighbours to the front of each row, in order, followed by -1."""
     return np.take_along_axis(table, np.argsort(table < 0, axis=1, kind="stable"), axis=1)

@@ -1,7 +1,7 @@
 """HNSW graphs as the arrays of faiss: building and searching them.
 
-faiss keeps the neighbours of all levels of a vector side by side, each level with room for the largest number allowed,
-filled up with -1. It does not check its input.
+faiss stores the neighbours of all levels of a vector consecutively. Each level has the maximum number of slots, padded
+with -1. It does not check its input.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def build_graph(
     vector_storage = storage if storage is not None else flat_storage(vectors.shape[1], metric)
     index: Any = faiss.IndexHNSW(vector_storage, m)
     index.hnsw.efConstruction = ef_construction
-    index.keep_max_size_level0 = True  # as Lance does: narrow walks, with ef little above k, keep their recall
+    index.keep_max_size_level0 = True  # as in Lance: narrow walks, with ef slightly above k, keep their recall
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
     faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
     if len(vectors):
@@ -104,7 +104,7 @@ def graph_of(index: Any) -> Graph:
 
 
 def index_of(storage: Any, graph: Graph) -> Any:
-    """Return a faiss IndexHNSW that searches a graph. It does not keep `storage` alive: the caller does.
+    """Return a faiss IndexHNSW that searches a graph. The caller must keep `storage` alive.
 
     Args:
         storage: faiss index of the vectors. It defines the metric of searches.
@@ -134,7 +134,7 @@ def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str
 
 
 def flat_storage(dim: int, metric: str) -> Any:
-    """Return an empty faiss index of uncompressed vectors; cosine is the Euclidean distance of normalised vectors."""
+    """Return an empty faiss index of uncompressed vectors. Cosine is the Euclidean distance of normalised vectors."""
     return faiss.IndexFlatIP(dim) if metric == "dot" else faiss.IndexFlatL2(dim)
 
 

@@ -21,10 +21,10 @@ from lance_duck.kernels.vectors.edges import choose_diverse, count_reversed, joi
 LEAST_M: Final = 8
 MOST_M: Final = 64
 
-_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _SEED: Final = 1
 _PART: Final = 4  # 1/4 of the vectors is inserted into the sparse graph
-_AT_ONCE: Final = 1 << 12  # rows whose neighbours one task chooses
+_AT_ONCE: Final = 1 << 12  # rows per task
 _SPARSE_SHARE: Final = 0.75  # maximum share of a vector's slots for the sparse graph
 _ASKED: Final = 512  # vectors that a graph is tested with
 _EF: Final = 64
@@ -65,7 +65,7 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
 
 
 def _sparse(vectors: Vectors, members: Rows, m: int, ef_construction: int, max_level: int) -> Graph:
-    """Return a graph of some vectors, with the higher levels of all; its first vectors are on these."""
+    """Return a graph of some vectors, including all vectors on higher levels, which come first."""
     levels = np.ones(len(members), np.int32)
     for level in range(1, max_level):
         levels[: int(len(vectors) / m**level)] = level + 1
@@ -77,7 +77,7 @@ def _sparse(vectors: Vectors, members: Rows, m: int, ef_construction: int, max_l
 
 
 def _fixed(sparse: Graph, members: Rows, count: int, width: int) -> Numbers:
-    """Return neighbours that are taken from level 0 of the sparse graph, (count, width), -1 after the last."""
+    """Return neighbours from level 0 of the sparse graph, (count, width), followed by -1."""
     places = sparse.offsets[:-1].astype(np.int64)[:, None] + np.arange(width)
     numbers = sparse.neighbors[places]
     numbers = np.take_along_axis(numbers, np.argsort(numbers < 0, axis=1, kind="stable"), axis=1)
@@ -88,7 +88,7 @@ def _fixed(sparse: Graph, members: Rows, count: int, width: int) -> Numbers:
 
 
 def _join(vectors: Vectors, nearest: NearNeighbors, table: Numbers) -> None:
-    """Write the neighbours of all vectors behind those that are in the table already."""
+    """Append the neighbours of all vectors to those already in the table."""
     far, numbers, order, _ = nearest
     count, width = table.shape
     batches = [order[first : first + _AT_ONCE] for first in range(0, count, _AT_ONCE)]
@@ -113,7 +113,7 @@ def _join(vectors: Vectors, nearest: NearNeighbors, table: Numbers) -> None:
 
 
 def _whole(sparse: Graph, members: Rows, table: Numbers) -> Graph:
-    """Return a graph of all vectors: level 0 is `table`, the higher levels are those of `sparse`."""
+    """Return a graph of all vectors, with `table` as level 0 and the higher levels of `sparse`."""
     count, width = table.shape
     levels = np.ones(count, np.int32)
     levels[members] = sparse.levels

@@ -60,8 +60,8 @@ class NearNeighbors(NamedTuple):
     """The near neighbours of each vector, nearest first, without the vector itself.
 
     Attributes:
-        far: float32 (n, k), squared distances; inf for missing neighbours.
-        numbers: int32 (n, k), rows of vectors; -1 for missing neighbours.
+        far: float32 (n, k), squared distances, or inf for missing neighbours.
+        numbers: int32 (n, k), rows of vectors, or -1 for missing neighbours.
         order: int64 (n,), all rows, block by block.
         share: Share of nearest neighbours found, 0 to 1, measured on a sample.
     """
@@ -76,8 +76,8 @@ def near(vectors: Vectors, k: int) -> NearNeighbors:
     """Return approximately the k nearest neighbours of each vector.
 
     Args:
-        vectors: float32 (n, dim), C-contiguous, finite; n is at least 1.
-        k: Neighbours of each vector, at least 1.
+        vectors: float32 (n, dim), C-contiguous, finite, with n >= 1.
+        k: Number of neighbours of each vector, at least 1.
     """
     vectors = readonly(vectors)
     middle = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -91,7 +91,7 @@ def near(vectors: Vectors, k: int) -> NearNeighbors:
 
 
 def _probes(vectors: Vectors, middle: Vectors, num_blocks: int) -> Numbers:
-    """Return the blocks that are nearest to each vector, (n, probes); the first one is its own."""
+    """Return the nearest blocks of each vector, (n, probes), its own first."""
     if num_blocks == 1:
         return np.zeros((len(vectors), 1), np.int32)
     size = min(len(vectors), num_blocks * _SAMPLE)
@@ -229,7 +229,10 @@ class _VectorBlocks:
         return float(found.sum() / (k * len(sample)))
 
     def _near_tiles(self, block: int, probes: Numbers) -> Rows:
-        """Return the tiles of a block and of near ones, its own first, without the farthest if they are too many."""
+        """Return the tiles of a block and of near blocks, its own first.
+
+        The farthest are dropped if there are too many.
+        """
         counts = np.bincount(probes.ravel(), minlength=len(self._ends))
         counts[block] = len(probes)
         order = np.argsort(-counts, kind="stable")

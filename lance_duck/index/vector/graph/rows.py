@@ -40,7 +40,7 @@ GRAPH_SCHEMA: Final = pa.schema(
 
 METADATA_KEY: Final = "lance:hnsw"
 
-_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _SPARSEST: Final = 64  # maximum ratio of neighbour slots to neighbours
 _BLOCK: Final = 1 << 16
 
@@ -65,7 +65,7 @@ class GraphMetadata:
         return self.level_offsets[-1] if self.level_offsets else 0
 
     def to_json(self) -> str:
-        """Return the metadata as JSON text; "" for no vectors."""
+        """Return the metadata as JSON, or "" without vectors."""
         if not self.num_rows:
             return ""
         text = {
@@ -114,7 +114,9 @@ def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
         graphs = [_entry_counted(graph, length) for graph, length in zip(graphs, lengths, strict=True)]
     rows = [graph.num_rows for graph in graphs]
     if rows != lengths:
-        raise CorruptError("rows of graphs", where=where, expected=f"{files.index.num_rows}", found=str(rows)[:80])
+        raise CorruptError(
+            "wrong row count of the graphs", where=where, expected=f"{files.index.num_rows}", found=str(rows)[:80]
+        )
     return graphs
 
 
@@ -140,7 +142,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     starts, lengths, items = _lists(neighbors, where)
     numbers = _plain(ids, where).astype(np.int64)
     if not len(ids) == len(neighbors) == metadata.num_rows:
-        raise CorruptError("rows of a graph", where=where, expected=metadata.num_rows, found=len(ids))
+        raise CorruptError("wrong row count of a graph", where=where, expected=metadata.num_rows, found=len(ids))
     bounds = _bounds(metadata.level_offsets)
     levels = _levels(numbers, bounds, num_vectors, where)
     if num_vectors and not 0 <= metadata.entry_point < num_vectors:
@@ -149,7 +151,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     room = np.cumsum(np.array(widths, np.int64))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(room[levels])])
     if int(offsets[-1]) > _SPARSEST * (len(items) + len(ids)):
-        raise CorruptError("graph with too few neighbours", where=where, found=f"{len(items)} for {offsets[-1]}")
+        raise CorruptError("too few neighbours in a graph", where=where, found=f"{len(items)} for {offsets[-1]}")
     filled = np.full(int(offsets[-1]), -1, np.int32)
     for level, (low, high) in enumerate(bounds):
         first, count = starts[low:high], lengths[low:high]
@@ -176,8 +178,7 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
         graph: Graph over the vectors.
         vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store their distances.
         metric: "l2", "cosine" or "dot".
-        params: m, ef_construction and max_level that the graph was built with; max_level is at least its number of
-            levels.
+        params: m, ef_construction and max_level used for the build. max_level is at least the number of levels.
     """
     parameters = {"max_level": MAX_LEVEL, "m": M, "ef_construction": EF_CONSTRUCTION, "prefetch_distance": 2, **params}
     height = len(graph.room) - 1
@@ -197,21 +198,21 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
 
 def _metadata(text: object, where: str) -> GraphMetadata:
     if not isinstance(text, str):
-        raise CorruptError("metadata of a graph", where=where, expected="a text", found=type(text).__name__)
+        raise CorruptError("invalid metadata of a graph", where=where, expected="a string", found=type(text).__name__)
     if not text:
         return GraphMetadata(0, ())
     metadata = parsed(text, dict, where)
     offsets, params = metadata.get("level_offsets"), metadata.get("params")
     if not isinstance(offsets, list) or any(type(n) is not int for n in offsets):
-        raise CorruptError("level offsets", where=where, expected="whole numbers", found=repr(offsets)[:80])
+        raise CorruptError("invalid level offsets", where=where, expected="whole numbers", found=repr(offsets)[:80])
     if offsets and (offsets[0] != 0 or offsets[-1] >= 1 << 40 or any(a > b for a, b in pairwise(offsets))):
-        raise CorruptError("level offsets", where=where, expected="rising from 0", found=str(offsets)[:80])
+        raise CorruptError("invalid level offsets", where=where, expected="ascending from 0", found=str(offsets)[:80])
     entry = json_integer(metadata, "entry_point", 0, 1 << 32, where)
     return GraphMetadata(entry, tuple(offsets), params if isinstance(params, dict) else {})
 
 
 def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
-    """Count the row of the entry point on every level of the metadata, where pylance before 12 wrote them."""
+    """Count the entry point's row on every level of the metadata, as pylance before 12 wrote it."""
     upper = len(graph.level_offsets) - 2
     if upper < 1 or num_rows != graph.num_rows + upper:
         return graph
@@ -229,7 +230,7 @@ def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
 
 def _plain(array: pa.Array, where: str) -> NDArray[Any]:
     if array.null_count or array.type != pa.uint32():
-        raise CorruptError("numbers of vectors", where=where, expected="uint32, none null", found=array.type)
+        raise CorruptError("invalid vector numbers", where=where, expected="uint32 without nulls", found=array.type)
     numbers: NDArray[Any] = array.to_numpy()
     return numbers
 
@@ -237,7 +238,7 @@ def _plain(array: pa.Array, where: str) -> NDArray[Any]:
 def _lists(array: pa.Array, where: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
     """Return the first item and the number of items of each list, and all items."""
     if array.null_count or not pa.types.is_list(array.type) or array.type.value_type != pa.uint32():
-        raise CorruptError("lists of neighbours", where=where, expected="lists of uint32", found=array.type)
+        raise CorruptError("invalid neighbour lists", where=where, expected="lists of uint32", found=array.type)
     bounds = array.offsets.to_numpy().astype(np.int64)
     return bounds[:-1], np.diff(bounds), _plain(array.values, where)
 
@@ -248,17 +249,19 @@ def _levels(
     """Return the number of levels of each vector."""
     first = bounds[0][1] if bounds else 0
     if first != num_vectors or not np.array_equal(numbers[:first], np.arange(first)):
-        raise CorruptError("level 0 of a graph", where=where, expected=f"{num_vectors} vectors in order", found=first)
+        raise CorruptError(
+            "invalid level 0 of a graph", where=where, expected=f"{num_vectors} vectors in order", found=first
+        )
     if len(bounds) > MOST_LEVELS:
-        raise CorruptError("levels of a graph", where=where, expected=f"<= {MOST_LEVELS}", found=len(bounds))
+        raise CorruptError("too many levels in a graph", where=where, expected=f"<= {MOST_LEVELS}", found=len(bounds))
     levels = np.ones(num_vectors, np.int64)
     for level, (low, high) in enumerate(bounds[1:], 1):
         members = numbers[low:high]
         if (members >= num_vectors).any() or (levels[members] != level).any():
-            raise CorruptError(f"level {level} of a graph", where=where, expected="vectors of the level below")
+            raise CorruptError(f"invalid level {level} of a graph", where=where, expected="vectors of the level below")
         levels[members] = level + 1
         if np.count_nonzero(levels > level) != len(members):
-            raise CorruptError(f"level {level} of a graph", where=where, expected="each vector once")
+            raise CorruptError(f"invalid level {level} of a graph", where=where, expected="each vector once")
     return levels
 
 
@@ -270,7 +273,9 @@ def _taken(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bo
 
 def _check_neighbors(neighbors: NDArray[Any], levels: NDArray[np.int64], level: int, where: str) -> None:
     if int(neighbors.max(initial=0)) >= max(len(levels), 1) or (level and (levels[neighbors] <= level).any()):
-        raise CorruptError(f"neighbours on level {level} of a graph", where=where, expected="vectors of this level")
+        raise CorruptError(
+            f"invalid neighbours on level {level} of a graph", where=where, expected="vectors of this level"
+        )
 
 
 def _level_rows(

@@ -15,7 +15,7 @@ class BestHits:
     """The nearest vectors of each query so far.
 
     Attributes:
-        k: Neighbours of a query, at most the number of vectors.
+        k: Number of neighbours of a query, at most the number of vectors.
 
     Args:
         queries: Number of queries.
@@ -30,7 +30,7 @@ class BestHits:
         self._positions = np.full((queries, self.k), -1, np.int64)
 
     def put(self, distances: Distances, positions: Int64s) -> None:
-        """Merge in neighbours of all queries; the first ones are taken as they are, if each query has k."""
+        """Merge neighbours of all queries. The first ones are stored directly if each query has k."""
         if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
             self._distances, self._positions = distances, positions
         else:
@@ -55,7 +55,7 @@ class BestHits:
         return self._distances[:, -1]
 
     def hits(self) -> Hits:
-        """Return the neighbours. Queries with fewer than k get infinity and -1 for the rest."""
+        """Return the neighbours. Queries with fewer than k are padded with infinity and -1."""
         num_missing = self._width - self.k
         if not num_missing:
             return Hits(self._distances, self._positions)

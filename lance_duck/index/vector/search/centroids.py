@@ -1,4 +1,4 @@
-"""Comparisons of queries with the centroids of partitions: which partitions are near."""
+"""Compares queries with partition centroids, to find near partitions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def near_partitions(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the partitions with the nearest centroids for each query, nearest first, with faiss's distances.
 
-    Results do not depend on other queries in the batch: calls are too small for faiss to multiply matrices. Slices of
-    queries are distributed over threads. faiss's own threads spin while they wait for each other, which takes longer
-    than the comparisons.
+    Results do not depend on other queries in the batch, because calls are too small for faiss to multiply matrices.
+    Slices of queries are distributed over threads. faiss's own threads spin while they wait for each other, which takes
+    longer than the comparisons.
 
     Args:
         centroids: faiss index of the centroids.
@@ -54,6 +54,6 @@ def _search(
     distances: NDArray[np.float32],
     places: NDArray[np.int64],
 ) -> None:
-    """Write the nearest centroids of some queries to `places`, and their distances to `distances`, by faiss."""
+    """Write the nearest centroids of queries to `places`, and their distances to `distances`, using faiss."""
     pointers = faiss.swig_ptr(queries), count, faiss.swig_ptr(distances), faiss.swig_ptr(places)
     centroids.search_c(len(queries), *pointers)

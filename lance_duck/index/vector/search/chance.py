@@ -50,7 +50,7 @@ class AllowedCounts:
         Args:
             allowed: bool (vectors,): whether each vector may be found.
             share: Share of the vectors that may be found, 0 to 1.
-            nearest: int64 (queries, n): the nearest partitions; -1 for none.
+            nearest: int64 (queries, n): the nearest partitions, or -1.
         """
         is_there = nearest >= 0
         counts = np.where(is_there, self.of(allowed)[nearest], 0).sum(axis=1)
@@ -70,11 +70,11 @@ class AllowedCounts:
 
 
 def are_uneven(counts: Counts, sizes: Counts) -> bool:
-    """Return whether parts differ in their share of chosen things by more than chance explains, and by much.
+    """Return whether the chosen shares of groups differ significantly and substantially.
 
     Args:
         counts: Chosen things of each part.
-        sizes: Things of each part, at least 1.
+        sizes: Size of each group, at least 1.
     """
     total, chosen = int(sizes.sum()), int(counts.sum())
     if len(counts) < 2 or not 0 < chosen < total:
@@ -83,7 +83,7 @@ def are_uneven(counts: Counts, sizes: Counts) -> bool:
     squares = (counts - share * sizes) ** 2
     by_chance = share * (1 - share) * sizes
     dispersion = float((squares / by_chance).mean())
-    excess = float(((squares - by_chance) / sizes).sum()) / (share**2 * total)  # large parts do not hide others
+    excess = float(((squares - by_chance) / sizes).sum()) / (share**2 * total)  # large groups do not hide others
     return dispersion > 1 + TIED_DEVIATIONS * math.sqrt(2 / len(counts)) and excess > TIED_UNEVENNESS**2
 
 

@@ -27,11 +27,11 @@ class Probe:
     Attributes:
         nprobes: Number of partitions to search first.
         max_nprobes: Maximum number of partitions to search while fewer than k rows are found. None for all.
-        ef: Number of candidates that a graph walk keeps. None for a number that suits k.
+        ef: Number of candidates that a graph walk keeps. None selects a number that suits k.
         lower: Inclusive lower bound of distances. None if unbounded.
         upper: Exclusive upper bound of distances. None if unbounded.
         share: Share of the vectors that may be found, 0 to 1, if the settings assume randomly allowed vectors. If the
-            filter is tied to the vectors, the search goes on. None to keep to the settings.
+            filter is tied to the vectors, the search continues. None to keep to the settings.
         recall: Share of the neighbours to find if the filter is tied to the vectors, 0 to 1. With 1, all partitions
             with allowed vectors are searched.
         is_alone: Whether each query is searched as if it were the only one. In larger batches, a graph partition may be
@@ -53,8 +53,8 @@ class Hits:
     """Neighbours of some queries, nearest first.
 
     Attributes:
-        distances: float32 (queries, k); inf for missing neighbours.
-        positions: int64 (queries, k); -1 for missing neighbours.
+        distances: float32 (queries, k), inf for missing neighbours.
+        positions: int64 (queries, k), -1 for missing neighbours.
     """
 
     distances: NDArray[np.float32]
@@ -82,9 +82,9 @@ class Shape:
 
 
 class VectorIndex(Protocol):
-    """An open vector segment. Safe to use from several threads; reads are cached within limits.
+    """An open vector segment. Thread-safe. Reads are cached within limits.
 
-    Broken files raise a LanceDuckError, when they are opened or searched.
+    Corrupt files raise a LanceDuckError when they are opened or searched.
 
     Attributes:
         metric: One of `METRICS`.
@@ -114,8 +114,8 @@ class VectorIndex(Protocol):
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
             k: Number of neighbours per query, at least 1. May exceed the number of vectors.
-            allowed: bool (num_rows,), whether each position may be found. None if all may. The search goes on in
-                further partitions until k of them are found or `probe.max_nprobes` is reached.
+            allowed: bool (num_rows,), whether each position may be found. None if all may. The search continues in
+                further partitions until it finds k of them or reaches `probe.max_nprobes`.
             probe: Extent of the search.
         """
 
@@ -138,7 +138,7 @@ class VectorIndex(Protocol):
         """
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, as pylance's index_statistics does."""
+        """Return the statistics of a segment, like pylance's index_statistics."""
 
     def prewarm(self) -> None:
         """Read all that searches read, and cache it."""

@@ -1,12 +1,12 @@
 """The partitions to search next for queries whose filter is tied to the vectors.
 
 A vector x of a partition with centroid c has a squared distance of |q - c|² + |x - c|² + 2 (q - c)·(c - x) from a query
-q. Over the vectors of an index, the second term varies little, and the third one like a normal distribution around 0,
-whose deviation grows with |q - c|: its `Spread` is measured with sampled vectors as queries. The expected number of
+q. Over the vectors of an index, the second term varies little. The third one is normally distributed around 0, and its
+deviation grows with |q - c|. Its `Spread` is measured with sampled vectors as queries. The expected number of
 neighbours in a partition follows from three numbers: its allowed vectors, its centroid's distance, and the distance of
 the k-th neighbour so far. The partitions with the most expected neighbours are searched, at most doubling the searched
-set, until the rest is expected to contain no more than the share of neighbours that may be missed. Only ratios between
-partitions matter, so an error of the model that is the same for all of them has no effect.
+set, until the remaining partitions are expected to contain no more than the tolerated share of missed neighbours. Only
+ratios between partitions matter, so an error of the model that is the same for all of them has no effect.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _WIDEST: Final = 12
 
 @dataclass(frozen=True)
 class Spread:
-    """How vectors of a segment lie about the centroids of their partitions, by faiss's distance.
+    """The spread of a segment's vectors around their centroids, in faiss's distance.
 
     That is the squared Euclidean distance, or the inner product with its sign changed.
 
     Attributes:
-        radius: How much farther than its centroid a vector lies from a query on average.
-        radius_deviation: Standard deviation of that, whatever the query.
-        deviation: Standard deviation of the rest, in distances of the centroid; for inner products, in lengths of the
-            query.
+        radius: Mean difference between a vector's and its centroid's distance from a query.
+        radius_deviation: Standard deviation of the difference that does not depend on the query.
+        deviation: Standard deviation of the remainder, in units of the centroid distance, or of the query length for
+            inner products.
     """
 
     radius: float
@@ -49,7 +49,7 @@ class Spread:
 
     @classmethod
     def of(cls, vectors: Numbers, centroids: Numbers, *, is_dot: bool) -> Spread:
-        """Measure the spread on some vectors: each is a query of all others.
+        """Measure the spread on a sample of vectors. Each is a query against all others.
 
         Args:
             vectors: float32 (n, dim), drawn from all partitions.
@@ -70,10 +70,10 @@ class Spread:
 
 
 class Frontier:
-    """The partitions that some queries still have to search. Not safe to use from several threads.
+    """The partitions that queries still have to search. Not safe to use from several threads.
 
     Args:
-        distances: float32 (queries, partitions), faiss's distance of each centroid; inner products are negated.
+        distances: float32 (queries, partitions), faiss's distance of each centroid. Inner products are negated.
         lengths: float32 (queries,), lengths of the queries for inner products. None for Euclidean distances.
         counts: int64 (partitions,), number of allowed vectors per partition.
         spread: Spread of the segment's vectors.
@@ -101,16 +101,17 @@ class Frontier:
         self._missed = (1 - probe.recall) / 2  # the other half may be missed within partitions
 
     def first(self) -> Int64s:
-        """Return the nearest partitions that hold allowed vectors, and at least k of them: int64 (queries, n) or -1."""
+        """Return the nearest partitions with at least k allowed vectors in total: int64 (queries, n), padded with
+        -1."""
         inside = np.cumsum(self._counts, axis=1) - self._counts
         is_first = (np.cumsum(self._is_open, axis=1) <= self._nprobes) | (inside < self._k)
         return self._taken(np.broadcast_to(np.arange(is_first.shape[1]), is_first.shape), self._is_open & is_first)
 
     def further(self, limits: Numbers) -> Int64s:
-        """Return the partitions to search next: int64 (queries, n), -1 for none; n is 0 if no query needs any.
+        """Return the partitions to search next: int64 (queries, n), padded with -1. n is 0 if no query needs any.
 
         Args:
-            limits: float32 (queries,): distance of the k-th neighbour so far, as faiss has it.
+            limits: float32 (queries,): faiss's distance of the k-th neighbour so far.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.nan_to_num((limits[:, None] - self._expected) * self._steps, copy=False)  # of infinite distances
@@ -125,7 +126,7 @@ class Frontier:
         return self._taken(most_first, wanted)
 
     def _taken(self, ranks: Int64s, wanted: NDArray[np.bool_]) -> Int64s:
-        """Return the wanted ones of some partitions of each query, in their order, -1 behind them, and close them.
+        """Return the wanted partitions of each query in order, padded with -1, and mark them as searched.
 
         Args:
             ranks: int64 (queries, n): partitions by the number of nearer ones.
@@ -152,7 +153,7 @@ def sampled_places(partitions: Partitions) -> list[tuple[int, int]]:
     """Draw a reproducible sample of vectors for `Spread.of`, as pairs of a partition and a position in it.
 
     Args:
-        partitions: Partitions of the segment, which has vectors.
+        partitions: Partitions of the segment, which is not empty.
     """
     rng, lengths = np.random.default_rng(0), partitions.lengths
     filled = np.flatnonzero(lengths)
@@ -173,6 +174,6 @@ def _squares(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
 
 @lru_cache(1)
 def _normal() -> Numbers:
-    """Return the normal distribution function at each step from -`_WIDEST` to `_WIDEST`; made when first needed."""
+    """Return the normal distribution function at each step from -`_WIDEST` to `_WIDEST`. Computed on first use."""
     steps = range(-_WIDEST * _STEPS, _WIDEST * _STEPS + 1)
     return np.array([0.5 * math.erfc(-step / (_STEPS * math.sqrt(2))) for step in steps], np.float32)

@@ -38,7 +38,7 @@ from lance_duck.kernels.vectors.measure import measure_flat, measure_product, me
 Distances = NDArray[np.float32]
 Int64s = NDArray[np.int64]
 
-_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 
 
 class GraphPartition:
@@ -51,7 +51,7 @@ class GraphPartition:
     Args:
         files: Files of the segment.
         codes: Codes of the partition, as `VectorFiles.codes` returns them.
-        graph: Function that reads the graph; called when the graph is first needed.
+        graph: Function that reads the graph. Called on first use.
     """
 
     def __init__(self, files: VectorFiles, codes: NDArray[Any], graph: Callable[[], Graph]) -> None:
@@ -160,7 +160,7 @@ class GraphPartition:
         return distances, places
 
     def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Int64s) -> tuple[Distances, Int64s]:
-        """Measure distances anew, the same however their vectors were found; return both, nearest first."""
+        """Recompute distances, independently of how vectors were found, and sort both, nearest first."""
         distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
         if self._is_flat:
             measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)
@@ -185,7 +185,7 @@ class GraphPartition:
     def _look_at_all(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[Distances, Int64s]:
-        """Return the nearest of all allowed vectors; the result is exact as to the codes."""
+        """Return the nearest of all allowed vectors. The result is exact with respect to the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
         step = max(LOAD_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Int64s]] = []
@@ -244,7 +244,7 @@ def _is_costly(width: int, count: int, num_queries: int) -> bool:
 
 @lru_cache(256)
 def _parameters(ef: int) -> Any:
-    """Return the faiss parameters of a walk without a filter; made once, not to be changed."""
+    """Return the cached faiss parameters of a walk without a filter. Do not modify."""
     return _FAISS.SearchParametersHNSW(efSearch=ef)
 
 
@@ -269,7 +269,7 @@ def _storage_of(files: VectorFiles, codes: NDArray[Any]) -> Any:
 
 
 def _codes_in(storage: Any) -> NDArray[np.uint8]:
-    """Return a view of the codes (n, code size) of an index; valid as long as the index is."""
+    """Return a view of the codes (n, code size) of an index. It is valid while the index exists."""
     size = storage.ntotal * storage.code_size
     if not size:
         return np.empty((0, storage.code_size), np.uint8)

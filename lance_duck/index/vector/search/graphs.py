@@ -1,4 +1,4 @@
-"""Searches of graphs: for each query faiss finds the nearest partitions, and walks over the graph of each of them."""
+"""Graph searches: for each query, faiss finds the nearest partitions and walks their graphs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class GraphIndex:
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         if files.metric == "hamming" or files.graph_partitions is None:
-            raise UnsupportedError("graphs of bits", where=files.index.path, expected="l2, cosine, dot")
+            raise UnsupportedError(
+                "graphs do not support the hamming metric", where=files.index.path, expected="l2, cosine, dot"
+            )
         self.files = files
         self.metric = files.metric
         self.dim = files.dim
@@ -111,12 +113,12 @@ class GraphIndex:
         return Shape(self.num_rows, self.files.num_partitions, True, width)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, as pylance's index_statistics does."""
+        """Return the statistics of a segment, like pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     @safe_after_fork
     def prewarm(self) -> None:
-        """Read all that searches read, and cache as much of it as the limit allows."""
+        """Read all data that searches use, and cache it within the limit."""
         self.rows()
         for partition in np.flatnonzero(self.files.partitions.lengths).tolist():
             self._partition(partition).walker()
@@ -133,7 +135,7 @@ class GraphIndex:
 
     def _comparable(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None) -> Queries:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and (allowed.shape != (self.num_rows,) or allowed.dtype != np.bool_):
@@ -144,7 +146,7 @@ class GraphIndex:
     def _visits(
         self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> Iterator[tuple[int, Int64s]]:
-        """Yield partitions with the queries to search there; then further ones for queries that need them.
+        """Yield partitions with the queries to search there, then more partitions for queries that need them.
 
         These are queries with fewer than k hits, and those whose allowed neighbours lie farther than the first ones.
         """
@@ -185,14 +187,14 @@ class GraphIndex:
 
         Args:
             query_ids: int64 (queries,).
-            partitions: int64 (queries, n): partitions of each query; -1 for none.
+            partitions: int64 (queries, n): partitions of each query, padded with -1.
         """
         for partition in distinct(partitions[partitions >= 0]).tolist():
             if self.files.partitions.lengths[partition]:
                 yield partition, query_ids[(partitions == partition).any(axis=1)]
 
     def _spread(self) -> Spread:
-        """Return how the vectors lie about their centroids, measured on a sample when first needed."""
+        """Return the spread of vectors around their centroids, measured on a sample on first use."""
         if self._known_spread is None:
             places = sampled_places(self.files.partitions)
             owners = np.array([partition for partition, _ in places])
@@ -218,7 +220,7 @@ class GraphIndex:
         ef = probe.ef or max(k + k // 2, LEAST_EF)
         opened, candidates = self._partition(partition), k
         while True:
-            with one_thread(probe.is_alone):  # threads would wait for one another after each of few short walks
+            with one_thread(probe.is_alone):  # with a few short walks, threads would mostly wait for each other
                 distances, positions = opened.search(vectors, candidates, mine, ef, is_alone=probe.is_alone)
             self._measure(distances)
             if probe.lower is None or distances.shape[1] < candidates:

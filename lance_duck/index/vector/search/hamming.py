@@ -1,8 +1,8 @@
-"""Searches of vectors of bits: numpy compares all vectors in the nearest partitions of each query.
+"""Binary vector searches: numpy compares all vectors in each query's nearest partitions.
 
 flat    fixed_size_list<uint8, dim>, partition after partition; centroids have the same type
 
-Graphs of bits are not used: all vectors of a partition are compared.
+Graphs are not used. All vectors of a partition are compared.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class HammingIndex:
         return Shape(self.num_rows, self.files.num_partitions, False, self.dim)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, as pylance's index_statistics does."""
+        """Return the statistics of a segment, like pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:
-        """Read all that searches read, and cache as much of it as the limit allows."""
+        """Read all data that searches use, and cache it within the limit."""
         self.rows()
         for partition in range(self.files.num_partitions):
             self._partition(partition)
@@ -142,7 +142,7 @@ class HammingIndex:
 
     def _bits_of(self, queries: Queries) -> NDArray[np.uint8]:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         with np.errstate(invalid="ignore"):
             bits = queries.astype(np.uint8)
         if not np.array_equal(bits, queries):

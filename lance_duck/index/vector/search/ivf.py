@@ -94,12 +94,12 @@ class IvfIndex:
         return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, as pylance's index_statistics does."""
+        """Return the statistics of a segment, like pylance's index_statistics."""
         return figures(self.files)
 
     @safe_after_fork
     def prewarm(self) -> None:
-        """Read all that searches read, and cache as much of it as the limit allows."""
+        """Read all data that searches use, and cache it within the limit."""
         self.rows()
         self._lists.with_lists(np.arange(self.files.num_partitions))
 
@@ -110,7 +110,7 @@ class IvfIndex:
 
     def _checked(self, queries: Queries, k: int) -> Queries:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         vectors = np.ascontiguousarray(queries, np.float32)
@@ -192,7 +192,7 @@ class IvfIndex:
         return hits.distances, hits.positions
 
     def _spread(self) -> Spread:
-        """Return how the vectors lie about their centroids, measured on a sample when first needed."""
+        """Return the spread of vectors around their centroids, measured on a sample on first use."""
         if self._known_spread is None:
             places = sampled_places(self.files.partitions)
             vectors = self._lists.vectors(places)
@@ -217,7 +217,7 @@ class IvfIndex:
         distances: _Distances,
         positions: Int64s,
     ) -> None:
-        """Search more partitions for some queries, enough for k allowed rows. Updates `distances` and `positions`."""
+        """Search more partitions for queries with fewer than k allowed rows. Updates `distances` and `positions`."""
         allowed, width, most = scope.allowed, scope.width, scope.max_partitions
         counts = self.files.partitions.lengths if allowed is None else self._allowed_counts.of(allowed)
         step = max(INDEX_BLOCK_ROWS // most, 1)
@@ -283,7 +283,7 @@ def _search_lists(
     near: tuple[Int64s, _Distances],
     found: tuple[_Distances, Int64s],
 ) -> None:
-    """Have faiss search the lists of near partitions, whose distances are known, and write to `found`.
+    """Search the lists of near partitions, whose distances are known, with faiss, and write to `found`.
 
     Args:
         index: faiss index with the lists.
@@ -299,7 +299,7 @@ def _search_lists(
 
 
 class Selector:
-    """A faiss selector of allowed positions; it owns the memory that faiss reads.
+    """A faiss selector of allowed positions. It owns the memory that faiss reads.
 
     Attributes:
         allowed: bool (num_rows,): whether each position may be found.
@@ -348,7 +348,7 @@ class _Scope:
 
 @lru_cache(256)
 def _parameters(nprobe: int) -> Any:
-    """Return the faiss parameters of an unfiltered search in `nprobe` partitions; made once, not to be changed."""
+    """Return the cached faiss parameters of an unfiltered search in `nprobe` partitions. Do not modify."""
     parameters = faiss.SearchParametersIVF()
     parameters.nprobe = nprobe
     return parameters

@@ -1,4 +1,4 @@
-"""Inverted lists in memory, which are filled when they are first probed, several partitions at once."""
+"""In-memory inverted lists, which are loaded on first probe, several partitions at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
     Args:
         files: Files of a segment with flat storage.
-        quantizer: faiss index of the centroids; must outlive the result.
+        quantizer: faiss index of the centroids. It must outlive the result.
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     """
     return faiss.IndexIVFFlat(quantizer, files.dim, files.num_partitions, metric)
@@ -37,7 +37,7 @@ def _flat_bytes(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty lists of codes; arguments as for `_flat_lists`."""
+    """Return a faiss index with empty code lists. Takes the arguments of `_flat_lists`."""
     kind = faiss.ScalarQuantizer.QT_8bit_uniform
     index = faiss.IndexIVFScalarQuantizer(quantizer, files.dim, files.num_partitions, kind, metric, False)
     faiss.copy_array_to_vector(faiss_bounds(*files.bounds), index.sq.trained)
@@ -45,7 +45,7 @@ def _scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 
 def faiss_bounds(start: float, end: float) -> Any:
-    """Return the trained state of faiss's QT_8bit_uniform for bounds of Lance: float32 [vmin, vdiff].
+    """Return the trained state of faiss's QT_8bit_uniform for Lance's bounds: float32 [vmin, vdiff].
 
     faiss encodes as Lance does. It decodes to the middle of the numbers of a code, vmin + (c + 1/2) / 255 vdiff.
     """
@@ -73,8 +73,8 @@ class LoadedLists:
     """A faiss index with some of the lists of a segment; ids in the lists are positions. Lists are never removed.
 
     Attributes:
-        index: faiss's IndexIVF, to be searched by `search_preassigned` only.
-        present: bool (partitions + 1,): whether each list is loaded; the last one, for -1, always is.
+        index: faiss's IndexIVF. Search it only with `search_preassigned`.
+        present: bool (partitions + 1,): mask of loaded lists. The last one, for -1, is always loaded.
         used: int64 (partitions + 1,): time at which each list was probed last.
         nbytes: Bytes of the lists.
     """
@@ -143,7 +143,7 @@ class Lists:
         if loaded.present[partitions].all():
             return loaded
         with self._lock:
-            if self._lock.was_held:  # by a thread that the fork did not copy, perhaps halfway through a list
+            if self._lock.was_held:  # by a thread that the fork did not copy, perhaps incompletely
                 self._loaded = LoadedLists(self._index(), self.files)
                 self._lock.was_held = False
             loaded = self._loaded
@@ -157,7 +157,7 @@ class Lists:
             return loaded
 
     def vectors(self, places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
-        """Decode codes at positions of lists: float32 (places, dim), rotated if queries are.
+        """Decode the codes at positions in lists: float32 (places, dim), rotated if queries are.
 
         Args:
             places: Pairs of a partition and a position in its list.
@@ -194,7 +194,7 @@ class Lists:
         return groups
 
     def _renewed(self, old: LoadedLists, needed: NDArray[np.int64]) -> LoadedLists:
-        """Return new lists with the loaded ones that are needed, and those used last, up to half of the limit."""
+        """Return new lists with the needed loaded ones and the most recently used, up to half of the limit."""
         new = LoadedLists(self._index(), self.files)
         new.used[:] = old.used
         present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))

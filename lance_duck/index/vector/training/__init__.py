@@ -1,4 +1,4 @@
-"""Training: the specification of an index, and centroids, bounds and codebooks from a sample of vectors.
+"""Training: the index specification, and centroids, bounds and codebooks from a sample of vectors.
 
 You hold: a user's parameters, and vectors. You get: a checked `VectorSpec`, and a model that encodes vectors. The same
 vectors give the same model.

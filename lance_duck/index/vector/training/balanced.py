@@ -1,10 +1,10 @@
-"""Centroids of partitions: k-means that moves centroids from where they hardly help to where they help most.
+"""Partition centroids: k-means that also moves centroids from crowded clusters to those that need them.
 
 Plain k-means stays near its random start: some centroids share one cluster, others cover many clusters. The mean of
-many clusters is near to everything, so nearly every search visits its partition, which is also large. Here rounds of
-k-means alternate with exchanges. A centroid that is hardly missed is removed, and its rows move to the next nearest
-ones; a partition whose halves are far apart gets two centroids. An exchange is judged by the change in the sum of
-squared distances, plus a price for uneven sizes, `EVENNESS`.
+many clusters is near everything, so nearly every search visits its partition, which is also large. Here rounds of
+k-means alternate with exchanges. A redundant centroid is removed, and its rows move to the next nearest ones. A
+partition whose halves are far apart gets two centroids. An exchange is judged by the change in the sum of squared
+distances, plus a price for uneven sizes, `EVENNESS`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lance_duck.kernels.vectors.halves import WORK_ROWS, halve_partitions
 
 Vectors = NDArray[np.float32]
 
-_FIRST: Final = 0.3  # share of the rounds, at the start: plain, with a part of the sample
-_LAST: Final = 0.25  # share of the rounds, at the end: plain, with the whole sample; between them are exchanges
+_FIRST: Final = 0.3  # share of plain rounds at the start, with a part of the sample
+_LAST: Final = 0.25  # share of plain rounds at the end, with the whole sample; exchanges happen in between
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
     """Return the centroids, float32 (count, dim), of a sample, by Euclidean distances.
 
     Args:
-        sample: float32 (n, dim), whose squared distances are finite; n is at least `count`.
+        sample: float32 (n, dim), whose squared distances are finite, with n >= `count`.
         count: Number of centroids.
         rounds: Rounds of training, at most.
         seed: Seed of random choices.
@@ -118,12 +118,12 @@ def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]
 def _pairs(
     gains: NDArray[np.float64], losses: NDArray[np.float64], heirs: list[NDArray[np.int64]]
 ) -> list[tuple[int, int]]:
-    """Return pairs of a partition to be cut in two and the centroid to be removed for it, as long as they gain.
+    """Return pairs of a partition to split and a centroid to remove for it, while exchanges pay off.
 
     Args:
         gains: Gain of cutting each partition.
         losses: Loss of removing each centroid.
-        heirs: For each removed centroid, the centroids that its rows go to; the one that gets most rows stays.
+        heirs: For each removed centroid, the centroids that its rows move to. The one with the most rows is kept.
     """
     is_taken = np.zeros(len(gains), np.bool_)
     spare = iter(np.argsort(losses, kind="stable").tolist())

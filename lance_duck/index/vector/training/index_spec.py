@@ -24,7 +24,7 @@ from lance_duck.wire.pb import index_pb2
 SAMPLE_RATE: Final = 256
 MAX_ITERS: Final = 50
 DEFAULT_BITS: Final = 5
-"""Bits of a number of RQ."""
+"""Default number of bits per dimension for RQ."""
 
 _TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192, "IVF_RQ": 4096})
 _GRAPH_TARGET: Final = 1 << 20
@@ -58,13 +58,13 @@ class VectorSpec:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
         dim: Number of dimensions.
-        num_partitions: Number of partitions. None for a number that suits the rows.
+        num_partitions: Number of partitions. None selects a number that suits the row count.
         target_partition_size: Target row count of a partition. None for the kind's default.
         num_sub_vectors: Number of sub-vectors of PQ. 0 for other storages.
         bits: Code width in bits: of a PQ sub-vector 4 or 8, of an RQ number 1 … 9. 8 for other storages.
         centroids: float32 (partitions, dim), uint8 for hamming. None to train them.
         codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors). None to train it.
-        bounds: Numbers represented by codes 0 and 255 of SQ. None for the extremes of the vectors.
+        bounds: Numbers represented by codes 0 and 255 of SQ. None uses the extremes of the vectors.
         m: Maximum number of neighbours of a vector in a graph.
         ef_construction: Number of candidates for an insertion into a graph.
         max_level: Maximum number of levels of a graph.
@@ -108,19 +108,21 @@ class VectorSpec:
         unknown = sorted(map(str, values.keys() - set(_KNOWN)))
         if unknown:
             raise InvalidInputError(
-                "parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
+                "unknown parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
             )
         check_metric(type_, values)
         type_ = vector_type(type_)
         if not is_vector(type_):
-            raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
+            raise UnsupportedError(
+                "a vector index needs a vector column", expected="fixed_size_list of floats", found=type_
+            )
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
         if has_byte_items(type_) != (metric == "hamming"):
             raise InvalidInputError(
                 f"metric {metric!r}", where=type_, remedy="use hamming for uint8 vectors, and another metric for floats"
             )
         if metric == "hamming" and not kind.endswith("FLAT"):
-            raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
+            raise UnsupportedError(f"{kind} does not support the hamming metric", expected="IVF_FLAT, IVF_HNSW_FLAT")
         dim = int(type_.list_size)
         centroids = None if "ivf_centroids" not in values else _centroids(values["ivf_centroids"], dim, metric)
         count = _number(values, "num_partitions", 1, MOST_PARTITIONS)
@@ -220,7 +222,7 @@ def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
 def _kind(name: Any) -> str:
     kind_name = name.upper() if isinstance(name, str) else ""
     if kind_name not in KINDS:
-        raise UnsupportedError("kind of vector index", expected=", ".join(KINDS), found=repr(name))
+        raise UnsupportedError("unknown kind of vector index", expected=", ".join(KINDS), found=repr(name))
     return kind_name
 
 
@@ -307,7 +309,7 @@ def _numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(value: Any) -> Any:
-    """Return an Arrow array in a form that numpy takes; other values unchanged."""
+    """Return an Arrow array in a form that numpy accepts. Other values are unchanged."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks()
     if isinstance(value, pa.FixedShapeTensorArray):
@@ -319,5 +321,5 @@ def _from_arrow(value: Any) -> Any:
         raise ValueError("null")
     lengths = np.unique(value.value_lengths())
     if len(lengths) > 1:
-        raise ValueError("vectors of several lengths")
+        raise ValueError("the vectors have different lengths")
     return items.to_numpy(zero_copy_only=False).reshape(len(value), -1 if len(value) else 0)

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.model import nearest_centroids, quantizer
 
-_APART: Final = 1 / 1024  # relative difference of a centroid and its twin
-_ENOUGH: Final = 1e-4  # share of the sum of distances; a round that gains less is the last
+_APART: Final = 1 / 1024  # relative distance between the two copies of a split centroid
+_ENOUGH: Final = 1e-4  # share of the distance sum; a round that gains less is the last
 
 
 @dataclass(frozen=True)
 class Sums:
-    """The sums of the vectors of one process in a round; can be pickled.
+    """The vector sums of one process in a round. It can be pickled.
 
     Attributes:
         sums: float64 (centroids, dim), sum of the vectors nearest to each centroid.
         counts: int64 (centroids,), number of these vectors.
-        loss: Sum of faiss's distances; for dot, of 1 less the products.
+        loss: Sum of faiss's distances, or of 1 - product for dot.
     """
 
     sums: NDArray[np.float64]
@@ -48,7 +48,10 @@ def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric
 
 
 def moved(parts: Sequence[Sums], centroids: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
-    """Return the centroids of the next round, and the loss of this one; one without vectors halves the fullest."""
+    """Return the centroids of the next round, and the loss of this one.
+
+    An empty centroid splits the largest cluster.
+    """
     counts = np.sum([part.counts for part in parts], axis=0)
     sums = np.sum([part.sums for part in parts], axis=0)
     means = centroids.astype(np.float64)

@@ -83,12 +83,12 @@ class Model:
         return self.item if self.storage == "FLAT" else np.dtype(np.uint8)
 
     def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
-        """Return the nearest partition of each vector (normalised for cosine), and faiss's distance to it."""
+        """Return each vector's nearest partition (normalised for cosine), and faiss's distance to it."""
         return nearest_centroids(self._quantizer, vectors)
 
     @safe_after_fork
     def encode(self, vectors: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return codes (n, code_width), by rows, of vectors (n, dim) in partitions; for cosine they are normalised."""
+        """Return the codes (n, code_width) of vectors (n, dim) in partitions. For cosine, vectors are normalised."""
         if self.storage == "FLAT":
             with np.errstate(over="ignore"):
                 stored: NDArray[Any] = vectors.astype(self.item, copy=False)
@@ -109,7 +109,7 @@ class Model:
 
     @safe_after_fork
     def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return approximate vectors, (n, dim), that encode to the same codes; not for RQ, which cannot be decoded."""
+        """Return approximate vectors, (n, dim), with the same codes. RQ codes cannot be decoded."""
         assert self.rounding is None
         if self.storage == "FLAT":
             return codes
@@ -138,7 +138,7 @@ class Model:
 
 @safe_after_fork
 def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
-    """Return the nearest centroid of each vector and its distance, made finite; the first if all are infinite.
+    """Return each vector's nearest centroid and its finite distance, or the first centroid if all are infinite.
 
     Args:
         quantizer: faiss index of the centroids, as `quantizer` returns it.
@@ -149,7 +149,7 @@ def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions
 
 
 def quantizer(centroids: NDArray[Any], metric: str) -> Any:
-    """Return a faiss index of centroids; cosine is the Euclidean distance of normalised vectors."""
+    """Return a faiss index of centroids. Cosine is the Euclidean distance of normalised vectors."""
     dim = centroids.shape[1]
     index: Any
     if metric == "hamming":

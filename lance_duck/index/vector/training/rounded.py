@@ -1,4 +1,4 @@
-"""Encoding of vectors as rows of RaBitQ: the bits with the least angle to a vector, and the factors for these bits."""
+"""Encodes vectors as RaBitQ rows: the bits with the smallest angle to a vector, and their factors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rounded(
     partitions: NDArray[np.int64],
     metric: str,
 ) -> NDArray[np.uint8]:
-    """Return the rows, uint8 (n, width), of vectors; `index.vector.codecs.rq` has their layout, and the formulas.
+    """Encode vectors as rows, uint8 (n, width). `index.vector.codecs.rq` describes their layout and the formulas.
 
     Args:
         rounding: Rounding of the vectors.
@@ -50,7 +50,8 @@ def _codes(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
     """Return the signs of residuals (n, dim), their further bits, and the decoded numbers.
 
-    Codes depend only on directions: vectors are first scaled to a length of about 1, as some squares would overflow.
+    Codes depend only on directions. Vectors are first scaled to a length of about 1, because some squares would
+    overflow.
     """
     largest = np.abs(residuals).max(axis=1, initial=0)
     finite = np.isfinite(largest)
@@ -73,7 +74,7 @@ def _factors(
     *,
     of_residual: bool = False,
 ) -> dict[str, NDArray[Any]]:
-    """Return the factors by column name, from residuals and codes, both (n, dim); 0 where a residual is zero."""
+    """Return the factors by column name, from residuals and codes, both (n, dim). 0 for zero residuals."""
 
     def products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = np.einsum("ij,ij->i", one, other, dtype=np.float64)

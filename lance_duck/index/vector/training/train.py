@@ -1,4 +1,4 @@
-"""Training of centroids, bounds and codebooks with a sample of vectors, by faiss. It is deterministic."""
+"""Trains centroids, bounds and codebooks on a sample of vectors, with faiss. It is deterministic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
 SEED: Final = 1234
-"""Seed of the sample that centroids are trained with; the sample of codebooks has the next number."""
+"""Seed of the training sample for centroids. The sample for codebooks has the next number."""
 
 
 _CODES_OF_4_BITS: Final = 16
@@ -31,7 +31,7 @@ _LONGEST: Final = 1e18
 
 
 class Trainable(Protocol):
-    """Vectors to train with: all indexed vectors, as a `VectorSpill` has them, or a stand-in for them."""
+    """Training vectors: all indexed vectors, as in a `VectorSpill`, or a substitute."""
 
     def __len__(self) -> int:
         """Return the number of all vectors."""
@@ -40,7 +40,7 @@ class Trainable(Protocol):
         """Return all rows and vectors, batch by batch, for their bounds."""
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return `count` random vectors, (count, dim); all vectors if there are not more."""
+        """Return `count` random vectors, (count, dim), or all if there are not more."""
 
 
 @safe_after_fork
@@ -48,7 +48,7 @@ def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
     """Train the model of an index.
 
     Args:
-        spec: Specification; its centroids, bounds and codebook, if it has any, are taken as they are.
+        spec: Specification. Its centroids, bounds and codebook, if any, are used unchanged.
         vectors: All indexed vectors, at least one unless nothing is to be trained.
         item: dtype of stored numbers.
 
@@ -117,7 +117,7 @@ def _remedy(spec: VectorSpec, num_vectors: int, needed: int) -> str:
 
 
 def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers as they are after storage in a possibly narrower type, in their own dtype."""
+    """Round numbers to a possibly narrower storage type, but keep their dtype."""
     if item.itemsize >= numbers.itemsize:
         return numbers
     largest = np.finfo(item).max
@@ -126,7 +126,7 @@ def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
 
 
 def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
-    """Return the vectors in the form in which the metric compares them: normalised for cosine; C-contiguous."""
+    """Return the vectors in the metric's form, C-contiguous, and normalised for cosine."""
     return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
 
 
@@ -180,19 +180,19 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, spec: VectorS
 
 
 def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vectors whose squared distances fit float32; others make faiss abort the process."""
+    """Return the vectors whose squared distances fit float32, because others make faiss abort the process."""
     numbers = np.abs(sample).max(axis=1, initial=0)
     is_short = numbers <= _LONGEST / np.sqrt(sample.shape[1])
     return sample if is_short.all() else np.ascontiguousarray(sample[is_short])
 
 
 def apart(low: float, high: float) -> tuple[float, float]:
-    """Return the bounds of SQ for the least and the greatest number of vectors: moved apart if they are equal."""
+    """Return the SQ bounds for the minimum and maximum of vectors. Equal bounds are moved apart."""
     return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
 
 
 def numbers_between(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
-    """Return the least and the greatest number of vectors."""
+    """Return the minimum and maximum number in vectors."""
     low, high = np.inf, -np.inf
     for chunk in chunks:
         if chunk.size:

@@ -56,7 +56,7 @@ class SampledRows:
         index: The segment, open.
         rows: Addresses of its rows, and whether each lives.
         k: Number of neighbours per search.
-        share: Share of the rows that a filter passes, 0 to 1; they are drawn by chance, the same ones each time.
+        share: Share of the rows that pass a filter, 0 to 1. They are drawn pseudorandomly, the same each time.
     """
 
     table: TableScan
@@ -103,7 +103,7 @@ class ComparedQueries(NamedTuple):
 
 
 def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare rows drawn by chance with the rows of a table on a local disk: with all, or with many short runs."""
+    """Compare random rows with the rows of a table on a local disk: with all rows, or with many short runs."""
     numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
     row_bytes = sampled.share * sampled.column.dim * sampled.column.dtype.itemsize
     limit = min(max(numbering.total * row_bytes / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
@@ -128,8 +128,8 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
 def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
     """Compare rows of an object store, fetched in one round of requests: a few long runs, and short ones.
 
-    Rows of the short runs are the queries. They are not compared with each other: rows that are neighbours in a table
-    are more often neighbours in space than rows drawn by chance.
+    Rows of the short runs are the queries. They are not compared with each other, because adjacent table rows are more
+    often neighbours in space than random rows.
     """
     column, rows = sampled.column, sampled.rows
     numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
@@ -170,12 +170,12 @@ def _nearest(
 
 
 def num_neighbours(k: int, part: float) -> int:
-    """Return how many neighbours in a part of the rows correspond to k in all of them."""
+    """Return the number of neighbours in a subset of the rows that corresponds to k in all rows."""
     return min(max(math.ceil(k * part), 1), k)
 
 
 def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Int64s:
-    """Return the position of each target address in a segment; -1 if it is not there, or not allowed."""
+    """Return the position of each target address in a segment, or -1 if it is missing or not allowed."""
     names = distinct(targets)
     places = np.minimum(np.searchsorted(names, addresses), len(names) - 1)
     hits = np.flatnonzero((names[places] == addresses) & allowed)
@@ -227,7 +227,7 @@ def _vectors_at(sampled: SampledRows, positions: Int64s) -> Vectors:
 
 
 def _by_chance(addresses: Addresses, share: float) -> Mask:
-    """Choose a share of rows by a hash of their addresses: the same ones each time."""
+    """Select a share of rows by a hash of their addresses, the same rows each time."""
     bits = (addresses + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
@@ -239,15 +239,15 @@ def _by_chance(addresses: Addresses, share: float) -> Mask:
 def displaced(
     rows: NDArray[Any], which: Int64s, others: NDArray[Any], metric: str, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Displace rows, each in a direction drawn by chance, by the distance to the nearest of some others.
+    """Displace each row in a random direction, by the distance to the nearest of some other rows.
 
     A graph has edges from a row to its own neighbours. A walk finds these more easily than the neighbours of a merely
     similar vector, and most queries are only similar to a row. On 20,000 uniform vectors of 24 dimensions, a walk with
     20 candidates finds 0.882 of the neighbours for similar vectors, 0.985 for rows, and 0.888 for displaced rows
     (`benchmarks/graph_recall.py --walks`).
 
-    For cosine and dot, the distance is that between directions, since the length of a query does not change the order.
-    A row keeps its position if an equal vector exists, if no other vector is compared with it, or if the result would
+    For cosine and dot, the distance is between directions, because the length of a query does not change the order. A
+    row keeps its position if an equal vector exists, if no other vector is compared with it, or if the result would
     overflow.
 
     Args:

@@ -54,8 +54,8 @@ class Curve:
     Attributes:
         k: Number of neighbours per query.
         share: Share of the rows that a filter passed, drawn by chance.
-        queries: Number of queries; 0 if every row is compared, so that there is nothing to measure.
-        measured: Settings, cheapest first; none costs more and reaches less than another one.
+        queries: Number of queries, or 0 if every row is compared and nothing needs measuring.
+        measured: Pareto-optimal settings, cheapest first.
         is_stored: Whether the curve was measured when the index was built, and is stored with it.
     """
 
@@ -69,7 +69,7 @@ class Curve:
     def of(
         cls, k: int, share: float, queries: int, measured: list[MeasuredSetting], *, is_stored: bool = False
     ) -> Curve:
-        """Build a curve from measured settings, without settings that cost more and reach less than another."""
+        """Build a curve from the Pareto-optimal measured settings."""
         frontier: list[MeasuredSetting] = []
         for each in sorted(measured, key=lambda each: (each.cost, -each.recall)):
             if not frontier or each.recall - each.error > frontier[-1].recall - frontier[-1].error:
@@ -79,7 +79,7 @@ class Curve:
     def choose(self, recall: float) -> MeasuredSetting | None:
         """Return the cheapest setting whose recall minus its standard error reaches `recall`, or None.
 
-        A recall of 1 is never reached: no sample shows that all neighbours are always found.
+        A recall of 1 is never reached, because a sample cannot prove that all neighbours are always found.
         """
         if recall >= 1 and self.queries:
             return None
@@ -114,7 +114,7 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
 
 
 def words(curves: Sequence[Curve], recall: float, k: int, least: int = 0) -> str:
-    """Describe the settings that reach a recall for k neighbours, and how they were measured; `least`: see `choose`."""
+    """Describe the settings that reach a recall for k neighbours, and their measurement. For `least`, see `choose`."""
     request, setting = f"target recall {recall:g}", choose(curves, recall, least)
     if not any(curve.queries for curve in curves):
         return f"{request}: every row is compared"

@@ -52,7 +52,7 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
         index: An open segment.
         sample: Queries and their neighbours.
         k: Number of neighbours per query.
-        share: Share of the rows that may be found, 0 to 1; noted in the curve.
+        share: Share of the rows to search, 0 to 1. Stored in the curve.
         candidate_ns: Nanoseconds to rerank a candidate by its vector in the table: see `candidate_cost`.
     """
     ranks = index.partition_ranks(sample.queries.astype(np.float32, copy=False), sample.positions)
@@ -68,7 +68,7 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
 
 
 def candidate_cost(width: int, *, is_remote: bool) -> float:
-    """Return the nanoseconds that one candidate costs which is reranked by its vector.
+    """Return the cost of reranking one candidate by its vector, in nanoseconds.
 
     Args:
         width: Size of a vector of the table, in bytes.
@@ -85,7 +85,7 @@ def everything(index: VectorIndex, k: int) -> Curve:
 
 
 def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
-    """Return numbers of partitions to search, up to the first with which hardly any neighbour is missed."""
+    """Return partition counts to try, up to the first that misses hardly any neighbour."""
     count = max(shape.num_partitions, 1)
     part = max(_part_cost(shape, sample.num_allowed / count), 1e-9)
     least = 1 if shape.has_graphs else min(math.ceil(FREE_NS / part), count)
@@ -147,7 +147,7 @@ def _walks(
 
 
 def _refines(k: int, most: int) -> Iterator[int | None]:
-    """Yield numbers of candidates to rerank; first None, for none."""
+    """Yield candidate counts to rerank, first None for no reranking."""
     yield None
     number = 2 * k
     while number < most:

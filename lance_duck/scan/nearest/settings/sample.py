@@ -1,4 +1,4 @@
-"""Queries drawn from the rows of a segment, and their true neighbours among these rows, or among a part of them."""
+"""Queries drawn from the rows of a segment, and their true neighbours among all or some of these rows."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Sample:
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row that a query is, or was before it was displaced; this row does not
-            count as its neighbour.
+        own: int64 (queries,): position of the row from which a query was drawn. This row does not count as its
+            neighbour.
         allowed: bool (positions,): whether the row may be found, or None if all may.
         num_allowed: Positions that may be found.
-        positions: int64 (queries, n): rows that may be among the nearest; -1: none, or not in the segment.
-        are_near: bool (queries, n): which of these are true neighbours, ties included.
+        positions: int64 (queries, n): candidate rows, or -1 for empty slots and rows outside the segment.
+        are_near: bool (queries, n): mask of true neighbours, including ties.
         count: int64 (queries,): true neighbours of each query, ties counted once.
-        k: Neighbours in all rows for which the neighbours in the sample stand.
+        k: Number of neighbours in all rows that the neighbours in the sample represent.
     """
 
     queries: NDArray[Any]

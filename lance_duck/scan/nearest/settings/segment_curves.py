@@ -1,4 +1,4 @@
-"""Curves of segments: those that are stored with an index, and others, which are measured when first needed.
+"""Recall curves of segments. Some are stored with an index, and the others are measured on first use.
 
 Both are cached for as long as the segment is open.
 """
@@ -25,10 +25,11 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.store import local_path
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
-"""Shares of the rows that pass a filter for which settings are measured; fewer rows are compared one by one."""
+"""Filter selectivities for which settings are measured. Below these, rows are compared one by one."""
 
 STORED_K: Final = 10
-"""Neighbours for which settings are stored; fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took 5."""
+"""Number of neighbours for which settings are stored. Fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took
+5."""
 
 _STEPS: Final = (1, 2, 5, 10)
 _WHOLE: Final = 0.9  # minimum share of the rows that is treated as all of them
@@ -97,7 +98,7 @@ def measured_at_build(
 ) -> bytes | None:
     """Measure the curves that most searches need. Returns the file to store with the index, or None if it is empty.
 
-    They are for `STORED_K` neighbours, and for each share of the rows with which the index is searched.
+    They cover `STORED_K` neighbours, and each share of the rows with which the index is searched.
 
     Args:
         table: The table.

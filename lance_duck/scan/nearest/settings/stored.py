@@ -3,10 +3,10 @@
 _indices/{uuid}/recall.json     UTF-8, two lines; listed among the segment's files
     line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
     line 2   {"type": "IVF_PQ", "metric": "l2", "dim", "rows", "partitions", "curves": [curve, …]}
-             of the segment that was measured, as the files beside it say; rows: its vectors; of one with graphs also
-             "displaced": true, as its queries were displaced rows: curves measured with rows themselves promise more
+             of the measured segment, as in its other files; rows: its vectors; with graphs also "displaced": true,
+             because its queries were displaced rows: curves measured with the rows themselves are too optimistic
     curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
-             as `curve.Curve` has them; ef and candidates may be null
+             as in `curve.Curve`; ef and candidates may be null
 
 A file is ignored if it is damaged, has another kind or version, does not describe the segment next to it, or was
 measured with other queries. Its curves are then measured again. It affects search results only through the settings.

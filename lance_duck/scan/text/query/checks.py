@@ -13,11 +13,11 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 _E = TypeVar("_E", bound=Enum)
 
 _U32: Final = (1 << 32) - 1
-_LARGEST: Final = 3.4028234663852886e38  # of float32, in which scores are computed
+_LARGEST: Final = 3.4028234663852886e38  # maximum float32, in which scores are computed
 
 
 def check_text(name: str, value: object, where: str) -> None:
-    """Refuse a value that is not a string.
+    """Reject a value that is not a string.
 
     Raises:
         WrongTypeError: The value is not a string.
@@ -26,11 +26,11 @@ def check_text(name: str, value: object, where: str) -> None:
     if not isinstance(value, str):
         raise WrongTypeError(name, where=where, expected="a string", found=type(value).__name__)
     if not is_unicode(value):
-        raise InvalidInputError(name, where=where, expected="text", found="half of a character")
+        raise InvalidInputError(name, where=where, expected="valid Unicode", found="a lone surrogate")
 
 
 def check_analyzer(analyzer: object, where: str) -> None:
-    """Refuse a value that cannot be parameters of an analyser.
+    """Reject a value that cannot be analyser parameters.
 
     Raises:
         WrongTypeError: The value is neither None nor a dict.
@@ -40,7 +40,7 @@ def check_analyzer(analyzer: object, where: str) -> None:
 
 
 def column_names(columns: object, where: str) -> tuple[str, ...]:
-    """Return the columns of a query of several columns, at least one.
+    """Return the columns of a multi-column query, at least one.
 
     Raises:
         InvalidInputError, WrongTypeError: The value is not a list of names, or is empty.
@@ -59,8 +59,8 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
     """Return the boosts of columns, one for each, finite and 0 or more.
 
     Raises:
-        InvalidInputError, WrongTypeError: The value is not a list of such numbers, or of another length than the
-        columns.
+        InvalidInputError, WrongTypeError: The value is not a list of these numbers, or its length differs from the
+        column count.
     """
     if isinstance(boosts, str | bytes) or not isinstance(boosts, Iterable):
         raise WrongTypeError("boosts", where=where, expected="a list of numbers", found=repr(boosts))
@@ -72,7 +72,7 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
 
 
 def checked_number(name: str, value: Any, least: float = 0.0) -> float:
-    """Return a value that must be a number that float32 holds, of at least `least`.
+    """Return a value after checking that it is a number within float32 and at least `least`.
 
     Raises:
         InvalidInputError, WrongTypeError: The value is not a number in this range.

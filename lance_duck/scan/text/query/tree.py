@@ -22,7 +22,7 @@ from lance_duck.scan.text.query.checks import (
 )
 
 MOST_WEIGHT: Final = 1 << 20
-"""Greatest weight of a column in a `CombinedFieldsQuery`, as in pylance."""
+"""Maximum column weight in a `CombinedFieldsQuery`, as in pylance."""
 
 MOST_NESTED: Final = 128
 """Maximum nesting depth of queries: far above practical use, and far below the stack limit."""
@@ -66,7 +66,7 @@ class Occur(Enum):
 
 
 class FullTextQuery(ABC):
-    """A full-text query: `a & b` matches rows that both match, `a | b` rows that either does; scores add up."""
+    """A full-text query. `a & b` matches rows that match both, `a | b` rows that match either. Scores are added."""
 
     _type: ClassVar[FullTextQueryType]
 
@@ -149,7 +149,7 @@ class _WordsOfColumns(FullTextQuery):
 
 @dataclass(frozen=True)
 class MatchQuery(_WordsOfColumn):
-    """Query of the rows that have words of a text, or similar words.
+    """Matches rows that contain words of a text, or similar words.
 
     Attributes:
         query: The words, which the column's analyser converts to terms. A word that occurs twice counts twice.
@@ -157,8 +157,8 @@ class MatchQuery(_WordsOfColumn):
         boost: Factor of scores, 0 or more.
         fuzziness: Maximum edit distance (insertions, deletions, replacements of a character) between a row's word and a
             query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2.
-        max_expansions: Maximum number of terms that all words of a fuzzy query together expand to, in byte order.
-        operator: AND: a row must have all words; OR: at least one.
+        max_expansions: Maximum number of terms to which a fuzzy query's words expand in total, in byte order.
+        operator: AND requires all words in a row, OR at least one.
         prefix_length: Number of characters at the start of a word that must match exactly.
         document_granularity: ROW, or LIST_ELEMENT: each element of the column's lists is a document, and each matching
             element is a row of the result, with its position in column `_doc_index`. None uses the granularity of the
@@ -196,7 +196,7 @@ class MatchQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class PrefixQuery(_WordsOfColumn):
-    """Query of the rows that have words with some prefixes: `PrefixQuery("duc", "body")` is `duc*`.
+    """Matches rows that contain words with given prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
     pylance does not have this query. Prefixes are not stemmed. They are compared with the terms that the column's
     analyser extracts from a row; a row also matches by the whole word, as for `MatchQuery`.
@@ -207,7 +207,7 @@ class PrefixQuery(_WordsOfColumn):
         boost: Factor of scores, 0 or more.
         max_expansions: Maximum number of terms that all prefixes together expand to, in byte order. None means no
             limit.
-        operator: AND: a row must have a word with each prefix; OR: with at least one.
+        operator: AND requires a word with each prefix in a row, OR with at least one.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
 
@@ -236,7 +236,7 @@ class PrefixQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class PhraseQuery(_WordsOfColumn):
-    """Query of the rows that have the words of a text in their order.
+    """Matches rows that contain the words of a text in order.
 
     Attributes:
         query: The words. A word that the analyser removes matches any single word.
@@ -265,7 +265,7 @@ class PhraseQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class BoostQuery(FullTextQuery):
-    """Query of the rows of one query, with lower scores (possibly negative) for rows that another query also matches.
+    """Matches the rows of one query, with lower scores (possibly negative) for rows that another query also matches.
 
     Attributes:
         positive: Query of the rows.
@@ -305,13 +305,13 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in any of several columns, scored by the best column.
+    """Matches rows that contain words of a text in any of several columns, scored by the best column.
 
     Attributes:
         query: See `MatchQuery`.
         columns: Columns to search, each with separate statistics.
         boosts: Score factor of each column. None means 1 for each.
-        operator: AND: one column must have all words; OR: at least one.
+        operator: AND requires all words in one column, OR at least one.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -339,13 +339,13 @@ class MultiMatchQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class CombinedFieldsQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in several columns, scored as one column (BM25F).
+    """Matches rows that contain words of a text in several columns, scored as one column (BM25F).
 
     Attributes:
         query: See `MatchQuery`.
-        columns: Columns to search, each once; all must have the same analyser.
+        columns: Distinct columns to search. All must have the same analyser.
         boosts: Weight of a word in each column, from 1 to `MOST_WEIGHT`. None means 1 for each.
-        operator: AND: each word must be in one of the columns; OR: at least one word.
+        operator: AND requires each word in one of the columns, OR at least one word.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -379,7 +379,7 @@ class CombinedFieldsQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class BooleanQuery(FullTextQuery):
-    """Query of the rows that match all MUST queries, no MUST_NOT query, and, without MUST, at least one SHOULD query.
+    """Matches rows that match all MUST queries, no MUST_NOT query, and, without MUST, at least one SHOULD query.
 
     Attributes:
         queries: Pairs of `Occur` and query. Scores of MUST and SHOULD queries that match add up.
@@ -439,7 +439,7 @@ def _check_query(name: str, value: object) -> None:
 
 
 def no_query(name: str, value: object, where: str | None = None) -> WrongTypeError:
-    """Return the error for a value that is not a query of this package, perhaps one of pylance."""
+    """Return the error for a value that is not a query of this package. It may be pylance's."""
     kind = type(value)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     remedy = "build it of lance_duck.query" if kind.__name__ in _NAMES else None

@@ -31,7 +31,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
 
 
 def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Target]:
-    """Yield the terms in some texts that match a query's words, or its phrase.
+    """Yield the terms in texts that match a query's words or its phrase.
 
     Args:
         query: The query.
@@ -47,13 +47,13 @@ def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Ana
 
 
 def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int = 0) -> list[bytes]:
-    """Return the terms within some edits (insert, delete, replace a character) of a term.
+    """Return the terms within an edit distance (insert, delete, replace a character) of a term.
 
     Args:
         terms: Distinct terms, large_binary, without nulls.
         term: The term, in UTF-8.
         edits: Maximum edit distance.
-        fixed: Characters at the beginning that must be equal.
+        fixed: Number of leading characters that must match.
     """
     text = term.decode("utf-8", "replace")
     sizes = pc.binary_length(terms)
@@ -82,7 +82,7 @@ def _code_points(text: str) -> NDArray[np.uint32]:
 
 
 def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """Return terms as texts; bytes that are not UTF-8, in files of a broken index, are replaced."""
+    """Decode terms. Bytes that are not UTF-8, from files of a corrupt index, are replaced."""
     try:
         return terms.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -90,7 +90,7 @@ def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
 
 
 def _characters(texts: pa.LargeStringArray, lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the characters of texts as a matrix, one text in a column, padded with 0."""
+    """Return the characters of texts as a matrix with one text per column, zero-padded."""
     matrix = np.zeros((len(texts), int(lengths.max(initial=0))), np.uint32)
     matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = _code_points("".join(texts.to_pylist()))
     return np.ascontiguousarray(matrix.T)
@@ -99,9 +99,9 @@ def _characters(texts: pa.LargeStringArray, lengths: NDArray[np.int64]) -> NDArr
 def _distances(
     word: NDArray[np.uint32], texts: NDArray[np.uint32], lengths: NDArray[np.int64], most: int
 ) -> NDArray[np.int64]:
-    """Return Levenshtein distances of a word to texts, correct up to `most`, of lengths that differ by no more.
+    """Return Levenshtein distances of a word to texts, exact up to `most`. Lengths must not differ by more than `most`.
 
-    Row i of the table of distances is held from column i - band to i + band, for all texts at once.
+    Row i of the distance matrix is stored from column i - band to i + band, for all texts at once.
     """
     band = min(most, max(len(word), texts.shape[0]))
     far = len(word) + texts.shape[0] + 1

@@ -19,7 +19,7 @@ class Word:
         term: The word's term from the analyser, in UTF-8, or None if the analyser removes the word.
         position: Position of the word in the query.
         edits: Maximum edit distance of other terms that the word matches.
-        fixed: Characters at the beginning that edits must not change.
+        fixed: Number of leading characters that edits must not change.
         beginning: Prefix, in UTF-8, of other terms that the word matches, or None.
     """
 

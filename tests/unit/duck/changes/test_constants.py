@@ -1,4 +1,4 @@
-"""Rows of VALUES that need no DuckDB."""
+"""VALUES rows that are evaluated without DuckDB."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_constants_are_values_of_their_columns() -> None:
     assert table.schema.types == [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.int8()]
 
 
-def test_a_decimal_zero_has_no_sign() -> None:
+def test_a_decimal_negative_zero_becomes_zero() -> None:
     table = made("(-0.0)", "DOUBLE")
     assert table is not None
     assert str(table.column(0)[0].as_py()) == "0.0"
@@ -74,9 +74,9 @@ def test_a_decimal_zero_has_no_sign() -> None:
         ("(?)", "BIGINT"),
     ],
 )
-def test_everything_else_is_for_duckdb(values: str, type_: str) -> None:
+def test_other_values_are_evaluated_by_duckdb(values: str, type_: str) -> None:
     assert made(values, type_) is None
 
 
-def test_a_null_where_none_may_be_is_for_duckdb() -> None:
+def test_nulls_in_a_not_null_column_are_evaluated_by_duckdb() -> None:
     assert made("(NULL)", "BIGINT", nullable=False) is None

@@ -17,23 +17,23 @@ from lance_duck.maintenance import cleanup_plan
 from lance_duck.maintenance.options import CompactionArguments
 
 
-def test_every_option_of_a_compaction_is_an_argument() -> None:
+def test_compaction_arguments_equal_those_of_the_method() -> None:
     assert set(COMPACT.parameters) == {*CompactionArguments.__annotations__, "dry_run"}
 
 
-def test_every_argument_of_a_cleanup_is_one_of_the_verb() -> None:
+def test_cleanup_arguments_equal_those_of_the_method() -> None:
     verb = inspect.signature(LanceDataset.cleanup_old_versions).parameters
     assert {ALIASES.get(name, name) for name in CLEANUP.parameters} <= set(verb)
 
 
-def test_each_name_stands_for_one_operation() -> None:
+def test_operation_names_are_unique() -> None:
     names = [operation.name for operation in OPERATIONS if operation.name]
     assert len(names) == len(set(names)) == len(PROCEDURES)
     assert NAMES.isdisjoint(names)
     assert set(WORDS) >= PROCEDURES.keys()
 
 
-def test_every_operation_can_be_called() -> None:
+def test_every_operation_is_callable() -> None:
     for operation in OPERATIONS:
         assert operation.name or operation.words
         assert not operation.words or operation.words.split()[0].lower() in READERS

@@ -43,6 +43,6 @@ def test_options_are_read_by_name(text: str, expected: dict[str, str]) -> None:
         ("WITH (a = 1, A = 2)", "option 'a' is given twice"),
     ],
 )
-def test_what_are_no_options_is_refused(text: str, message: str) -> None:
+def test_invalid_options_are_rejected(text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         options(text)

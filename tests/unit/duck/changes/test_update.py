@@ -28,10 +28,10 @@ def test_assignments_are_pairs_of_a_column_and_its_value(sql: str, items: list[t
 
 
 @pytest.mark.parametrize("sql", ["", "a", "a +", "t.a = 1", "= 1", "(a, 1) = (1, 2)"])
-def test_what_is_no_assignment_is_left_to_duckdb(sql: str) -> None:
+def test_invalid_assignments_are_reported_by_duckdb(sql: str) -> None:
     assert set_items(Clauses.of(sql)) is None
 
 
-def test_a_tuple_has_as_many_values_as_columns() -> None:
+def test_a_tuple_assignment_requires_one_value_per_column() -> None:
     with pytest.raises(InvalidInputError, match="expected 2 values, found 3"):
         set_items(Clauses.of("(a, b) = (1, 2, 3)"))

@@ -60,7 +60,7 @@ def test_null_is_false_below_and_and_or(condition: str) -> None:
         f"DELETE FROM u USING t WHERE a RETURNING b OR {M}",
     ],
 )
-def test_null_is_another_thing_elsewhere(item: str) -> None:
+def test_null_differs_from_false_in_other_positions(item: str) -> None:
     assert [call.null_is_false for call in found(item)[0].calls] == [False]
 
 
@@ -81,7 +81,7 @@ def test_null_is_another_thing_elsewhere(item: str) -> None:
         ),
     ],
 )
-def test_stars_leave_columns_out(sql: str, left_out: str) -> None:
+def test_stars_exclude_helper_columns(sql: str, left_out: str) -> None:
     text = sql
     for star in reversed(found(sql)[0].stars):
         text = text[: star.place] + star.text.format("c") + text[star.place :]
@@ -104,16 +104,16 @@ def test_stars_leave_columns_out(sql: str, left_out: str) -> None:
         "SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{}', (a || 'x')::VARCHAR, '')",
     ],
 )
-def test_statements_that_are_left_alone(sql: str) -> None:
+def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert found(sql) == []
 
 
-def test_aggregates_take_columns_of_each_row() -> None:
+def test_match_inside_aggregates_is_found() -> None:
     assert len(found(f"SELECT a, max({S}), count(*) FILTER (WHERE {M}) FROM t GROUP BY a")[0].calls) == 2
 
 
 @pytest.mark.parametrize(("sql", "may_be"), [("to_json(t)", True), ("t", True), ("t.a", False), ("a AS t", False)])
-def test_names_of_tables_may_be_their_rows(sql: str, may_be: bool) -> None:
+def test_table_names_used_as_row_values_are_recognised(sql: str, may_be: bool) -> None:
     assert found(f"SELECT {sql} FROM t WHERE {M}")[0].may_be_value == may_be
 
 

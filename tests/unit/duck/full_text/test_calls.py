@@ -25,7 +25,7 @@ def calls(sql: str) -> list[TextCall]:
         ("DELETE FROM t WHERE match(lower(b), 'x')", [("match", (), "where", False)]),
     ],
 )
-def test_calls(sql: str, found: list[tuple[str, tuple[str, ...], str, bool]]) -> None:
+def test_match_calls_are_found_with_their_clause(sql: str, found: list[tuple[str, tuple[str, ...], str, bool]]) -> None:
     assert [(each.function, each.column, each.clause, each.is_negated) for each in calls(sql)] == found
 
 
@@ -42,7 +42,7 @@ def test_calls(sql: str, found: list[tuple[str, tuple[str, ...], str, bool]]) ->
         "SELECT match(a, 'x' FROM t",
     ],
 )
-def test_what_is_no_call(sql: str) -> None:
+def test_other_calls_are_ignored(sql: str) -> None:
     assert calls(sql) == []
 
 
@@ -60,13 +60,13 @@ def test_what_is_no_call(sql: str) -> None:
         ("s: score(t)", None),
     ],
 )
-def test_columns_of_the_result_keep_their_names(item: str, name: str | None) -> None:
+def test_result_columns_keep_their_names(item: str, name: str | None) -> None:
     for sql in (f"SELECT a, {item}, b FROM t", f"SELECT DISTINCT ON (a, b) {item} FROM t"):
         (call,) = calls(sql)
         assert [title for _, title in call.headings] == ([] if name is None else [name])
 
 
-def test_arguments_keep_their_text() -> None:
+def test_arguments_keep_their_source_text() -> None:
     (call,) = calls("SELECT match(b, -- the words\n'a', boost := 2.50, fuzziness => (1 + 11)) FROM t")
     assert [part.text.strip() for part in call.positional] == ["b", "'a'"]
     assert [(name, part.text) for name, part in call.named] == [("boost", "2.50"), ("fuzziness", "(1 + 11)")]

@@ -37,7 +37,7 @@ def test_a_count_of_a_column_is_proposed(sql: str, column: str | None, title: st
     assert (proposal.name, count.column, count.title) == (("t",), column, title)
 
 
-def test_counts_of_several_columns_are_proposed_in_their_order_and_places() -> None:
+def test_counts_of_several_columns_keep_order_and_offsets() -> None:
     sql = 'SELECT count(x), count(*) AS n, COUNT( y ) "the, y", count(x)\nFROM s.t;'
 
     (proposal,) = find(Statement.of(sql))
@@ -51,7 +51,7 @@ def test_counts_of_several_columns_are_proposed_in_their_order_and_places() -> N
     ]
 
 
-def test_least_and_greatest_values_are_proposed_beside_counts() -> None:
+def test_minimum_and_maximum_are_proposed_together_with_counts() -> None:
     sql = "SELECT min(x), MAX( y ) AS last, count(*), count(x) FROM t"
 
     (proposal,) = find(Statement.of(sql))
@@ -104,5 +104,5 @@ def test_least_and_greatest_values_are_proposed_beside_counts() -> None:
         "SELECT count(*) FROM",
     ],
 )
-def test_whatever_says_more_is_left_alone(sql: str) -> None:
+def test_other_aggregates_are_skipped(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

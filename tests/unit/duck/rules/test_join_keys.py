@@ -43,5 +43,5 @@ def test_tables_that_get_keys_are_proposed(sql: str, expected: list[tuple[str, s
         "CREATE VIEW v AS SELECT * FROM big JOIN tiny USING (k)",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_joins_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

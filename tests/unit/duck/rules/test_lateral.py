@@ -14,7 +14,7 @@ PROPOSALS = [
 
 
 @pytest.mark.parametrize(("sql", "outer"), PROPOSALS)
-def test_a_search_for_each_row_of_a_table_is_proposed(sql: str, outer: tuple[str, str, bool]) -> None:
+def test_a_lateral_search_is_proposed(sql: str, outer: tuple[str, str, bool]) -> None:
     (proposal,) = find(Statement.of(sql))
     assert (sql[proposal.start : proposal.end], proposal.alias, proposal.has_alias) == outer
     inner = proposal.inner
@@ -31,5 +31,5 @@ def test_a_search_for_each_row_of_a_table_is_proposed(sql: str, outer: tuple[str
         "SELECT * FROM q, LATERAL (SELECT id FROM t ORDER BY id LIMIT 3) m",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_lateral_joins_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

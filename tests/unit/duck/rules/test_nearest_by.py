@@ -1,4 +1,4 @@
-"""Which joins with the nearest rows are searches, and what they search for."""
+"""Nearest-row joins that become searches, and the columns they need."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ L2 = "array_distance(q.v, t.w)"
         (f"SELECT * FROM q TABLESAMPLE 10% JOIN t NEAREST BY DISTANCE {L2}", []),
     ],
 )
-def test_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
+def test_nearest_by_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
     assert _found(sql) == expected
 
 
@@ -95,13 +95,13 @@ def test_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
         ("COLUMNS('x')", None),
     ],
 )
-def test_only_columns_that_may_be_read_are_given(select: str, columns: set[str] | None) -> None:
+def test_only_needed_columns_are_requested(select: str, columns: set[str] | None) -> None:
     (proposal,) = nearest_by.find(Statement(f"SELECT {select} FROM q JOIN t NEAREST BY DISTANCE {L2}"))
     found = proposal.joins[0].search.inner.columns
     assert found is None if columns is None else found == columns
 
 
-def test_keys_of_other_joins_leave_no_row_out_before_it_is_ranked() -> None:
+def test_join_keys_do_not_drop_rows_before_ranking() -> None:
     text = f"SELECT * FROM q JOIN t NEAREST 3 BY DISTANCE {L2} JOIN d ON d.k = t.k "
     text += "WHERE d.x = 3 AND t.j IN (SELECT j FROM e)"
     narrowed = {text[join.start : join.end] for found in join_keys.find(Statement(text)) for join in found.joins}

@@ -40,7 +40,7 @@ PROPOSALS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), PROPOSALS)
-def test_the_nearest_rows_of_one_table_are_proposed(sql: str, expected: dict[str, Any]) -> None:
+def test_a_nearest_rows_query_on_one_table_is_proposed(sql: str, expected: dict[str, Any]) -> None:
     text = LiftedText.of(sql).text
     (proposal,) = find(Statement.of(text))
     assert {name: getattr(proposal, name) for name in expected} == expected
@@ -61,7 +61,7 @@ PARTS: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("sql", "tables"), PARTS)
-def test_parts_of_a_statement_are_proposed_too(sql: str, tables: list[str]) -> None:
+def test_subqueries_are_proposed(sql: str, tables: list[str]) -> None:
     text = sql.replace("{t}", "t").replace("{v}", "?")
     assert sorted(text[each.place.start : each.place.end] for each in find(Statement.of(text))) == tables
 
@@ -77,7 +77,7 @@ LAST = "ORDER BY array_distance(t.vec, ?), n LIMIT 2"
         (f"SELECT u.* FROM t AS t LEFT JOIN t AS u ON t.id = u.a {LAST}", None),
     ],
 )
-def test_the_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[str] | None) -> None:
+def test_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[str] | None) -> None:
     (proposal,) = find(Statement.of(sql))
     assert sql[proposal.place.start : proposal.place.end] in ("t", "a.t")
     assert columns is None or columns <= (proposal.columns or set())
@@ -102,7 +102,7 @@ def test_the_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[
         f"SELECT t.id FROM t LEFT JOIN u ON t.id IN (SELECT id FROM w) {LAST}",
     ],
 )
-def test_rows_that_a_join_may_leave_out_are_not_searched(sql: str) -> None:
+def test_rows_that_a_join_may_drop_are_not_searched(sql: str) -> None:
     assert find(Statement.of(sql)) == ()
 
 
@@ -117,11 +117,11 @@ def test_rows_that_a_join_may_leave_out_are_not_searched(sql: str) -> None:
         "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY array_distance(vec, ?) LIMIT 2)",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_queries_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()
 
 
 @pytest.mark.parametrize(("alias", "count"), [("", 0), (" AS nearest", 1)])
-def test_a_query_whose_text_names_a_column_stays_as_it_is(alias: str, count: int) -> None:
+def test_a_query_that_names_the_result_column_is_unchanged(alias: str, count: int) -> None:
     sql = f"SELECT (SELECT id FROM t ORDER BY array_distance(vec, $1) LIMIT 1){alias}"
     assert len(find(Statement(sql))) == count

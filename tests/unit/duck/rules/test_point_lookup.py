@@ -24,7 +24,7 @@ PROPOSALS: list[tuple[str, str, str | None, str, tuple[Any, ...], set[str] | Non
 
 
 @pytest.mark.parametrize(("sql", "place", "alias", "where", "keys", "columns"), PROPOSALS)
-def test_a_simple_where_of_one_table_is_proposed(
+def test_a_simple_filter_on_one_table_is_proposed(
     sql: str, place: str, alias: str | None, where: str, keys: tuple[Any, ...], columns: set[str] | None
 ) -> None:
     (proposal,) = find(Statement.of(sql))
@@ -46,5 +46,5 @@ def test_a_simple_where_of_one_table_is_proposed(
         "UPDATE t SET id = 2 WHERE id = 1",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_filters_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

@@ -24,7 +24,7 @@ TEXT = "lance_fts('t', 'body', 'words', prefilter := true)"
         (f"(FROM {CALL} WHERE a = 1) UNION ALL FROM {CALL} WHERE a = 2 UNION FROM u", ['("a" = 1)', '("a" = 2)']),
     ],
 )
-def test_conditions_beside_a_call_that_asks_for_them_are_proposed(sql: str, conditions: list[str]) -> None:
+def test_conditions_next_to_a_prefilter_call_are_proposed(sql: str, conditions: list[str]) -> None:
     text = LiftedText.of(sql).text
     proposals = find(Statement.of(text))
     assert [proposal.condition for proposal in proposals] == conditions
@@ -48,5 +48,5 @@ def test_conditions_beside_a_call_that_asks_for_them_are_proposed(sql: str, cond
         f"FROM {CALL} WHERE a = ",
     ],
 )
-def test_other_conditions_are_left_alone(sql: str) -> None:
+def test_other_conditions_are_skipped(sql: str) -> None:
     assert find(Statement.of(LiftedText.of(sql).text)) == ()

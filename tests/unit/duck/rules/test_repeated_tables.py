@@ -1,4 +1,4 @@
-"""Which tables a statement names more than once, by its text alone."""
+"""Tables that a statement references more than once, found from its text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.duck.statement.text import Statement
         ("EXPLAIN FROM t UNION FROM t", ["t", "t"]),
         ("WITH c AS (FROM t) SELECT * FROM c JOIN c AS d USING (k)", []),
         ("WITH t AS (SELECT 1 AS k) SELECT * FROM t JOIN t AS d USING (k)", []),
-        ("SELECT (SELECT max(k) FROM t) FROM t", []),  # the text is the name of the column
+        ("SELECT (SELECT max(k) FROM t) FROM t", []),  # the text becomes the column name
         ("SELECT (SELECT max(k) FROM t) AS m FROM t", ["t", "t"]),
         ("SELECT lance.t.k FROM lance.t JOIN t AS b USING (k)", []),
         ("SELECT * FROM t TABLESAMPLE 5 ROWS JOIN t AS b USING (k)", []),
@@ -28,6 +28,6 @@ from lance_duck.duck.statement.text import Statement
         ("CREATE VIEW v AS FROM t UNION FROM t", []),
     ],
 )
-def test_places(sql: str, places: list[str]) -> None:
+def test_repeated_tables_are_found_with_their_offsets(sql: str, places: list[str]) -> None:
     found = [sql[place.start : place.end] for each in find(Statement.of(sql)) for place in each.places]
     assert found == places

@@ -93,7 +93,7 @@ def test_paths_and_time_travel_become_lance_scan(before: str, after: str) -> Non
         "SELECT 1",
     ],
 )
-def test_everything_else_keeps_its_bytes(sql: str) -> None:
+def test_other_text_is_unchanged(sql: str) -> None:
     assert rewrite(sql) == sql
 
 
@@ -130,5 +130,5 @@ def test_functions_of_a_database_are_called_with_its_name(sql: str, database: st
         "FROM x.info(1",
     ],
 )
-def test_other_calls_stay_as_they_are(sql: str) -> None:
+def test_other_calls_are_unchanged(sql: str) -> None:
     assert spelling.find(Statement.of(sql)) == ()

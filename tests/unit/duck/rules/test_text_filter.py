@@ -21,11 +21,11 @@ def said(sql: str) -> list[tuple[str, str | None, str]]:
         ("EXPLAIN SELECT * FROM t WHERE suffix(s, 'x')", "t", "(SUFFIX(\"s\", 'x'))"),
     ],
 )
-def test_a_table_with_conditions_on_texts(sql: str, alias: str | None, where: str) -> None:
+def test_string_conditions_on_a_table_are_proposed(sql: str, alias: str | None, where: str) -> None:
     assert said(sql) == [("t", alias, where)]
 
 
-def test_selects_anywhere() -> None:
+def test_every_select_of_a_statement_is_examined() -> None:
     sql = "WITH c AS (SELECT * FROM t WHERE contains(s, 'x')) SELECT * FROM c UNION SELECT * FROM u WHERE s LIKE '%y'"
     assert {name for name, _, _ in said(sql)} == {"t", "u"}
 
@@ -46,5 +46,5 @@ def test_selects_anywhere() -> None:
         "SELECT * FROM t HAVING contains(s, 'x')",
     ],
 )
-def test_statements_that_are_left_alone(sql: str) -> None:
+def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert said(sql) == []

@@ -16,7 +16,7 @@ def found(sql: str) -> list[MatchSelect]:
     return list(find(Statement.of(sql)))
 
 
-def test_a_table_whose_rows_have_to_match() -> None:
+def test_a_required_match_is_proposed() -> None:
     sql = f"SELECT * FROM t WHERE k > 3 AND {MATCH} {BEST}"
     (select,) = found(sql)
     table = select.table
@@ -26,14 +26,14 @@ def test_a_table_whose_rows_have_to_match() -> None:
     assert (call.request, call.words) == ('{"kind": "match"}', "duck")
 
 
-def test_words_may_be_a_parameter() -> None:
+def test_match_words_may_be_a_parameter() -> None:
     score = f"__lance_score({GIVEN})"
     (select,) = found(f"SELECT * FROM u AS t WHERE __lance_match({GIVEN}) ORDER BY {score} DESC LIMIT 3")
     (call,) = select.calls
     assert (select.table.alias, call.words, call.key, call.mark) == (None, None, "q", "$q")
 
 
-def test_several_matches_and_several_selects() -> None:
+def test_several_matches_and_selects_are_proposed() -> None:
     scores = f"{SCORE} + __lance_score({GIVEN})"
     inner = f"(SELECT * FROM t WHERE {MATCH} AND __lance_match({GIVEN}) ORDER BY {scores} DESC LIMIT 3)"
     (select,) = found(f"WITH c AS {inner} SELECT * FROM c")
@@ -55,7 +55,7 @@ def test_the_best_rows_are_enough(clauses: str, where: str | None) -> None:
     assert (None if select.best.condition is None else select.best.condition.where) == where
 
 
-def test_numbers_of_rows_may_be_parameters() -> None:
+def test_limits_may_be_parameters() -> None:
     (select,) = found(f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} DESC LIMIT $n OFFSET 5")
     assert (select.best.limit, select.best.offset) == (DistanceParameter("n"), 5)
 
@@ -99,5 +99,5 @@ def test_all_rows_that_match_are_needed(sql: str) -> None:
         f"CREATE TABLE u AS SELECT * FROM t WHERE {MATCH} {BEST}",
     ],
 )
-def test_statements_that_are_left_alone(sql: str) -> None:
+def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert found(sql) == []

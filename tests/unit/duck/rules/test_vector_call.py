@@ -47,5 +47,5 @@ def test_a_call_with_constants_and_parameters_is_proposed(
         "SELECT 'lance_vector_search(''t'', ''vec'', ?)'",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_calls_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

@@ -26,7 +26,7 @@ def call(sql: str) -> Call | None:
         ("CALL f(x => INTERVAL 3 DAY -- , y => 1\n)", (("f",), [], {"x": "INTERVAL 3 DAY -- , y => 1"})),
     ],
 )  # fmt: skip
-def test_arguments_stay_text_with_or_without_a_name(sql: str, read: Read) -> None:
+def test_arguments_keep_their_source_text(sql: str, read: Read) -> None:
     found = call(sql)
     assert found is not None
     positional = [argument.text.strip() for argument in found.positional]
@@ -36,7 +36,7 @@ def test_arguments_stay_text_with_or_without_a_name(sql: str, read: Read) -> Non
 @pytest.mark.parametrize(
     "sql", ["CALL f", "CALL f(1", "CALL f(1) x", "CALL 'x.lance'(1)", "SELECT f(1)", "CALL f(1)(2)"]
 )
-def test_what_is_not_one_whole_call_is_none(sql: str) -> None:
+def test_text_that_is_not_one_call_gives_none(sql: str) -> None:
     assert call(sql) is None
 
 
@@ -49,7 +49,7 @@ def test_what_is_not_one_whole_call_is_none(sql: str) -> None:
         ("CALL f(1,)", "does not have a value"),
     ],
 )
-def test_calls_that_make_no_sense_are_refused(sql: str, message: str) -> None:
+def test_invalid_calls_are_rejected(sql: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         call(sql)
 
@@ -76,7 +76,7 @@ def test_arguments_are_bound_to_parameters_in_the_order_of_these() -> None:
         ("CALL f('t', table => 'u')", "'table' is given twice"),
     ],
 )
-def test_arguments_that_do_not_fit_the_parameters_are_refused(sql: str, message: str) -> None:
+def test_arguments_that_do_not_match_the_parameters_are_rejected(sql: str, message: str) -> None:
     found = call(sql)
     assert found is not None
     with pytest.raises(InvalidInputError, match=message):

@@ -54,16 +54,16 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(("sql", "expected"), CUT)
-def test_clauses_begin_with_their_words_outside_of_all_brackets(sql: str, expected: list[str] | None) -> None:
+def test_clause_keywords_inside_brackets_are_ignored(sql: str, expected: list[str] | None) -> None:
     assert cut(sql) == (EXPECTED[sql] if expected is None else expected)
 
 
 @pytest.mark.parametrize("sql", ["a = 1 SET b = 2", "FROM s SET a = 1 x", "(SET a = 1)"])
-def test_what_does_not_begin_with_a_clause_is_not_cut(sql: str) -> None:
+def test_text_without_a_leading_clause_is_not_split(sql: str) -> None:
     assert Clauses.of(sql).cut("set", "where") is None
 
 
-def test_a_part_without_clauses_has_empty_ones() -> None:
+def test_an_empty_text_has_empty_clauses() -> None:
     assert cut("") == ["", "", "", ""]
 
 
@@ -77,7 +77,7 @@ def test_a_part_without_clauses_has_empty_ones() -> None:
         ("", []),
     ],
 )
-def test_lists_are_split_at_commas_outside_of_all_brackets(sql: str, pieces: list[str]) -> None:
+def test_lists_are_split_at_top_level_commas(sql: str, pieces: list[str]) -> None:
     assert [piece.text for piece in Clauses.of(sql).split()] == pieces
 
 
@@ -96,26 +96,24 @@ def test_statements_are_split_at_semicolons() -> None:
         ("'it''s.lance/' z", ("it's",), "it's.lance/", "z"),
     ],
 )
-def test_names_of_tables_are_read_with_their_alias(
-    sql: str, parts: tuple[str, ...], path: str | None, alias: str
-) -> None:
+def test_table_names_are_read_with_their_alias(sql: str, parts: tuple[str, ...], path: str | None, alias: str) -> None:
     clauses = Clauses.of(sql)
     name = TableName.at(clauses, 0)
     assert name is not None
     assert (name.parts, name.path, name.alias(clauses, "where")[0]) == (parts, path, alias)
 
 
-def test_a_string_of_another_ending_names_no_table() -> None:
+def test_a_string_with_another_extension_is_not_a_table() -> None:
     assert TableName.at(Clauses.of("'x.csv'"), 0) is None
     assert stem("s3://b/dir/x.lance/") == "x"
 
 
-def test_lists_are_divided_outside_of_parentheses_and_cases() -> None:
+def test_lists_are_split_outside_parentheses_and_case() -> None:
     parts = divided(tokens_of("a = (1, 2), b = [3, 4], c = CASE WHEN x THEN 1 END, (d, e) = (5, 6)"), ",")
     assert [part[0].text + part[-1].text for part in parts] == ["a)", "b]", "cEND", "()"]
 
 
-def test_a_parenthesis_finds_the_one_that_closes_it() -> None:
+def test_an_opening_parenthesis_finds_its_closing_one() -> None:
     tokens = tokens_of("f(a[1], (b))")
     assert closing(tokens, 1) == len(tokens) - 1
     assert closing(tokens_of("f(a"), 1) is None

@@ -36,7 +36,7 @@ from lance_duck.duck.statement.head import FirstWords, StatementKind
         ("'BEGIN'", StatementKind.OTHER, ""),
     ],
 )
-def test_the_first_words_tell_the_kind(sql: str, kind: StatementKind, word: str) -> None:
+def test_the_first_words_determine_the_statement_kind(sql: str, kind: StatementKind, word: str) -> None:
     first = FirstWords.of(sql)
     assert (first.kind, first.word, first.explain) == (kind, word, "")
 
@@ -52,7 +52,7 @@ def test_the_first_words_tell_the_kind(sql: str, kind: StatementKind, word: str)
         ("EXPLAIN (ANALYZE) (SELECT 1)", "EXPLAIN (ANALYZE) ", "(SELECT 1)"),
     ],
 )
-def test_explain_is_told_apart_from_what_it_explains(sql: str, explain: str, rest: str) -> None:
+def test_explain_is_separated_from_its_statement(sql: str, explain: str, rest: str) -> None:
     first = FirstWords.of(sql)
     assert (first.explain, sql[first.start :]) == (explain, rest)
 

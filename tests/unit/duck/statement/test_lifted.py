@@ -22,7 +22,7 @@ from lance_duck.duck.statement.lifted import LiftedText, lifted_numbers
         ),
     ],
 )
-def test_numbers_of_the_last_where_are_lifted(sql: str, text: str, numbers: tuple[int, ...]) -> None:
+def test_numbers_in_the_last_where_are_lifted(sql: str, text: str, numbers: tuple[int, ...]) -> None:
     assert lifted_numbers(sql) == (LiftedText(text), numbers)
 
 
@@ -53,11 +53,11 @@ def test_numbers_of_the_last_where_are_lifted(sql: str, text: str, numbers: tupl
         "SELECT * FROM t WHERE id = 5; SELECT * FROM t WHERE id = 5 OR TRUE",
     ],
 )
-def test_whatever_says_more_is_left_as_it_is(sql: str) -> None:
+def test_other_numbers_are_not_lifted(sql: str) -> None:
     assert lifted_numbers(sql) is None
 
 
-def test_lists_of_numbers_stand_beside_the_text() -> None:
+def test_number_lists_are_lifted_out_of_the_statement() -> None:
     lifted = LiftedText.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
     assert lifted.text == "SELECT '[1, 2]', $__lance_v0, 'x', $__lance_v1"
     assert lifted.lists == ("[1,-2.5e3]", "[ 3 , 4 ]")

@@ -33,7 +33,7 @@ def named(sql: str) -> str:
         ),
     ],
 )
-def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expected: str) -> None:
+def test_an_equals_sign_after_an_argument_name_is_accepted(sql: str, expected: str) -> None:
     assert named(sql) == expected
 
 
@@ -52,5 +52,5 @@ def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expecte
         "SELECT a = b FROM t",
     ],
 )
-def test_all_other_texts_stay_as_they_are(sql: str) -> None:
+def test_other_statements_are_unchanged(sql: str) -> None:
     assert named(sql) == sql

@@ -1,4 +1,4 @@
-"""The clauses of NEAREST BY are found where they stand, and become calls and LATERAL joins."""
+"""NEAREST BY clauses are found and become calls and LATERAL joins."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def _cut(sql: str) -> list[tuple[str, str, str | None, int]]:
         ("SELECT 'JOIN t NEAREST BY DISTANCE d'", []),
     ],
 )
-def test_clauses_are_cut(sql: str, expected: list[tuple[str, str, str | None, int]]) -> None:
+def test_nearest_clauses_are_extracted(sql: str, expected: list[tuple[str, str, str | None, int]]) -> None:
     assert _cut(sql) == expected
 
 
-def test_kinds_and_orders() -> None:
+def test_join_kinds_and_orders_are_recognised() -> None:
     sql = (
         "FROM q LEFT OUTER JOIN t EXACT NEAREST BY SIMILARITY a INNER JOIN u APPROX NEAREST BY DISTANCE b "
         "LEFT JOIN w NEAREST BY DISTANCE c"
@@ -71,7 +71,7 @@ def test_kinds_and_orders() -> None:
     ]
 
 
-def test_a_parser_reads_a_call_and_places_are_those_of_the_text() -> None:
+def test_parsed_calls_and_offsets_refer_to_the_original_statement() -> None:
     statement = Statement("SELECT * FROM q JOIN t a NEAREST 2 BY DISTANCE f(q.v, ?) JOIN u ON u.x = ?")
     assert statement.for_sqlglot.text == "SELECT * FROM q JOIN t a  ON __lance_nearest_0(f(q.v, $1)) JOIN u ON u.x = $2"
     assert statement.tree is not None

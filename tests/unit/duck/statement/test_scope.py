@@ -7,7 +7,7 @@ from lance_duck.duck.statement.tokens import tokens_of
 
 
 def read(sql: str) -> list[list[str]]:
-    """For each SELECT with tables, what it calls them, with the name or path of each that is plain."""
+    """Return the table names and paths of each SELECT with tables."""
     scopes = Scopes(tokens_of(sql))
     found = dict.fromkeys(scopes.scope_of(place) for place in range(len(scopes.tokens)))
     return [[_shown(scope, i) for i in range(len(scope.tables))] for scope in found if scope.tables]
@@ -57,11 +57,11 @@ def _shown(scope: Scope, i: int) -> str:
         ("SELECT CASE WHEN x THEN (SELECT 1) ELSE 2 END FROM t, u", [["t=t", "u=u"]]),
     ],
 )
-def test_tables_of_each_select(sql: str, tables: list[list[str]]) -> None:
+def test_tables_of_each_select_are_found(sql: str, tables: list[list[str]]) -> None:
     assert read(sql) == tables
 
 
-def test_names_of_common_table_expressions() -> None:
+def test_cte_names_and_columns_are_found() -> None:
     sql = "WITH RECURSIVE a(x) AS (SELECT 1), B AS NOT MATERIALIZED (FROM a) SELECT c AS d FROM b"
     scopes = Scopes(tokens_of(sql))
     end = len(scopes.tokens) - 1
@@ -92,7 +92,7 @@ def test_a_name_means_a_common_table_expression_behind_its_query(sql: str, table
     assert read(sql) == tables
 
 
-def test_each_select_knows_the_one_around_it() -> None:
+def test_a_subquery_refers_to_its_outer_select() -> None:
     scopes = Scopes(tokens_of("SELECT 1 FROM t WHERE x IN (SELECT y FROM u)"))
     inner = scopes.scope_of(len(scopes.tokens) - 2)
     assert [table.alias for table in inner.tables] == ["u"]
@@ -104,11 +104,11 @@ def test_each_select_knows_the_one_around_it() -> None:
 @pytest.mark.parametrize(
     "sql", ["", "SELECT (", "FROM", "FROM t AS", "FROM t AT (VERSION", ")) SELECT 1", "FROM a.", "FROM '", "FROM ''"]
 )
-def test_texts_that_are_no_statement(sql: str) -> None:
+def test_invalid_statements_do_not_raise(sql: str) -> None:
     Scopes(tokens_of(sql))
 
 
-def test_a_join_of_subqueries_in_parentheses_is_no_query() -> None:
+def test_parenthesised_joins_are_not_queries() -> None:
     tokens = tokens_of("SELECT * FROM ((SELECT a FROM t) AS x SEMI JOIN u ON a = b) WHERE c")
     outer = Scopes(tokens).scope_of(0)
     assert [(table.alias, table.query is not None) for table in outer.tables] == [("x", True), ("u", False)]
@@ -128,7 +128,7 @@ def test_a_join_of_subqueries_in_parentheses_is_no_query() -> None:
         ("SELECT 1 FROM (SELECT 2) AS c", ["c"]),
     ],
 )
-def test_all_readers_of_a_query_are_found_or_none(sql: str, aliases: list[str] | None) -> None:
+def test_all_readers_of_a_cte_are_found(sql: str, aliases: list[str] | None) -> None:
     scopes = Scopes(tokens_of(sql))
     read = next(table for table in scopes.tables if table.query is not None)
     readers = scopes.readers(read)
@@ -148,5 +148,5 @@ def test_all_readers_of_a_query_are_found_or_none(sql: str, aliases: list[str] |
         ("PIVOT t ON a USING sum(b)", ["t"]),
     ],
 )
-def test_tables_whose_columns_no_select_sees(sql: str, hidden: list[str]) -> None:
+def test_tables_hidden_from_every_select_are_found(sql: str, hidden: list[str]) -> None:
     assert [table.alias for table in Scopes(tokens_of(sql)).tables if table.is_hidden] == hidden

@@ -5,7 +5,7 @@ import pytest
 from lance_duck.duck.statement.text import Statement
 
 
-def test_the_same_text_is_the_same_statement() -> None:
+def test_statements_are_cached_by_text() -> None:
     assert Statement.of("SELECT 1 AS same") is Statement.of("SELECT 1 AS same")
 
 
@@ -18,7 +18,7 @@ def test_the_same_text_is_the_same_statement() -> None:
         (" ; ", []),
     ],
 )
-def test_a_text_is_split_at_semicolons_that_are_tokens(sql: str, parts: list[str]) -> None:
+def test_statements_are_split_at_semicolon_tokens(sql: str, parts: list[str]) -> None:
     assert [" ".join(token.text for token in part) for part in Statement.of(sql).parts] == parts
 
 
@@ -33,7 +33,7 @@ def test_a_text_is_split_at_semicolons_that_are_tokens(sql: str, parts: list[str
         ("EXPLAIN INSERT INTO t FROM s", "FROM s", True, True),
     ],
 )
-def test_what_stands_before_a_select_is_known(sql: str, rest: str, explained: bool, stores: bool) -> None:
+def test_text_before_a_select_is_recognised(sql: str, rest: str, explained: bool, stores: bool) -> None:
     opening = Statement.of(sql).opening
     assert opening is not None
     assert (sql[opening.end :], opening.explained, opening.stores) == (rest, explained, stores)
@@ -51,17 +51,17 @@ def test_what_stands_before_a_select_is_known(sql: str, rest: str, explained: bo
         "PREPARE p AS FROM t",
     ],
 )
-def test_other_statements_have_no_tree(sql: str) -> None:
+def test_other_statements_have_no_syntax_tree(sql: str) -> None:
     assert Statement.of(sql).opening is None
     assert Statement.of(sql).tree is None
 
 
-def test_names_are_folded_as_duckdb_folds_them() -> None:
+def test_identifiers_are_case_folded_like_duckdb() -> None:
     statement = Statement.of("SELECT Ab, \"C d\", 'e' FROM Ünder -- f")
     assert statement.names == {"select", "ab", "c d", "from", "Ünder"}
 
 
-def test_places_of_tables_are_those_of_the_text() -> None:
+def test_table_offsets_refer_to_the_original_statement() -> None:
     sql = "EXPLAIN SELECT ?, '?' FROM lance_scan('x.lance') AS x, ns.\"a b\" WHERE ?"
     statement = Statement.of(sql)
     assert statement.marks == (15, 70)
@@ -72,7 +72,7 @@ def test_places_of_tables_are_those_of_the_text() -> None:
     assert sql[start:end] == 'ns."a b"'
 
 
-def test_a_tree_is_let_go_of_when_it_was_read() -> None:
+def test_a_syntax_tree_is_freed_after_use() -> None:
     statement = Statement("SELECT 1")
     assert statement.result("parts", lambda each: len(each.tree.expressions)) == 1
     assert "tree" not in vars(statement)
@@ -88,7 +88,7 @@ def test_a_tree_is_let_go_of_when_it_was_read() -> None:
         ("SELECT ($1)-$2, $3 FROM t", "SELECT ($1 )-$2, $3 FROM t"),
     ],
 )
-def test_placeholders_stand_apart_for_a_parser_that_takes_a_text_between_two_dollars(sql: str, read: str) -> None:
+def test_adjacent_placeholders_are_separated_for_sqlglot(sql: str, read: str) -> None:
     statement = Statement(sql)
     assert statement.for_sqlglot.text == read
     assert statement.tree is not None

@@ -29,14 +29,14 @@ REPLACEMENTS = [
 
 
 @pytest.mark.parametrize("text", ["SELECT a::INT, b->>'$.x', $1, $n", "FROM t WHERE x >= 2.5 AND y <> 'it''s' -- z"])
-def test_tokens_of_an_edited_text_are_those_of_duckdb(text: str) -> None:
+def test_tokens_of_an_edited_statement_equal_those_of_duckdb(text: str) -> None:
     cut = tokens.tokens_of(text)
     places = [token.start for before, token in pairwise(cut) if before.text != "$"]
     changed = tokens.edited(text, [Edit(place, place, '("q" + $2) ') for place in places[1::2]])
     assert tokens.tokens_of(changed) == tokens._cut(changed)
 
 
-def test_edits_that_lead_back_to_a_text_are_harmless() -> None:
+def test_edits_that_restore_a_statement_are_harmless() -> None:
     first, second = "SELECT 1 AS back", "SELECT 2 AS back"
     assert tokens.edited(first, [Edit(7, 8, "1")]) is first
     assert tokens.edited(first, [Edit(7, 8, "2")]) == second
@@ -45,12 +45,12 @@ def test_edits_that_lead_back_to_a_text_are_harmless() -> None:
     assert tokens.tokens_of(second) == tokens._cut(second)
 
 
-def test_a_text_that_duckdb_cannot_cut_has_no_tokens_after_edits() -> None:
+def test_a_statement_that_duckdb_cannot_tokenize_has_no_tokens() -> None:
     changed = tokens.edited("SELECT \ud800", [Edit(0, 6, "FROM")])
     assert tokens.tokens_of(changed) == ()
 
 
-def test_tokens_after_random_edits_are_those_of_duckdb() -> None:
+def test_tokens_after_random_edits_equal_those_of_duckdb() -> None:
     choose = random.Random(0)
     derived = 0
     for _ in range(4000):

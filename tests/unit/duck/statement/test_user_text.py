@@ -1,4 +1,4 @@
-"""Errors about statements that are made of clauses speak of the statement as the user wrote it."""
+"""Errors in rebuilt statements refer to the statement as the user wrote it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_message_is_about_the_statement_of_the_user(message: str, sql: str, ex
     assert user_message(message, sql, "t") == expected
 
 
-def test_of_a_long_line_the_part_around_the_place_is_drawn() -> None:
+def test_an_error_in_a_long_line_shows_only_the_part_around_it() -> None:
     sql = f"INSERT INTO t VALUES {'(1, 2), ' * 50}('abc', 2){', (1, 2)' * 50}"
     message = user_message(drawn("Bad", 31, "LINE 1: SELECT * FROM (VALUES (CAST(('abc'", 11), sql, "t")
     _, _, line, marks = message.split("\n")

@@ -65,7 +65,7 @@ def test_are_bytes_equals_its_reference(sizes: list[int], start: int) -> None:
 
 
 @given(st.lists(st.sampled_from([b"a", b"b", b"", b"cd"]), min_size=1, max_size=40), st.booleans())
-def test_a_dictionary_of_texts_has_their_values(values: list[bytes], only_bytes: bool) -> None:
+def test_a_string_dictionary_returns_its_values(values: list[bytes], only_bytes: bool) -> None:
     kept = [value for value in values if len(value) == 1] or [b"a"] if only_bytes else values
 
     found = dictionary_of_repeats(texts(kept))
@@ -77,7 +77,7 @@ def test_a_dictionary_of_texts_has_their_values(values: list[bytes], only_bytes:
     assert [items[place] for place in found.indices] == kept
 
 
-def test_repeated_texts_become_a_dictionary_in_order_of_first_use() -> None:
+def test_repeated_strings_become_a_dictionary_in_order_of_first_use() -> None:
     found = dictionary_of_repeats(texts([b"b", b"", b"b", b"a"]))
 
     assert found is not None
@@ -86,12 +86,12 @@ def test_repeated_texts_become_a_dictionary_in_order_of_first_use() -> None:
     assert found.items.data.tobytes() == b"ba"
 
 
-def test_many_distinct_texts_are_no_dictionary() -> None:
+def test_many_distinct_strings_do_not_become_a_dictionary() -> None:
     assert dictionary_of_repeats(texts([b"%d" % i for i in range(MOST)])) is not None
     assert dictionary_of_repeats(texts([b"%d" % i for i in range(MOST + 1)])) is None
 
 
-def test_offsets_outside_the_data_are_refused() -> None:
+def test_offsets_outside_the_data_are_rejected() -> None:
     for offsets in ([0, 5], [2, 1], [-1, 1]):
         with pytest.raises(CorruptError):
             dictionary_of_repeats(VariableWidth(np.array(offsets, np.int32), np.zeros(3, np.uint8)))

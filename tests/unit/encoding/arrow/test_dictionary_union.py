@@ -15,7 +15,7 @@ def batch(numbers: range, index: pa.DataType | None = None, used: int | None = N
     return pa.record_batch({"s": pa.StructArray.from_arrays([array], ["d"])})
 
 
-def test_entries_are_counted_up_to_the_largest_index() -> None:
+def test_the_union_accepts_entries_up_to_the_largest_index() -> None:
     union = DictionaryUnion()
     for numbers in (range(100), range(50, 127), range(100)):
         rows = batch(numbers)
@@ -33,7 +33,7 @@ def test_one_dictionary_may_use_every_index() -> None:
         union.add(batch(range(1, 128)))
 
 
-def test_entries_that_no_row_uses_are_cut_off_if_only_so_they_fit() -> None:
+def test_unused_entries_are_dropped_only_if_needed_to_fit() -> None:
     union = DictionaryUnion()
     union.add(batch(range(100)))
     rows = batch(range(100, 200), used=27)
@@ -56,7 +56,7 @@ def test_a_union_that_does_not_fit_adds_nothing() -> None:
     [(pa.int8(), True), (pa.uint8(), True), (pa.int16(), True), (pa.uint16(), True), (pa.int32(), False)],
     ids=str,
 )
-def test_indices_of_32_bits_count_whatever_memory_holds(index: pa.DataType, is_narrow: bool) -> None:
+def test_only_dictionaries_with_narrow_indices_are_limited(index: pa.DataType, is_narrow: bool) -> None:
     kind = pa.dictionary(index, pa.string())
     for type_ in (kind, pa.list_(kind), pa.struct([("d", kind)]), pa.map_(pa.string(), kind), pa.list_(kind, 2)):
         assert has_narrow_dictionary(type_) is is_narrow

@@ -24,7 +24,7 @@ def table() -> pa.Table:
     return pa.table({"i": range(300), "d": flat, "s": nested})
 
 
-def test_rows_are_taken_of_chunks_that_do_not_go_together(table: pa.Table) -> None:
+def test_rows_are_taken_from_chunks_with_different_dictionaries(table: pa.Table) -> None:
     rows = np.random.default_rng(5).integers(0, 300, 500)
     taken = take_rows(table, rows)
     assert taken.schema == table.schema
@@ -32,14 +32,14 @@ def test_rows_are_taken_of_chunks_that_do_not_go_together(table: pa.Table) -> No
     assert taken.to_pylist() == [values[row] for row in rows.tolist()]
 
 
-def test_few_rows_of_such_chunks_are_one_chunk(table: pa.Table) -> None:
+def test_a_few_rows_from_different_dictionaries_form_one_chunk(table: pa.Table) -> None:
     taken = take_rows(table, np.array([299, 0, 150, 0]))
     assert taken.column("d").num_chunks == 1
     assert taken.column("d").to_pylist() == ["c-99", "a-0", "b-50", "a-0"]
     assert take_rows(table, np.empty(0, np.int64)).num_rows == 0
 
 
-def test_rows_that_are_repeated_beyond_the_limit_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_rows_beyond_the_limit_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"t": ["x" * 40, "y" * 40]})
     monkeypatch.setattr(limits, "MOST_BYTES", 100)
     taken = take_rows(table, np.array([1, 1, 0, 1, 1]))
@@ -47,7 +47,7 @@ def test_rows_that_are_repeated_beyond_the_limit_are_taken_in_chunks(monkeypatch
     assert max(map(len, taken.column("t").chunks)) == 2
 
 
-def test_a_table_becomes_as_few_batches_as_can_hold_it(table: pa.Table) -> None:
+def test_a_table_becomes_as_few_batches_as_possible(table: pa.Table) -> None:
     assert [batch.num_rows for batch in as_batches(table)] == [75, 75, 75, 75]
     assert combined(table).to_pylist() == table.to_pylist()
     assert [batch.num_rows for batch in as_batches(table.select(["i"]))] == [300]
@@ -55,7 +55,7 @@ def test_a_table_becomes_as_few_batches_as_can_hold_it(table: pa.Table) -> None:
     assert [batch.num_rows for batch in as_batches(table.select([]))] == [300]
 
 
-def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_exceeds_the_array_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"t": pa.chunked_array([["x" * 40], ["y" * 400]])})
     monkeypatch.setattr(limits, "MOST_BYTES", 100)
     with pytest.raises(ArrayLimitError, match="at most 100 bytes"):

@@ -63,19 +63,19 @@ documents = st.recursive(
 
 
 @given(st.lists(documents, max_size=6))
-def test_texts_read_back_as_the_values(values: list[Any]) -> None:
+def test_decoded_json_equals_the_values(values: list[Any]) -> None:
     raw = [encode(value) for value in values]
     found = texts(block_of(raw))
     assert [json.loads(text) for text in found] == values
     assert found == [jsonb_to_text_reference(data) for data in raw]
 
 
-def test_texts_have_no_spaces_and_escape_what_json_must() -> None:
+def test_decoded_json_has_no_spaces_and_minimal_escapes() -> None:
     value = {"": [1, -1, 1.5, 'é\n"\\/\x01\x7f'], "a": {}}
     assert texts(block_of([encode(value)])) == ['{"":[1,-1,1.5,"é\\n\\"\\\\/\\u0001\x7f"],"a":{}}']
 
 
-def test_empty_values_have_empty_texts() -> None:
+def test_empty_jsonb_values_decode_to_empty_strings() -> None:
     assert texts(block_of([b"", encode(1), b""])) == ["", "1", ""]
 
 
@@ -94,7 +94,7 @@ def test_empty_values_have_empty_texts() -> None:
         (float("inf"), "null"),
     ],
 )
-def test_floats_have_an_exponent_only_when_they_need_one(value: float, text: str) -> None:
+def test_floats_have_an_exponent_only_if_needed(value: float, text: str) -> None:
     assert float_text(value) == text
 
 
@@ -106,7 +106,7 @@ def test_dictionaries_stay_dictionaries() -> None:
     assert found.items.data.tobytes() == b"[1]"
 
 
-def test_deep_nesting_is_refused() -> None:
+def test_deeply_nested_jsonb_is_rejected() -> None:
     data = encode([])
     for _ in range(600):
         data = struct.pack(">2I", 8 << 28 | 1, 5 << 28 | len(data)) + data
@@ -115,7 +115,7 @@ def test_deep_nesting_is_refused() -> None:
 
 
 @given(st.lists(documents, min_size=1, max_size=3), st.data())
-def test_flipped_bytes_give_texts_or_an_error_of_ours(values: list[Any], data: st.DataObject) -> None:
+def test_flipped_jsonb_bytes_decode_or_raise_an_error(values: list[Any], data: st.DataObject) -> None:
     raw = [bytearray(encode(value)) for value in values]
     place = data.draw(st.sampled_from(raw))
     place[data.draw(st.integers(0, len(place) - 1))] = data.draw(st.integers(0, 255))
@@ -125,7 +125,7 @@ def test_flipped_bytes_give_texts_or_an_error_of_ours(values: list[Any], data: s
         return
 
 
-def test_a_value_cut_short_is_refused() -> None:
+def test_a_truncated_value_is_rejected() -> None:
     for cut in (2, 6, 9):
         with pytest.raises(CorruptError):
             texts(block_of([encode(["abc"])[:cut]]))

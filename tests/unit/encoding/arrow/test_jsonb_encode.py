@@ -32,13 +32,13 @@ def encoded(texts: list[str | None], **kwargs: Any) -> list[bytes]:
 @given(st.lists(VALUES, max_size=5), st.booleans(), st.sampled_from([None, 1]))
 @example([{f"{i}": i for i in range(2000)}], True, None)
 @example([[0.5] * 3000], True, None)
-def test_texts_become_what_the_plain_encoder_gives(values: list[Any], ascii_only: bool, indent: int | None) -> None:
+def test_encoding_equals_the_reference_encoder(values: list[Any], ascii_only: bool, indent: int | None) -> None:
     texts = [json.dumps(value, ensure_ascii=ascii_only, indent=indent) for value in values]
     assert encoded([*texts]) == [encode_jsonb_reference(text) for text in texts]
 
 
 @given(st.text(max_size=12) | st.text('[]{},:"\\u019e+-. \tnulltrefas', max_size=12))
-def test_any_text_is_encoded_or_refused(text: str) -> None:
+def test_any_string_is_encoded_or_rejected(text: str) -> None:
     try:
         (value,) = encoded([text])
     except InvalidInputError:
@@ -47,7 +47,7 @@ def test_any_text_is_encoded_or_refused(text: str) -> None:
     assert len(value) <= 8 + 4 * len(text.encode())
 
 
-def test_known_bytes() -> None:
+def test_known_json_strings_encode_to_known_bytes() -> None:
     assert encoded(['{"b": [], "a": 1.0}', "-0", "-1", "256", "1e400", "-1e400", "NaN", "", None]) == [
         b"@\0\0\2\x10\0\0\1\x10\0\0\1 \0\0\x09P\0\0\4ab`\x3f\xf0\0\0\0\0\0\0\x80\0\0\0",
         b" \0\0\0 \0\0\1\0",
@@ -62,7 +62,7 @@ def test_known_bytes() -> None:
 
 
 @pytest.mark.parametrize("text", [r'"\ud800"', r'"\ud800A\u0041"', r'"\ud800\u0041"', r'"\udc00"'])
-def test_half_a_surrogate_pair_stays_as_it_is_written(text: str) -> None:
+def test_a_lone_surrogate_escape_is_kept(text: str) -> None:
     assert encoded([text])[0][8:].startswith(text[1:7].encode())
 
 
@@ -84,13 +84,13 @@ def test_floats_at_the_edge_of_infinity() -> None:
         ("[" * 600 + "]" * 600, "expected at most 512 levels at byte 513, found '[[["),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_row(text: str, reason: str) -> None:
+def test_invalid_json_is_rejected_with_its_row(text: str, reason: str) -> None:
     with pytest.raises(InvalidInputError, match="col, row 2: not JSON") as caught:
         encoded(["1", None, text], where="col")
     assert reason in str(caught.value)
 
 
-def test_slices_of_arrays_and_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_array_slices_and_work_slices_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonb_encode, "_SLICE", 16)
     texts = [json.dumps({"k": [i, "x" * (i % 40), i / 7]}) if i % 5 else None for i in range(200)]
     block = encode_jsonb(pa.array(texts, pa.large_string())[10:150])
@@ -102,7 +102,7 @@ def test_slices_of_arrays_and_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
         encode_jsonb(pa.array(["1234"] * 90 + ["x"]))
 
 
-def test_texts_read_back_as_the_same_values() -> None:
+def test_encoded_json_decodes_to_the_same_values() -> None:
     texts = ['{"z":[1,2.5,null,true],"a":{"é":"\\n"}}', "[]", "-7"]
     block = jsonb_to_text(encode_jsonb(pa.array(texts)), "")
     starts = block.offsets.tolist()
@@ -110,7 +110,7 @@ def test_texts_read_back_as_the_same_values() -> None:
     assert found == [json.loads(text) for text in texts]
 
 
-def test_other_arrays_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="expected texts, found int64"):
+def test_arrays_of_other_types_are_rejected() -> None:
+    with pytest.raises(InvalidInputError, match="expected strings, found int64"):
         encode_jsonb(pa.array([1]))
     assert encode_jsonb(pa.array([], pa.string())).count == 0

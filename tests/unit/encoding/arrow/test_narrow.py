@@ -38,7 +38,7 @@ def test_decimals_that_do_not_fit_are_corrupt(value: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_what_a_null_holds_need_not_fit(bits: int) -> None:
+def test_null_decimals_may_hold_values_that_do_not_fit(bits: int) -> None:
     valid = np.array([1, 0, 1], np.uint8)
     found = block_to_arrow(stored([1, 2**100, -3], 128), FORMS[bits][0], valid, "column")
     assert found.to_pylist() == [Decimal(1), None, Decimal(-3)]

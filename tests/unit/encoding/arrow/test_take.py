@@ -53,7 +53,7 @@ BLOCKS: list[Block] = [
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: type(b).__name__)
-def test_taken_rows_are_those_asked_for(block: Block) -> None:
+def test_take_returns_the_requested_rows(block: Block) -> None:
     for indices in ([], [4, 0, 0, 2, 3, 1], [1, 2, 3]):
         taken = take(block, np.array(indices, np.int64))
         assert taken.count == len(indices)
@@ -69,7 +69,7 @@ def test_slices_are_rows_in_order(block: Block) -> None:
             assert plain(cut) == plain(block)[start:stop]
 
 
-def test_slices_do_not_copy() -> None:
+def test_slices_share_memory() -> None:
     block = fixed([1, 2, 3])
     cut = slice_block(block, 1, 3)
     assert isinstance(cut, FixedWidth)
@@ -77,7 +77,7 @@ def test_slices_do_not_copy() -> None:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: type(b).__name__)
-def test_rows_outside_are_refused(block: Block) -> None:
+def test_rows_outside_the_block_are_rejected(block: Block) -> None:
     for index in (-1, 5):
         with pytest.raises(CorruptError):
             take(block, np.array([0, index], np.int64))
@@ -86,7 +86,7 @@ def test_rows_outside_are_refused(block: Block) -> None:
             slice_block(block, start, stop)
 
 
-def test_blocks_smaller_than_they_say_are_refused() -> None:
+def test_truncated_blocks_are_rejected() -> None:
     small: list[Block] = [
         FixedWidth(32, np.zeros(7, np.uint8), 2),
         VariableWidth(np.array([0, 1, 9], np.int64), np.zeros(3, np.uint8)),
@@ -129,7 +129,7 @@ def test_variable_kernels_equal_their_references(values: list[bytes], data: st.D
 
 
 @given(st.lists(st.integers(-1, 5), min_size=2, max_size=5), st.data())
-def test_select_extents_refuses_what_its_reference_refuses(offsets: list[int], data: st.DataObject) -> None:
+def test_select_extents_rejects_the_same_input_as_its_reference(offsets: list[int], data: st.DataObject) -> None:
     indices = np.array(data.draw(st.lists(st.integers(0, len(offsets) - 2), max_size=4)), np.int64)
     results = []
     for select in (kernels.select_extents, kernels.select_extents_reference):
@@ -156,7 +156,7 @@ def test_look_up_equals_its_reference(width: int, count: int, indices: list[int]
     assert out.tolist() == expected.tolist()
 
 
-def test_looked_up_values_are_those_the_indices_name() -> None:
+def test_dictionary_lookup_returns_the_indexed_values() -> None:
     places = np.array([1, 0, 1], np.uint16)
 
     assert plain(look_up(Dictionary(places, fixed([5, 6], 64)))) == plain(fixed([6, 5, 6], 64))

@@ -26,7 +26,7 @@ def test_is_ascii_equals_its_reference(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 65_535, 65_536, 199_999])
-def test_one_byte_beyond_ascii_is_seen_wherever_it_is(place: int) -> None:
+def test_one_non_ascii_byte_is_found_at_every_position(place: int) -> None:
     data = np.full(200_000, ord("a"), np.uint8)
     assert is_ascii(data)
     data[place] = 200
@@ -34,7 +34,7 @@ def test_one_byte_beyond_ascii_is_seen_wherever_it_is(place: int) -> None:
 
 
 @pytest.mark.parametrize("type_", TEXT_TYPES)
-def test_texts_beyond_ascii_are_kept(type_: pa.DataType) -> None:
+def test_non_ascii_strings_are_kept(type_: pa.DataType) -> None:
     values = block("é".encode(), b"", "日本, a text that is longer".encode())
     expected = ["é", "", "日本, a text that is longer"]
 
@@ -45,7 +45,7 @@ def test_texts_beyond_ascii_are_kept(type_: pa.DataType) -> None:
 
 @pytest.mark.parametrize("type_", TEXT_TYPES)
 @pytest.mark.parametrize("values", [(b"ok", b"\xff\xfe"), (b"\xc3", b"\xa9")], ids=["no text", "a letter cut in two"])
-def test_bytes_that_are_no_utf8_are_corrupt_texts_but_good_bytes(type_: pa.DataType, values: tuple[bytes, ...]) -> None:
+def test_invalid_utf8_is_corrupt_for_strings_but_not_for_binary(type_: pa.DataType, values: tuple[bytes, ...]) -> None:
     with pytest.raises(CorruptError, match="UTF-8"):
         texts_to_arrow(block(*values), type_, None, "c")
     with pytest.raises(CorruptError, match="UTF-8"):
@@ -53,6 +53,6 @@ def test_bytes_that_are_no_utf8_are_corrupt_texts_but_good_bytes(type_: pa.DataT
     assert texts_to_arrow(block(*values), pa.binary(), None, "c").to_pylist() == list(values)
 
 
-def test_what_a_null_holds_need_not_be_text() -> None:
+def test_nulls_may_hold_invalid_utf8() -> None:
     bitmap = pa.py_buffer(b"\x01")
     assert texts_to_arrow(block(b"a", b"\xff"), pa.string(), bitmap, "c").to_pylist() == ["a", None]

@@ -50,7 +50,7 @@ def inline(values: NDArray[np.unsignedinteger], width: int) -> bytes:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_every_width_of_a_word_is_unpacked(make_chunks: Make, bits: int) -> None:
+def test_every_bit_width_is_unpacked(make_chunks: Make, bits: int) -> None:
     for width in range(bits + 1):
         values = draw(bits, width, 1024)
         block = InlineBitpacking(bits).decode_chunks(make_chunks([[inline(values, width)]], [1024]))
@@ -67,7 +67,7 @@ def test_chunks_may_have_different_widths_and_end_early(make_chunks: Make, bits:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_tail_of_out_of_line_values_is_raw_when_the_buffer_ends_behind_it(bits: int) -> None:
+def test_a_bitpacked_tail_at_the_end_of_the_buffer_is_raw(bits: int) -> None:
     values = draw(bits, 3, 1024 + 20)
     buffer = pack(values[:1024], 3) + values[1024:].tobytes()
     block = OutOfLineBitpacking(bits, 3).decode_block(np.frombuffer(buffer, np.uint8), 1044)
@@ -85,7 +85,7 @@ def test_out_of_line_values_without_bits_are_zeros(make_chunks: Make, bits: int)
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_tail_of_out_of_line_values_is_a_block_otherwise(make_chunks: Make, bits: int) -> None:
+def test_a_bitpacked_tail_is_otherwise_a_full_block(make_chunks: Make, bits: int) -> None:
     values = draw(bits, 3, 1024 + 900)
     buffer = b"".join(pack(b, 3) for b in padded(values).reshape(-1, 1024))
     chunks = make_chunks([[buffer], [values[:2].tobytes()]], [1924, 2])
@@ -108,14 +108,14 @@ def test_cut_blocks_are_corrupt(bits: int) -> None:
             OutOfLineBitpacking(bits, 3).decode_block(whole[: min(size, 700)], 1500)
 
 
-def test_counts_that_the_bytes_cannot_hold_are_refused_before_they_are_allocated() -> None:
+def test_impossible_counts_are_rejected_before_allocation() -> None:
     with pytest.raises(CorruptError):
         InlineBitpacking(64).decode_block(np.zeros(64, np.uint8), 1 << 50)
     with pytest.raises(CorruptError):
         OutOfLineBitpacking(64, 1).decode_block(np.zeros(64, np.uint8), 1 << 50)
 
 
-def test_descriptions_are_checked() -> None:
+def test_bitpacking_descriptions_are_validated() -> None:
     def out_of_line(bits: int, width: int) -> pb.CompressiveEncoding:
         values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=width))
         message = pb.OutOfLineBitpacking(uncompressed_bits_per_value=bits, values=values)

@@ -23,7 +23,7 @@ def split(values: NDArray[np.generic]) -> bytes:
 
 
 @pytest.mark.parametrize("dtype", ["<f4", "<f8"])
-def test_each_chunk_is_put_together(make_chunks: Make, dtype: str) -> None:
+def test_byte_streams_of_each_chunk_are_joined(make_chunks: Make, dtype: str) -> None:
     parts = [np.array([1.5, -2, 3e8], dtype), np.array([], dtype), np.array([7], dtype)]
     bits = parts[0].itemsize * 8
     decoded = ByteStreamSplit(bits).decode_chunks(make_chunks([[split(p)] for p in parts], [3, 0, 1]))
@@ -32,13 +32,13 @@ def test_each_chunk_is_put_together(make_chunks: Make, dtype: str) -> None:
     assert block.data.view(dtype).tolist() == parts[0].tolist()
 
 
-def test_too_few_bytes_are_corrupt() -> None:
+def test_missing_bytes_are_corrupt() -> None:
     for size, count in ((7, 2), (8, 3), (8, 1 << 60), (8, -1)):
         with pytest.raises(CorruptError):
             ByteStreamSplit(32).decode_block(np.zeros(size, np.uint8), count)
 
 
-def test_descriptions_are_checked() -> None:
+def test_byte_stream_split_descriptions_are_validated() -> None:
     def describe(values: pb.CompressiveEncoding) -> pb.CompressiveEncoding:
         return pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=values))
 

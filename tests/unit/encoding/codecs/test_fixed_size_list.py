@@ -45,7 +45,7 @@ def test_lists_without_nulls_are_their_items(make_chunks: Make) -> None:
     assert items_of(block).count == 9
 
 
-def test_validity_comes_first_in_each_chunk(make_chunks: Make) -> None:
+def test_each_chunk_stores_validity_first(make_chunks: Make) -> None:
     chunks = make_chunks([[bits([1, 0, 1, 1, 1, 0]), b"abcdef"], [bits([0, 1, 1]), b"ghi"]], [2, 1])
     message = lists(3, flat(8), validity=True)
     assert codec(message).num_buffers == 2
@@ -54,7 +54,7 @@ def test_validity_comes_first_in_each_chunk(make_chunks: Make) -> None:
     assert items_of(block).data.tobytes() == b"abcdefghi"
 
 
-def test_lists_of_lists_have_a_validity_each(make_chunks: Make) -> None:
+def test_nested_lists_store_one_validity_per_level(make_chunks: Make) -> None:
     message = lists(2, lists(3, flat(16), validity=True), validity=True)
     buffers = [bits([1, 0]), bits([1, 1, 0, 0, 0, 1]), np.arange(6, dtype="<u2").tobytes()]
     block = codec(message).decode_chunks(make_chunks([buffers], [1]))
@@ -65,7 +65,7 @@ def test_lists_of_lists_have_a_validity_each(make_chunks: Make) -> None:
     assert items_of(block.items).data.view("<u2").tolist() == list(range(6))
 
 
-def test_lists_of_bits_start_at_a_byte_in_each_chunk(make_chunks: Make) -> None:
+def test_bit_lists_start_at_a_byte_boundary_in_each_chunk(make_chunks: Make) -> None:
     chunks = make_chunks([[bits([1, 0, 1, 1, 1, 1])], [bits([0, 1, 0])]], [2, 1])
     block = codec(lists(3, flat(1))).decode_chunks(chunks)
     assert items_of(block).data.tolist() == [1, 0, 1, 1, 1, 1, 0, 1, 0]
@@ -80,7 +80,7 @@ def test_single_values_without_nulls_are_not_copied() -> None:
     assert np.shares_memory(items_of(block.items).data, data)
 
 
-def test_single_values_carry_the_validity_of_all_levels() -> None:
+def test_single_values_hold_the_validity_of_all_levels() -> None:
     rows = [bits([1, 0]) + bits([1, 1, 1, 0, 0, 0]) + b"abcdef", bits([1, 1]) + bits([0, 1, 0, 1, 0, 1]) + b"ghijkl"]
     message = lists(2, lists(3, flat(8), validity=True), validity=True)
     block = codec(message).decode_values(FixedWidth(64, np.frombuffer(b"".join(rows), np.uint8), 2))
@@ -99,7 +99,7 @@ def test_single_values_of_bits_are_spread() -> None:
     assert items_of(block).data.tolist() == [0, 1, 1]
 
 
-def test_items_that_are_all_null_have_validity_and_no_bytes() -> None:
+def test_all_null_items_have_validity_and_no_bytes() -> None:
     constant = pb.CompressiveEncoding(constant=pb.Constant())
     block = codec(lists(2, lists(5, constant, validity=True))).decode_values(FixedWidth(16, np.zeros(6, np.uint8), 3))
     assert block.items.validity.tolist() == [0] * 30
@@ -111,14 +111,14 @@ def test_items_that_are_all_null_have_validity_and_no_bytes() -> None:
             codec(message).decode_values(FixedWidth(8, np.zeros(1, np.uint8), 1))
 
 
-def test_blocks_of_lists_have_no_nulls() -> None:
+def test_blocks_of_lists_cannot_hold_nulls() -> None:
     block = codec(lists(2, flat(8))).decode_block(np.frombuffer(b"abcd", np.uint8), 2)
     assert items_of(block).data.tobytes() == b"abcd"
     with pytest.raises(UnsupportedError):
         codec(lists(2, flat(8), validity=True)).decode_block(np.frombuffer(b"abcd", np.uint8), 2)
 
 
-def test_more_lists_than_the_bytes_hold_are_refused(make_chunks: Make) -> None:
+def test_impossible_list_counts_are_rejected(make_chunks: Make) -> None:
     for count in (3, 1 << 40, 1 << 62, -1):
         with pytest.raises(CorruptError):
             codec(lists(3, flat(8))).decode_chunks(make_chunks([[b"abcdef"]], [count]))
@@ -128,7 +128,7 @@ def test_more_lists_than_the_bytes_hold_are_refused(make_chunks: Make) -> None:
             codec(lists(3, flat(8))).decode_block(np.zeros(6, np.uint8), count)
 
 
-def test_single_values_of_another_size_are_refused() -> None:
+def test_single_values_of_another_size_are_rejected() -> None:
     for values in (
         FixedWidth(24, np.zeros(6, np.uint8), 2),
         FixedWidth(16, np.zeros(3, np.uint8), 2),
@@ -138,7 +138,7 @@ def test_single_values_of_another_size_are_refused() -> None:
             codec(lists(2, flat(8))).decode_values(values)
 
 
-def test_descriptions_are_checked() -> None:
+def test_fixed_size_list_descriptions_are_validated() -> None:
     for dimension in (0, 1 << 31):
         with pytest.raises(UnsupportedError):
             codec(lists(dimension, flat(8)))

@@ -33,28 +33,28 @@ def test_a_single_chunk_is_not_copied(make_chunks: Make) -> None:
     assert block.data.tobytes() == b"abcdef"
 
 
-def test_bits_become_bytes_and_each_chunk_starts_at_a_byte(make_chunks: Make) -> None:
+def test_bits_become_bytes_and_each_chunk_starts_at_a_byte_boundary(make_chunks: Make) -> None:
     block = Flat(1).decode_chunks(make_chunks([[b"\x05\x02"], [b"\x03"]], [10, 2]))
     assert block.data.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]
 
 
-def test_no_chunks_give_no_values(make_chunks: Make) -> None:
+def test_no_chunks_decode_to_no_values(make_chunks: Make) -> None:
     assert Flat(64).decode_chunks(make_chunks([], [])).count == 0
 
 
 @pytest.mark.parametrize(("bits", "size", "count"), [(32, 7, 2), (1, 1, 9), (8, 0, 1), (64, 8, -1)])
-def test_more_values_than_the_bytes_hold_are_refused(bits: int, size: int, count: int) -> None:
+def test_impossible_value_counts_are_rejected(bits: int, size: int, count: int) -> None:
     with pytest.raises(CorruptError):
         Flat(bits).decode_block(np.zeros(size, np.uint8), count)
 
 
 @pytest.mark.parametrize("bits", [0, 7, 12, 1 << 40])
-def test_widths_that_are_not_whole_bytes_are_refused(bits: int) -> None:
+def test_widths_that_are_not_whole_bytes_are_rejected(bits: int) -> None:
     with pytest.raises(UnsupportedError):
         codec_from_proto(pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits)))
 
 
-def test_compressed_flat_buffers_are_refused_by_name() -> None:
+def test_compressed_flat_buffers_are_rejected_by_name() -> None:
     flat = pb.Flat(bits_per_value=32, data=pb.BufferCompression(scheme=2))
     with pytest.raises(UnsupportedError, match="flat"):
         codec_from_proto(pb.CompressiveEncoding(flat=flat))
@@ -110,7 +110,7 @@ def test_join_low_words_equals_its_reference(numbers: list[list[int]], words: in
     assert out.tolist() == expected.tolist()
 
 
-def test_low_words_are_given_only_where_all_values_fit(make_chunks: Make) -> None:
+def test_low_words_are_returned_only_if_all_values_fit(make_chunks: Make) -> None:
     small, large = (b"".join(n.to_bytes(16, "little", signed=True) for n in (-1, n)) for n in (7, 2**63))
     codec = LowFlat(Flat(128))
 

@@ -67,7 +67,7 @@ def test_chunks_are_joined(make_chunks: Make) -> None:
     assert values_of(decoded) == [b"the x", b"a", b"the "]
 
 
-def test_plain_values_are_left_alone_when_the_table_says_so() -> None:
+def test_uncoded_values_pass_through_unchanged() -> None:
     values = variable([b"the", b"\xff"])
     assert codec(symbol_table([], coded=False)).decode_values(values) is values
 
@@ -78,14 +78,14 @@ def test_codes_without_a_meaning_are_corrupt(codes: bytes) -> None:
         codec(symbol_table(SYMBOLS)).decode_values(variable([b"\x00", codes]))
 
 
-def test_values_may_be_longer_than_a_piece_of_the_stream() -> None:
+def test_values_may_exceed_the_decoder_chunk_size() -> None:
     values = [b"the \xfe" * 3000, b"", b"a" * 2 * kernels.PIECE, b"x"]
     values += [b"the quick fox"[: i % 13] for i in range(3 * kernels.PIECE)]
     decoded = codec(symbol_table(SYMBOLS)).decode_values(variable([encode(v, SYMBOLS) for v in values]))
     assert values_of(decoded) == values
 
 
-def test_an_escape_does_not_reach_into_the_next_value() -> None:
+def test_an_escape_does_not_consume_the_next_value() -> None:
     with pytest.raises(CorruptError):
         codec(symbol_table(SYMBOLS)).decode_values(variable([b"\xff", b"\x01"]))
 
@@ -105,7 +105,7 @@ def test_bad_symbol_tables_are_corrupt(table: bytes) -> None:
         codec(table)
 
 
-def test_levels_are_never_strings(make_chunks: Make) -> None:
+def test_fsst_is_rejected_for_levels(make_chunks: Make) -> None:
     with pytest.raises(UnsupportedError):
         codec(symbol_table(SYMBOLS)).decode_blocks(make_chunks([[b""]], [0]))
 
@@ -115,7 +115,7 @@ symbols = st.lists(st.binary(min_size=1, max_size=8), max_size=6)
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=6), symbols)
-def test_what_was_encoded_comes_back(values: list[bytes], table: list[bytes]) -> None:
+def test_encoded_values_decode_to_the_original(values: list[bytes], table: list[bytes]) -> None:
     decoded = codec(symbol_table(table)).decode_values(variable([encode(v, table) for v in values]))
     assert values_of(decoded) == values
 

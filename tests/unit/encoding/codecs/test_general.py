@@ -74,7 +74,7 @@ def test_bare_zstd_frames_are_read() -> None:
     assert General("zstd", Flat(8)).decode_block(frame, len(raw)).data.tobytes() == raw
 
 
-def test_high_zstd_ratios_are_believed_once_they_come_true() -> None:
+def test_high_zstd_ratios_are_accepted_if_the_data_decompresses() -> None:
     raw = bytes(8 * STEP)
     buffer = array(compress(raw, "zstd"))
     assert len(buffer) * 256 + STEP < len(raw)
@@ -110,7 +110,7 @@ def test_cut_and_changed_buffers_are_corrupt_or_decode(scheme: str) -> None:
             continue
 
 
-def test_values_need_sound_offsets_and_variable_width() -> None:
+def test_per_value_compression_requires_valid_variable_width_offsets() -> None:
     codec = General("lz4", Variable(32))
     with pytest.raises(CorruptError):
         codec.decode_values(VariableWidth(np.array([0, 9], np.int32), np.zeros(3, np.uint8)))
@@ -118,7 +118,7 @@ def test_values_need_sound_offsets_and_variable_width() -> None:
         codec.decode_values(FixedWidth(8, np.zeros(3, np.uint8), 3))
 
 
-def test_descriptions_are_checked() -> None:
+def test_general_compression_descriptions_are_validated() -> None:
     def describe(scheme: int) -> Codec:
         flat = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=32))
         general = pb.General(compression=pb.BufferCompression(scheme=scheme), values=flat)
@@ -168,7 +168,7 @@ def test_decompress_blocks_equals_its_reference_on_any_bytes(make_chunks: Make, 
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_frames_with_and_without_their_length_are_read_as_by_another_reader(has_length: bool) -> None:
+def test_zstd_frames_with_and_without_a_content_size_are_read(has_length: bool) -> None:
     raw = bytes(range(200)) * 9
     compressor = zstandard.ZstdCompressor(write_content_size=has_length).compressobj()
     frame = compressor.compress(raw) + compressor.flush()

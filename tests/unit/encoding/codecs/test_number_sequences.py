@@ -1,4 +1,4 @@
-"""Numbers that follow from few, texts whose offsets are such numbers, and run lengths that are encoded once more."""
+"""Number sequences with few parameters, strings with such offsets, and encoded run lengths."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chunks_of(buffers: list[list[bytes]], counts: list[int]) -> Chunks:
 
 
 @given(COUNTS, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.sampled_from([8, 16, 32, 64]))
-def test_a_range_begins_anew_in_each_chunk_and_wraps(counts: list[int], start: int, step: int, bits: int) -> None:
+def test_a_range_restarts_in_each_chunk_and_wraps(counts: list[int], start: int, step: int, bits: int) -> None:
     message = pb.CompressiveEncoding(range=pb.Range(uncompressed_bits_per_value=bits, start=start, step=step))
     numbers = sequence_from_proto(message, 32, codec_from_proto).decode(chunks_of([[] for _ in counts], counts))
     assert numbers.tolist() == [(start + i * step) % 2**bits for count in counts for i in range(count)]
@@ -64,7 +64,7 @@ def texts_of(offsets: list[int], data: bytes) -> list[bytes]:
     return [block.data[a:b].tobytes() for a, b in pairwise(ends)]
 
 
-def test_texts_lie_between_their_offsets() -> None:
+def test_strings_are_cut_at_their_offsets() -> None:
     assert texts_of([0, 2, 2, 5], b"abcde") == [b"ab", b"", b"cde"]
 
 
@@ -73,7 +73,7 @@ def test_texts_lie_between_their_offsets() -> None:
     [[0, 6], [0, 3, 1], [0, 2**63 - 1, 2**64 - 2, 2**64 + 5], [0, 2**64 - 1], [0, 2**63, 2**64 + 1]],
     ids=["beyond the bytes", "descending", "wrapped twice", "negative", "wrapped once"],
 )
-def test_offsets_that_leave_the_bytes_are_an_error_even_where_they_wrap_back(offsets: list[int]) -> None:
+def test_offsets_beyond_the_data_are_corrupt_even_if_they_wrap(offsets: list[int]) -> None:
     with pytest.raises(CorruptError, match="offsets of a chunk"):
         texts_of(offsets, b"abcde")
 
@@ -98,7 +98,7 @@ def test_runs_that_end_early_or_wrap_are_an_error(lengths: list[int]) -> None:
         expanded([7] * len(lengths), lengths, 6)
 
 
-def test_what_does_not_say_how_many_runs_there_are_is_refused() -> None:
+def test_run_lengths_without_a_known_count_are_rejected() -> None:
     packed = pb.CompressiveEncoding(
         out_of_line_bitpacking=pb.OutOfLineBitpacking(uncompressed_bits_per_value=16, values=flat(3))
     )
@@ -107,7 +107,7 @@ def test_what_does_not_say_how_many_runs_there_are_is_refused() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, 1, 12, 128])
-def test_numbers_of_odd_sizes_are_refused(bits: int) -> None:
+def test_unsupported_number_sizes_are_rejected(bits: int) -> None:
     for message in (
         pb.CompressiveEncoding(range=pb.Range(uncompressed_bits_per_value=bits)),
         pb.CompressiveEncoding(delta=pb.Delta(uncompressed_bits_per_value=bits, deltas=flat(32))),

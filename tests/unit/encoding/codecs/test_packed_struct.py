@@ -59,7 +59,7 @@ def test_rows_are_split_into_fields(make_chunks: Make) -> None:
     assert again.fields[1].data.tolist() == block.fields[1].data.tolist()
 
 
-def test_packed_rows_must_be_there(make_chunks: Make) -> None:
+def test_truncated_packed_rows_are_corrupt(make_chunks: Make) -> None:
     with pytest.raises(CorruptError):
         packed([16, 64]).decode_chunks(make_chunks([[b"\0" * 19]], [2]))
 
@@ -100,7 +100,7 @@ def test_rows_without_bytes_are_zeros_and_empty() -> None:
     assert strings(block.fields[1]) == [b"", b"x", b""]
 
 
-def test_fields_are_decoded_by_their_own_codecs() -> None:
+def test_each_field_is_decoded_by_its_codec() -> None:
     lists = pb.FixedSizeList(items_per_value=3, values=flat(8))
     field = Field(value=pb.CompressiveEncoding(fixed_size_list=lists), bits_per_value=24)
     inner = pb.CompressiveEncoding(variable_packed_struct=pb.VariablePackedStruct(fields=FIELDS))

@@ -39,12 +39,12 @@ def test_runs_beyond_the_count_are_ignored(make_chunks: Make) -> None:
     assert decoded.data.tobytes() == b"aabd"
 
 
-def test_runs_of_length_zero_are_nothing(make_chunks: Make) -> None:
+def test_runs_of_length_zero_are_ignored(make_chunks: Make) -> None:
     assert Rle(8).decode_chunks(make_chunks([[b"abc", b"\x00\x02\x00"]], [2])).data.tobytes() == b"bb"
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_blocks_have_values_and_lengths_in_one_buffer(make_chunks: Make, bits: int) -> None:
+def test_blocks_store_values_and_lengths_in_one_buffer(make_chunks: Make, bits: int) -> None:
     first, second = block([1, 2], [2, 1], bits), block([3], [4], bits)
     dtype = f"<u{bits // 8}"
     assert Rle(bits).decode_block(np.frombuffer(first, np.uint8), 3).data.view(dtype).tolist() == [1, 1, 2]
@@ -52,13 +52,13 @@ def test_blocks_have_values_and_lengths_in_one_buffer(make_chunks: Make, bits: i
     assert decoded.data.view(dtype).tolist() == [1, 1, 2, 3, 3, 3, 3]
 
 
-def test_too_few_runs_are_corrupt(make_chunks: Make) -> None:
+def test_missing_runs_are_corrupt(make_chunks: Make) -> None:
     for buffers, count in (([b"ab", b"\x02\x02"], 5), ([b"", b""], 1), ([b"a", b"\x00"], 1)):
         with pytest.raises(CorruptError):
             Rle(8).decode_chunks(make_chunks([buffers], [count]))
 
 
-def test_values_and_lengths_must_be_equally_many(make_chunks: Make) -> None:
+def test_values_and_lengths_must_have_equal_counts(make_chunks: Make) -> None:
     for buffers in ([b"ab", b"\x02"], [b"a", b"\x02\x01"]):
         with pytest.raises(CorruptError, match="differ"):
             Rle(8).decode_chunks(make_chunks([buffers], [1]))
@@ -74,12 +74,12 @@ def test_broken_blocks_are_corrupt() -> None:
             Rle(16).decode_block(np.frombuffer(struct.pack("<Q", head) + whole[8:], np.uint8), 3)
 
 
-def test_counts_that_the_runs_cannot_give_are_refused_before_they_are_allocated() -> None:
+def test_impossible_counts_are_rejected_before_allocation() -> None:
     with pytest.raises(CorruptError):
         Rle(64).decode_block(np.frombuffer(block([1], [255], 64), np.uint8), 1 << 50)
 
 
-def test_descriptions_are_checked() -> None:
+def test_rle_descriptions_are_validated() -> None:
     def describe(bits: int, length_bits: int) -> pb.CompressiveEncoding:
         parts = [pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=b)) for b in (bits, length_bits)]
         return pb.CompressiveEncoding(rle=pb.Rle(values=parts[0], run_lengths=parts[1]))

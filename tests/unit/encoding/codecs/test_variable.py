@@ -47,7 +47,7 @@ def test_chunks_are_joined_and_their_offsets_rebased(make_chunks: Make, width: i
     assert decoded.data.tobytes() == b"abcdefgh"
 
 
-def test_no_chunks_give_one_offset(make_chunks: Make) -> None:
+def test_no_chunks_decode_to_a_single_offset(make_chunks: Make) -> None:
     assert Variable(32).decode_chunks(make_chunks([], [])).offsets.tolist() == [0]
 
 
@@ -81,7 +81,7 @@ def test_offsets_beyond_63_bits_are_corrupt(make_chunks: Make) -> None:
         Variable(64).decode_chunks(make_chunks([[buffer]], [1]))
 
 
-def test_counts_that_the_bytes_cannot_hold_are_refused(make_chunks: Make) -> None:
+def test_impossible_counts_are_rejected(make_chunks: Make) -> None:
     for count in (3, 1 << 60, -1):
         with pytest.raises(CorruptError):
             Variable(32).decode_chunks(make_chunks([[b"\0" * 12]], [count]))
@@ -105,7 +105,7 @@ def test_cut_or_changed_blocks_are_corrupt_or_hold_bytes() -> None:
             assert decoded.offsets[-1] <= len(decoded.data)
 
 
-def test_single_values_pass_through_when_their_offsets_are_sound() -> None:
+def test_single_values_pass_through_with_valid_offsets() -> None:
     values = VariableWidth(np.array([0, 2, 3], np.int32), np.zeros(3, np.uint8))
     assert Variable(32).decode_values(values) is values
     for bad in ([0, 4], [2, 1], [-1, 1]):
@@ -115,7 +115,7 @@ def test_single_values_pass_through_when_their_offsets_are_sound() -> None:
         Variable(32).decode_values(FixedWidth(8, np.zeros(3, np.uint8), 3))
 
 
-def test_descriptions_are_checked() -> None:
+def test_variable_width_descriptions_are_validated() -> None:
     def describe(bits: int, **more: pb.BufferCompression) -> pb.CompressiveEncoding:
         offsets = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))
         return pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets, **more))

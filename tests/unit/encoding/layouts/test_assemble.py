@@ -65,7 +65,7 @@ def unravel(structure: Structure, levels: Raveled) -> list[Any]:
 
 
 @given(nested())
-def test_unraveling_gives_back_what_was_raveled(case: tuple[Structure, list[Any]]) -> None:
+def test_unravel_reverses_ravel(case: tuple[Structure, list[Any]]) -> None:
     structure, rows = case
     assert unravel(structure, ravel(rows, structure)) == rows
 
@@ -82,7 +82,7 @@ def test_lists_with_nulls_and_empties() -> None:
     assert flags.tolist() == [1, 0, 1, 1]
 
 
-def test_no_flags_stand_for_no_nulls() -> None:
+def test_missing_flags_mean_no_nulls() -> None:
     structure = structure_of(False, True)
     entries = LevelEntries(np.array([1, 0, 1], dtype=np.uint8), None, 3)
     offsets, flags = list_slots(structure, 1, entries)
@@ -91,7 +91,7 @@ def test_no_flags_stand_for_no_nulls() -> None:
     assert item_slots(structure, 0, entries) == (3, None)
 
 
-def test_a_fixed_size_list_has_a_slot_for_each_group_of_entries() -> None:
+def test_a_fixed_size_list_has_one_slot_per_group_of_entries() -> None:
     structure = Structure((False, False, False), (1, 1, 3))
     entries = LevelEntries(None, np.array([0, 1, 2, 3, 3, 3], dtype=np.uint8), 6)
     count, flags = item_slots(structure, 2, entries)
@@ -101,7 +101,7 @@ def test_a_fixed_size_list_has_a_slot_for_each_group_of_entries() -> None:
     assert structure.strides == (1, 1, 3)
 
 
-def test_layers_own_levels_from_the_inside_out() -> None:
+def test_layers_number_their_levels_from_the_inside_out() -> None:
     layers = parse_layers([NULLABLE_ITEM, NULL_AND_EMPTY_LIST, ALL_VALID_ITEM, EMPTYABLE_LIST], "page")
     assert (layers.max_rep, layers.max_def, layers.max_visible) == (2, 4, 1)
     table = layers.to_full()
@@ -116,7 +116,7 @@ def test_a_list_without_nulls_maps_to_the_empty_level() -> None:
     assert parse_layers([ITEM, LIST], "page").to_full() is None
 
 
-def test_unknown_layers_are_refused() -> None:
+def test_unknown_layers_are_rejected() -> None:
     for bad in ([], [0], [7]):
         with pytest.raises(CorruptError):
             parse_layers(bad, "page")

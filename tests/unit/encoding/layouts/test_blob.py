@@ -40,7 +40,7 @@ def test_a_position_without_bytes_is_the_level_of_a_null() -> None:
     assert np.ascontiguousarray(size.data).view("<u8").tolist() == [3, 0, 0, 0]
 
 
-def test_the_bytes_that_descriptions_stand_for() -> None:
+def test_descriptions_are_replaced_by_the_bytes_they_point_to() -> None:
     source = Memory(bytearray(b"0123456789"))
     position, size = (np.array(n, dtype="<u8").view(np.uint8) for n in ([2, 0, 7], [3, 0, 3]))
     block = PackedStruct((FixedWidth(64, position, 3), FixedWidth(64, size, 3)), 3)
@@ -51,11 +51,11 @@ def test_the_bytes_that_descriptions_stand_for() -> None:
         run(read_blobs(PackedStruct((FixedWidth(64, far, 3), FixedWidth(64, size, 3)), 3), source, "column"))
 
 
-def test_levels_beyond_the_layers_are_refused() -> None:
+def test_levels_beyond_the_layers_are_rejected() -> None:
     with pytest.raises(CorruptError, match="level of a blob"):
         run(open_page(blob_page([(3 << 16, 0)])).read(slice(0, 1)))
 
 
-def test_lists_of_blobs_are_refused() -> None:
+def test_lists_of_blobs_are_rejected() -> None:
     with pytest.raises(UnsupportedError):
         open_page(blob_page([(4, 3)], LIST))

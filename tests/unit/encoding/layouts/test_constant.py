@@ -23,12 +23,12 @@ def reader(buffers: Sequence[bytes], num_rows: int, layers: Sequence[int] = (ITE
     return open_page(page_of(pb.PageLayout(constant_layout=layout), buffers, num_rows))
 
 
-def test_no_value_and_no_buffers_are_nulls() -> None:
+def test_a_page_without_a_value_and_buffers_is_all_null() -> None:
     leaf = run(reader([], 3).read(slice(1, 3)))
     assert (leaf.block, leaf.num_slots) == (None, 2)
 
 
-def test_only_the_rows_asked_for_take_memory() -> None:
+def test_memory_use_depends_on_the_requested_rows() -> None:
     leaf = run(reader([], 2**62, inline_value=b"\7\0\0\0").read(slice(2**61, 2**61 + 2)))
     assert (
         leaf.block == Dictionary(leaf.block.indices, leaf.block.items) if isinstance(leaf.block, Dictionary) else False
@@ -56,7 +56,7 @@ def test_lists_of_a_value() -> None:
     assert (leaf.rep.tolist(), leaf.num_slots, leaf.num_rows) == ([1, 0, 1], 2, 2)
 
 
-def test_levels_in_an_encoding_of_their_own() -> None:
+def test_levels_may_have_a_separate_encoding() -> None:
     fields = {"def_compression": flat(16), "num_def_values": 3}
     leaf = run(reader([b"", u16([1, 0, 1])], 3, [ITEM, ITEM], **fields).read(slice(0, 3)))
     assert leaf.def_ is not None
@@ -67,7 +67,7 @@ def scalar(*buffers: bytes) -> bytes:
     return np.array([len(buffers), *map(len, buffers)], dtype="<u4").tobytes() + b"".join(buffers)
 
 
-def test_a_text_as_scalar() -> None:
+def test_a_string_can_be_a_scalar_value() -> None:
     offsets = np.array([0, 3], dtype="<i4").tobytes()
     leaf = run(reader([scalar(offsets, b"abc")], 3).read(ROWS))
     assert isinstance(leaf.block, Dictionary)
@@ -88,7 +88,7 @@ def test_a_text_as_scalar() -> None:
         scalar(np.array([-1, 1], dtype="<i4").tobytes(), b"abc"),
     ],
 )
-def test_scalars_that_do_not_add_up_are_refused(data: bytes) -> None:
+def test_inconsistent_scalars_are_rejected(data: bytes) -> None:
     with pytest.raises((CorruptError, UnsupportedError)):
         parse_scalar(np.frombuffer(data, dtype=np.uint8), "page")
 
@@ -105,6 +105,6 @@ def test_scalars_that_do_not_add_up_are_refused(data: bytes) -> None:
         ([b""] * 4, [ITEM]),
     ],
 )
-def test_levels_that_do_not_fit_the_rows_are_refused(buffers: list[bytes], layers: list[int]) -> None:
+def test_levels_that_do_not_match_the_rows_are_rejected(buffers: list[bytes], layers: list[int]) -> None:
     with pytest.raises(CorruptError):
         run(reader(buffers, 3, layers, inline_value=b"\7").read(slice(0, 3)))

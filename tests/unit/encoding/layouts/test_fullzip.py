@@ -107,14 +107,14 @@ def test_values_without_levels_are_views() -> None:
     assert page.source.reads == [(4, 8)]
 
 
-def test_a_take_reads_its_rows_only() -> None:
+def test_a_take_reads_only_its_rows() -> None:
     page = zipped_page([5, 66, 777, 8888], structure_of(False), fixed=False)
     run(open_page(page).read(np.array([0, 2, 3])))
     assert isinstance(page.source, Memory)
     assert page.source.reads[1:] == [(0, 6), (6 + 7, 8 + 9)]
 
 
-def test_values_are_read_one_by_one_where_they_differ_in_size() -> None:
+def test_read_values_requires_values_of_different_lengths() -> None:
     structure = structure_of(False)
     reader = open_page(zipped_page([5, 77, 6], structure, fixed=False, has_def=False))
     assert isinstance(reader, FullZipReader)
@@ -127,7 +127,7 @@ def test_values_are_read_one_by_one_where_they_differ_in_size() -> None:
         assert reader.read_values(np.array([0])) is None
 
 
-def test_lists_are_read_at_once_where_their_values_differ_in_size() -> None:
+def test_read_lists_requires_items_of_different_lengths() -> None:
     rows = [[5, 77], [6], [888, 9, 1]]
     reader = open_page(zipped_page(rows, structure_of(False, True), fixed=False, has_def=False))
     assert isinstance(reader, FullZipReader)
@@ -149,7 +149,7 @@ def test_lists_are_read_at_once_where_their_values_differ_in_size() -> None:
         assert reader.read_lists(np.array([0])) is None
 
 
-def test_a_value_of_another_length_than_its_entry_is_refused() -> None:
+def test_a_value_with_the_wrong_length_is_rejected() -> None:
     page = zipped_page([5, 77], structure_of(False), fixed=False, has_def=False)
     assert isinstance(page.source, Memory)
     page.source.data[0] ^= 1
@@ -159,21 +159,21 @@ def test_a_value_of_another_length_than_its_entry_is_refused() -> None:
         reader.read_values(np.array([0]))
 
 
-def test_a_page_shorter_than_its_rows_is_refused() -> None:
+def test_a_page_with_missing_rows_is_rejected() -> None:
     page = zipped_page([5, 6, 7], structure_of(False), fixed=True)
     short = page_of(pb.PageLayout.FromString(page.encoding.value), [bytes(10)], 3)
     with pytest.raises(CorruptError):
         open_page(short)
 
 
-def test_values_of_odd_bits_are_refused() -> None:
+def test_values_of_partial_bytes_are_rejected() -> None:
     layout = pb.FullZipLayout(bits_per_value=12, num_items=1, value_compression=flat(16), layers=[ITEM])
     with pytest.raises(UnsupportedError):
         open_page(page_of(pb.PageLayout(full_zip_layout=layout), [bytes(2)], 1))
 
 
 @given(st.data(), st.booleans())
-def test_flipped_bytes_give_values_or_an_error_of_ours(data: st.DataObject, fixed: bool) -> None:
+def test_flipped_bytes_decode_or_raise_an_error(data: st.DataObject, fixed: bool) -> None:
     page = zipped_page([[1, 2], None, [], [3, None], [44444]], structure_of(False, True), fixed)
     assert isinstance(page.source, Memory)
     for _ in range(data.draw(st.integers(1, 3))):

@@ -157,7 +157,7 @@ def dictionary_page(indices: list[int], nulls: list[int], items: list[int]) -> P
     return page_of(pb.PageLayout(mini_block_layout=layout), [words, chunks[0], dictionary], len(indices))
 
 
-def test_indices_of_nulls_may_be_anything() -> None:
+def test_indices_of_nulls_may_be_arbitrary() -> None:
     page = dictionary_page([1, 200, 0], [0, 1, 0], [70, 80])
     assert open_page(page).is_dictionary
     assert numbers(read(page, slice(0, 3))) == [80, None, 70]
@@ -193,13 +193,13 @@ def mutated(change: Callable[[pb.MiniBlockLayout], object]) -> Page:
         lambda m: m.value_compression.CopyFrom(variable()),
     ],
 )
-def test_descriptions_that_do_not_fit_the_bytes_are_refused(change: Callable[[pb.MiniBlockLayout], object]) -> None:
+def test_inconsistent_descriptions_are_rejected(change: Callable[[pb.MiniBlockLayout], object]) -> None:
     with pytest.raises(LanceDuckError):
         read(mutated(change), slice(0, 10))
 
 
 @given(st.data())
-def test_flipped_bytes_give_values_or_an_error_of_ours(data: st.DataObject) -> None:
+def test_flipped_bytes_decode_or_raise_an_error(data: st.DataObject) -> None:
     rows = [[1, 2, 3], None, [], [4], [5, None, 6, 7], [8]]
     page = nested_page(rows, structure_of(False, True), 1)
     memory = source_of(page).data
@@ -225,7 +225,7 @@ def test_the_chunk_table_must_fill_the_buffer() -> None:
         parse_chunk_table(words[:3], False, 5, 32, "page")
 
 
-def test_the_repetition_index_says_which_rows_begin_in_a_chunk() -> None:
+def test_the_repetition_index_maps_rows_to_chunks() -> None:
     table = np.array([2, 1, 0, 3, 0, 2, 3, 0], dtype="<u8").view(np.uint8)
     index = parse_rep_index(table, 1, 4, 5, "page")
     assert index.first_row.tolist() == [0, 3, 3, 3, 5]
@@ -251,11 +251,11 @@ def test_headers_equal_their_reference(data: bytes, levels: int, buffers: int, w
     assert results[0] == results[1]
 
 
-def test_plain_values_are_those_of_whole_bytes() -> None:
+def test_plain_width_is_defined_for_whole_bytes() -> None:
     assert plain_width(Flat(32)) == 4
     assert plain_width(Flat(1)) is None
 
 
-def test_an_unknown_layout_is_refused() -> None:
+def test_an_unknown_layout_is_rejected() -> None:
     with pytest.raises(UnsupportedError):
         open_page(page_of(pb.PageLayout(), [], 0))

@@ -1,4 +1,4 @@
-"""Pages of 2.3, built by hand: dense ones are those of 2.2 by other names, sparse ones name nulls and lists."""
+"""Handmade pages of 2.3: dense pages are renamed 2.2 pages, sparse pages list nulls and list positions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestDense:
         assert (full.bits_rep, full.bits_def, full.num_items, full.num_visible_items) == (1, 2, 9, 7)
         assert (list(full.layers), full.value_compression) == ([ITEM, LIST], flat(64))
 
-    def test_a_constant_has_its_value_inline_and_nothing_has_none(self) -> None:
+    def test_a_constant_page_has_an_inline_value_or_only_nulls(self) -> None:
         layout = pb23.PlanarLayout(values=pb23.Values(constant=pb23.ConstantValue(value=b"\5\0")))
         layout.structure.dense.layers.append(pb.REPDEF_ALL_VALID_ITEM)
         assert page_layout(layout, "page").constant_layout.inline_value == b"\5\0"
@@ -120,18 +120,18 @@ class TestDense:
         assert not page_layout(layout, "page").constant_layout.HasField("inline_value")
         assert run(page(layout, [], 4).read(slice(1, 3))).block is None
 
-    def test_a_page_without_values_is_refused(self) -> None:
+    def test_a_page_without_values_is_rejected(self) -> None:
         layout = pb23.PlanarLayout()
         layout.structure.dense.layers.append(ITEM)
         with pytest.raises(CorruptError, match="without values"):
             page(layout, [], 4)
 
-    def test_values_of_a_kind_that_is_not_known_are_refused(self) -> None:
+    def test_unknown_value_kinds_are_rejected(self) -> None:
         layout = pb23.PlanarLayout.FromString(b"\x12\x02\x2a\x00")  # values: field 5, empty
         with pytest.raises(UnsupportedError, match="values"):
             page_layout(layout, "page")
 
-    def test_too_many_slots_for_a_zipped_page_are_refused(self) -> None:
+    def test_a_zipped_page_with_too_many_slots_is_rejected(self) -> None:
         layout = pb23.PlanarLayout(values=pb23.Values(zipped=pb23.ZippedValues()))
         assert without_levels(layout, (1 << 32) - 1).values.zipped.num_items == (1 << 32) - 1
         with pytest.raises(CorruptError, match="slots"):
@@ -140,7 +140,7 @@ class TestDense:
 
 class TestSparse:
     @pytest.mark.parametrize(("places", "meaning"), [([1, 3], NULLS), ([0, 2, 4], VALID)])
-    def test_nulls_are_named_or_all_others_are(self, places: list[int], meaning: Any) -> None:
+    def test_validity_lists_null_or_valid_positions(self, places: list[int], meaning: Any) -> None:
         reader = sparse([item(validity(places, meaning))], [10, 0, 12, 0, 14], [places], 5)
         leaf = run(reader.read(slice(0, 5)))
         assert (values_of(leaf), levels_of(leaf)[1]) == ([10, 0, 12, 0, 14], [0, 1, 0, 1, 0])
@@ -149,7 +149,7 @@ class TestSparse:
         assert reader.is_prepared
 
     @pytest.mark.parametrize(("places", "meaning"), [([1, 3], NULLS), ([0, 2, 4], VALID)])
-    def test_values_may_be_stored_for_those_that_are_not_null_alone(self, places: list[int], meaning: Any) -> None:
+    def test_a_sparse_page_may_store_only_non_null_values(self, places: list[int], meaning: Any) -> None:
         reader = sparse([item(validity(places, meaning))], [10, 12, 14], [places], 5, stated=3)
         leaf = run(reader.read(slice(1, 5)))
         found = values_of(leaf)
@@ -157,11 +157,11 @@ class TestSparse:
         assert (found[1], found[3]) == (12, 14)
         assert run(reader.read(np.array([1, 3]))).block is None
 
-    def test_a_null_of_an_outer_layer_has_another_level(self) -> None:
+    def test_nulls_of_outer_layers_have_a_higher_level(self) -> None:
         reader = sparse([item(validity([0])), item(validity([2]))], [0, 11, 0, 13], [[0], [2]], 4)
         assert levels_of(run(reader.read(slice(0, 4))))[1] == [2, 0, 1, 0]
 
-    def test_lists_with_items_are_named_others_are_empty_or_null(self) -> None:
+    def test_list_positions_hold_items_and_other_lists_are_empty_or_null(self) -> None:
         layers = [lists([1, 3], [2, 1], validity([2])), item(NO_NULLS)]
         reader = sparse(layers, [5, 6, 7], [[1, 3], [2, 1], [2]], 4)  # [], [5, 6], null, [7]
         leaf = run(reader.read(slice(0, 4)))
@@ -171,14 +171,14 @@ class TestSparse:
         leaf = run(reader.read(np.array([0, 3])))
         assert (values_of(leaf), *levels_of(leaf)) == ([7], [1, 1], [3, 0])
 
-    def test_lists_of_lists(self) -> None:
+    def test_nested_lists_are_read(self) -> None:
         layers = [lists([0], [2]), lists([0, 1], [1, 2]), item(NO_NULLS)]
         reader = sparse(layers, [5, 6, 7], [[0], [2], [0, 1], [1, 2]], 2)  # [[5], [6, 7]], []
         leaf = run(reader.read(slice(0, 2)))
         assert values_of(leaf) == [5, 6, 7]
         assert levels_of(leaf)[0] == [2, 1, 0, 2]
 
-    def test_rows_of_fixed_size_lists_are_as_many_as_their_items(self) -> None:
+    def test_rows_of_fixed_size_lists_match_their_items(self) -> None:
         reader = sparse([fixed(2, validity([1])), item(validity([0]))], [0, 5, 0, 0], [[1], [0]], 4)
         assert levels_of(run(reader.read(slice(0, 4))))[1] == [1, 0, 2, 2]
 
@@ -201,26 +201,26 @@ class TestSparse:
             *("too many items", "a list behind the last", "no whole lists", "lists of nothing"),
         ],
     )
-    def test_what_contradicts_itself_is_refused(self, layers: list[Any], numbers: list[list[int]]) -> None:
+    def test_contradictory_sparse_pages_are_rejected(self, layers: list[Any], numbers: list[list[int]]) -> None:
         with pytest.raises(CorruptError):
             run(sparse(layers, [1, 2, 3, 4], numbers, 4).read(slice(0, 4)))
 
-    def test_items_of_lists_are_as_many_as_the_layer_says(self) -> None:
+    def test_list_items_must_match_the_declared_count(self) -> None:
         layer = lists([0], [2])
         layer.list.num_child_slots = 3
         with pytest.raises(CorruptError, match="items of lists"):
             run(sparse([layer, item(NO_NULLS)], [1, 2, 3], [[0], [2]], 1).read(slice(0, 1)))
 
-    def test_values_are_as_many_as_there_are_slots_or_some_that_are_not_null(self) -> None:
+    def test_value_counts_must_match_the_slots_or_the_non_null_slots(self) -> None:
         with pytest.raises(CorruptError, match="values of a sparse page"):
             run(sparse([item(validity([1]))], [1, 2], [[1]], 4, stated=2).read(slice(0, 4)))
 
-    def test_numbers_without_their_buffers_are_refused(self) -> None:
+    def test_numbers_without_their_buffers_are_rejected(self) -> None:
         layout = pb23.PlanarLayout(values=CHUNKED)
         layout.structure.sparse.layers.append(item(validity([1])))
         with pytest.raises(CorruptError, match="buffers"):
             run(page(layout, [], 2).read(slice(0, 2)))
 
-    def test_a_layer_of_no_kind_is_refused(self) -> None:
+    def test_a_layer_without_a_kind_is_rejected(self) -> None:
         with pytest.raises((CorruptError, UnsupportedError)):
             run(sparse([pb23.SparseLayer()], [1], [], 1).read(slice(0, 1)))

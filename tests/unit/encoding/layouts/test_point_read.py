@@ -18,7 +18,7 @@ SEEDS = st.integers(0, 1 << 32)
 
 
 def both(kernel, reference, *arguments, out):
-    """What the kernel and its reference give for the same arguments; both get an array of their own to write."""
+    """Return the results of a kernel and its reference for the same arguments, each with a separate output array."""
     found, expected = [np.zeros_like(a) for a in out], [np.zeros_like(a) for a in out]
     results = kernel(*arguments, *found), reference(*arguments, *expected)
     return results, found, expected
@@ -36,7 +36,7 @@ def agree(kernel, reference, *arguments, out):
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @settings(max_examples=30)
 @given(seed=SEEDS)
-def test_packed_values_are_those_of_whole_blocks(bits, seed):
+def test_packed_values_equal_those_of_whole_blocks(bits, seed):
     rng = np.random.default_rng(seed)
     counts = rng.choice([1, 7, 1000, 1024, 1025, 3000], int(rng.integers(1, 4)))
     values = rng.integers(0, 1 << int(rng.integers(0, bits + 1)), int(counts.sum()), np.uint64, endpoint=False)
@@ -75,7 +75,7 @@ def test_packed_values_of_any_bytes(bits, seed):
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @settings(max_examples=30)
 @given(seed=SEEDS)
-def test_values_packed_to_one_width(bits, seed):
+def test_fixed_width_packed_values_equal_the_reference(bits, seed):
     rng = np.random.default_rng(seed)
     width = int(rng.integers(1, bits + 1))
     data = rng.integers(0, 256, 20_000).astype(np.uint8)
@@ -90,7 +90,7 @@ def test_values_packed_to_one_width(bits, seed):
     agree(point_read_packed.unpack_some_fixed, point_read_packed.unpack_some_fixed_reference, *arguments, out=out)
 
 
-def test_a_count_that_no_buffer_can_hold_is_refused():
+def test_an_impossible_count_is_rejected():
     data, one = readonly(np.zeros(64, np.uint8)), np.ones(1, np.int64)
     arguments = data, one, one << 62, one * 0, one * 64, 16, np.zeros(1, np.uint16)
     assert point_read_packed.unpack_some_fixed(*arguments) == status.TOO_SHORT
@@ -120,7 +120,7 @@ def test_values_of_any_length(width, seed):
 @pytest.mark.parametrize("levels", [0, 1])
 @settings(max_examples=30)
 @given(seed=SEEDS)
-def test_buffers_of_chunks(levels, width, seed):
+def test_chunk_buffer_positions_equal_the_reference(levels, width, seed):
     rng = np.random.default_rng(seed)
     counts = rng.choice([4, 8, 16], 4)
     sizes = rng.integers(1, 6, 4) * 8

@@ -39,7 +39,7 @@ class Counting:
 
 @dataclass
 class Opened:
-    """An array of a page of its own, and the file that it is in."""
+    """An array in a separate page, and its file."""
 
     array: EncodedArray
     source: Counting
@@ -57,5 +57,5 @@ def _open(encoding: pb.ArrayEncoding, buffers: Sequence[bytes], length: int, arr
 
 @pytest.fixture(scope="session")
 def open_array() -> Callable[..., Opened]:
-    """(encoding, buffers of the page, length, Arrow type) → the array, in a file that counts what is read."""
+    """(encoding, buffers of the page, length, Arrow type) → the array, in a file that counts reads."""
     return _open

@@ -80,14 +80,14 @@ def test_flat_values_are_read_in_part(open_array: Open) -> None:
     assert opened.source.ranges == [(64 + 4, 8)]
 
 
-def test_a_take_of_far_rows_reads_only_them(open_array: Open) -> None:
+def test_a_take_of_distant_rows_reads_only_those_rows(open_array: Open) -> None:
     opened = open_array(flat(64), [np.arange(100_000, dtype="<i8").tobytes()], 100_000, pa.int64())
     rows = np.array([0, 1, 50_000, 99_999])
     assert read(opened, runs_of_rows(rows, 100_000), pa.int64()) == rows.tolist()
     assert opened.source.ranges == [(64, 16), (64 + 400_000, 8), (64 + 799_992, 8)]
 
 
-def test_neighbouring_rows_are_one_read(open_array: Open) -> None:
+def test_neighbouring_rows_are_read_together(open_array: Open) -> None:
     opened = open_array(flat(64), [np.arange(1000, dtype="<i8").tobytes()], 1000, pa.int64())
     rows = np.arange(0, 500, 7)
     assert read(opened, runs_of_rows(rows, 1000), pa.int64()) == rows.tolist()
@@ -95,13 +95,13 @@ def test_neighbouring_rows_are_one_read(open_array: Open) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.data())
-def test_bits_are_read_at_any_place(open_array: Open, bits: list[bool], data: st.DataObject) -> None:
+def test_bits_are_read_at_any_position(open_array: Open, bits: list[bool], data: st.DataObject) -> None:
     opened = open_array(flat(1), [np.packbits(bits, bitorder="little").tobytes()], len(bits), pa.bool_())
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, len(bits) - 1)))), np.int64)
     assert read(opened, runs_of_rows(rows, len(bits)), pa.bool_()) == [bits[i] for i in rows]
 
 
-def test_null_flags_go_with_their_values(open_array: Open) -> None:
+def test_null_flags_are_read_with_their_values(open_array: Open) -> None:
     buffers = [bytes([0b0101]), bytes([1, 2, 3, 4])]
     check(open_array(nullable(flat(8, 1), 0), buffers, 4, pa.uint8()), pa.uint8(), [1, None, 3, None])
 
@@ -120,7 +120,7 @@ def test_a_string_is_read_with_its_ends_and_its_bytes_only(open_array: Open) -> 
     assert opened.source.ranges == [(64 + 16, 16), (128 + 5, 4)]
 
 
-def test_indices_of_plain_columns_count_from_one_and_zero_is_null(open_array: Open) -> None:
+def test_plain_indices_start_at_one_and_zero_is_null(open_array: Open) -> None:
     encoding = Encoding(dictionary=pb.Dictionary(indices=valid(flat(8, 2)), items=binary(), num_dictionary_items=4))
     opened = open_array(encoding, [ENDS, TEXT, bytes([4, 0, 1, 2, 3])], 5, pa.string())
     check(opened, pa.string(), ["fghi", None, "ab", "", None])
@@ -142,13 +142,13 @@ def test_dictionary_items_are_read_once(open_array: Open) -> None:
     assert opened.source.ranges == [(64 * 3 + 1, 1)]
 
 
-def test_dictionary_of_a_null_gives_nulls(open_array: Open) -> None:
+def test_a_dictionary_of_a_null_decodes_to_nulls(open_array: Open) -> None:
     encoding = Encoding(dictionary=pb.Dictionary(indices=flat(32), items=ALL_NULL, num_dictionary_items=1))
     opened = open_array(encoding, [bytes(8)], 2, pa.dictionary(pa.int32(), pa.string()))
     assert read(opened, span(0, 2), pa.string()) == [None, None]
 
 
-def test_fixed_size_lists_have_nulls_outside_and_inside(open_array: Open) -> None:
+def test_fixed_size_lists_may_have_null_lists_and_null_items(open_array: Open) -> None:
     arrow_type = pa.list_(pa.int16(), 2)
     items = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=nullable(flat(16, 1), 0)))
     buffers = [bytes([0b110111]), np.arange(6, dtype="<i2").tobytes(), bytes([0b101])]
@@ -157,13 +157,13 @@ def test_fixed_size_lists_have_nulls_outside_and_inside(open_array: Open) -> Non
 
 
 @pytest.mark.parametrize("item", [pa.int32(), pa.bool_(), pa.string(), pa.list_(pa.float64(), 3)], ids=str)
-def test_fixed_size_lists_may_hold_nothing_but_nulls(open_array: Open, item: pa.DataType) -> None:
+def test_fixed_size_lists_may_hold_only_nulls(open_array: Open, item: pa.DataType) -> None:
     arrow_type = pa.list_(item, 2)
     encoding = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=ALL_NULL))
     check(open_array(encoding, [], 2, arrow_type), arrow_type, [[None, None]] * 2)
 
 
-def test_packed_structs_are_taken_apart(open_array: Open) -> None:
+def test_packed_structs_are_split_into_fields(open_array: Open) -> None:
     arrow_type = pa.struct([("a", pa.int32()), ("b", pa.int8()), ("c", pa.list_(pa.int16(), 2))])
     lists = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=valid(flat(16))))
     packed = pb.PackedStruct(inner=[valid(flat(32)), flat(8), valid(lists)], buffer=pb.Buffer())
@@ -187,7 +187,7 @@ def one_bit_block(bits: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
     return np.packbits(bits[places], axis=1, bitorder="little").tobytes()
 
 
-def test_blocks_of_packed_values_are_read_one_by_one(open_array: Open) -> None:
+def test_packed_blocks_are_read_one_by_one(open_array: Open) -> None:
     bits = np.random.default_rng(0).integers(0, 2, 3 * 1024).astype(np.uint8)
     buffer = b"".join(one_bit_block(bits[i : i + 1024]) for i in range(0, len(bits), 1024))
     message = pb.BitpackedForNonNeg(compressed_bits_per_value=1, uncompressed_bits_per_value=8, buffer=pb.Buffer())
@@ -200,14 +200,14 @@ def test_blocks_of_packed_values_are_read_one_by_one(open_array: Open) -> None:
 
 
 @given(st.sets(st.integers(0, 6000), min_size=1))
-def test_touched_blocks_cover_the_rows_and_no_more(chosen: set[int]) -> None:
+def test_only_the_touched_blocks_are_read(chosen: set[int]) -> None:
     blocks = touched(runs_of_rows(np.array(sorted(chosen)), 6001))
     found = [i for a, b in zip(blocks.starts.tolist(), blocks.stops.tolist(), strict=True) for i in range(a, b)]
     assert found == sorted({row // 1024 for row in chosen})
 
 
 @pytest.mark.parametrize("bits", [8, 24])
-def test_strings_of_one_length_have_no_ends(open_array: Open, bits: int) -> None:
+def test_fixed_length_strings_have_no_offsets(open_array: Open, bits: int) -> None:
     encoding = Encoding(fixed_size_binary=pb.FixedSizeBinary(bytes=flat(bits), byte_width=3))
     check(open_array(encoding, [b"abcdefghi"], 3, pa.string()), pa.string(), ["abc", "def", "ghi"])
 
@@ -217,7 +217,7 @@ def test_constants_repeat_their_value(open_array: Open) -> None:
     check(opened, pa.int16(), [7, 7, 7])
 
 
-def test_compressed_buffers_are_read_whole_and_kept(open_array: Open) -> None:
+def test_compressed_buffers_are_read_whole_and_cached(open_array: Open) -> None:
     plain = np.arange(300, dtype="<u4").tobytes()
     packed = len(plain).to_bytes(8, "little") + pa.Codec("zstd").compress(plain, asbytes=True)
     opened = open_array(flat(32, scheme="zstd"), [packed], 300, pa.uint32())
@@ -232,7 +232,7 @@ def test_lz4_buffers_are_decompressed(open_array: Open) -> None:
     check(open_array(flat(8, scheme="lz4"), [packed], 9, pa.uint8()), pa.uint8(), list(TEXT))
 
 
-def test_compressed_values_that_are_too_few_are_corrupt(open_array: Open) -> None:
+def test_a_compressed_buffer_with_too_few_values_is_corrupt(open_array: Open) -> None:
     packed = len(TEXT).to_bytes(4, "little") + pa.Codec("lz4_raw").compress(TEXT, asbytes=True)
     opened = open_array(flat(8, scheme="lz4"), [packed], 12, pa.uint8())
     with pytest.raises(CorruptError):
@@ -260,7 +260,7 @@ CORRUPT: dict[str, tuple[Encoding, list[bytes]]] = {
 
 
 @pytest.mark.parametrize("name", CORRUPT)
-def test_descriptions_that_the_bytes_do_not_justify_are_corrupt(open_array: Open, name: str) -> None:
+def test_descriptions_that_do_not_match_the_bytes_are_corrupt(open_array: Open, name: str) -> None:
     encoding, buffers = CORRUPT[name]
     with pytest.raises(CorruptError):
         open_array(encoding, buffers, 4, pa.int32())
@@ -276,7 +276,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_encodings_of_other_versions_are_refused_by_name(open_array: Open, name: str) -> None:
+def test_encodings_of_other_versions_are_rejected_by_name(open_array: Open, name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         open_array(UNSUPPORTED[name], [bytes(64)], 4, pa.int32())
 
@@ -295,7 +295,7 @@ def test_nulls_without_bytes_are_limited(open_array: Open) -> None:
 
 
 @given(st.binary(max_size=64), st.binary(max_size=24), st.data())
-def test_any_bytes_give_values_or_one_of_our_errors(
+def test_arbitrary_bytes_decode_or_raise_an_error(
     open_array: Open, ends: bytes, text: bytes, data: st.DataObject
 ) -> None:
     count = data.draw(st.integers(0, 8))

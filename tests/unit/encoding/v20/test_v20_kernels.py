@@ -27,7 +27,7 @@ def test_unpacking_runs_equals_its_reference(data: st.DataObject, bits: int, sig
 @pytest.mark.parametrize(
     ("start", "count", "room"), [(-1, 1, 1), (0, 6, 6), (17, 0, 0), (0, 2, 1), (0, 1, 2), (0, -1, 0)]
 )
-def test_unpacking_stays_in_its_buffers(start: int, count: int, room: int) -> None:
+def test_unpacking_stays_within_its_buffers(start: int, count: int, room: int) -> None:
     src, out = readonly(np.zeros(2, np.uint8)), np.empty(room, np.uint8)
     assert unpack_runs(src, np.array([start]), np.array([count]), 3, False, out) == TOO_SHORT
 
@@ -96,7 +96,5 @@ def unravel(ends: list[int], counts: list[int], firsts: list[bool], limit: int =
         ([8, 2, 3], [1, 1], [True, False], BAD_OFFSETS),
     ],
 )
-def test_ends_that_contradict_themselves_are_reported(
-    ends: list[int], counts: list[int], firsts: list[bool], status: int
-) -> None:
+def test_contradictory_ends_are_reported(ends: list[int], counts: list[int], firsts: list[bool], status: int) -> None:
     assert unravel(ends, counts, firsts) == status

@@ -14,7 +14,7 @@ def rows(runs: RowRuns) -> list[int]:
 
 
 @given(st.sets(st.integers(0, 60)), st.lists(st.integers(0, 61), max_size=5))
-def test_runs_hold_the_rows_and_split_by_pages(chosen: set[int], cuts: list[int]) -> None:
+def test_runs_hold_rows_and_are_split_by_pages(chosen: set[int], cuts: list[int]) -> None:
     array = np.array(sorted(chosen), np.int64)
     runs = runs_of_rows(array, 61)
     assert rows(runs) == array.tolist()
@@ -28,7 +28,7 @@ def test_runs_hold_the_rows_and_split_by_pages(chosen: set[int], cuts: list[int]
 
 
 @given(st.integers(0, 30), st.integers(1, 31), st.lists(st.integers(0, 61), max_size=5))
-def test_one_run_splits_by_pages_as_its_rows_do(start: int, count: int, cuts: list[int]) -> None:
+def test_one_run_is_split_at_page_boundaries(start: int, count: int, cuts: list[int]) -> None:
     runs = span(start, start + count)
     assert runs.count == count
     bounds = np.array([0, *sorted(cuts), 61])
@@ -47,13 +47,13 @@ def test_slices_become_one_run() -> None:
 
 
 @pytest.mark.parametrize("bad", [slice(0, 11), slice(-1, 2), slice(5, 4), slice(0, 4, 2)])
-def test_slices_outside_of_the_column_are_refused(bad: slice) -> None:
+def test_slices_outside_the_column_are_rejected(bad: slice) -> None:
     with pytest.raises(InvalidInputError):
         runs_of_rows(bad, 10)
 
 
 @pytest.mark.parametrize("bad", [[-1, 2], [3, 10], [4, 4], [5, 3]])
-def test_rows_that_do_not_ascend_inside_the_column_are_refused(bad: list[int]) -> None:
+def test_rows_outside_the_column_or_out_of_order_are_rejected(bad: list[int]) -> None:
     with pytest.raises(InvalidInputError):
         runs_of_rows(np.array(bad), 10)
 
@@ -63,5 +63,5 @@ def test_touching_and_empty_extents_are_merged() -> None:
     assert (runs.starts.tolist(), runs.stops.tolist()) == ([0, 5], [4, 6])
 
 
-def test_parts_of_values_are_runs_too() -> None:
+def test_scaled_runs_cover_all_items() -> None:
     assert rows(span(1, 3).scaled(2)) == [2, 3, 4, 5]

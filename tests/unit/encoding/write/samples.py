@@ -1,4 +1,4 @@
-"""Blocks to encode, and what comes back when they are decoded."""
+"""Blocks to encode, and their decoded values."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ WORDS = [b"", b"the quick", b"\x00\xff\xfe", b"brown fox " * 30, b"a", b"\x00"]
 
 
 @pytest.mark.parametrize("bits", [8, 24, 64, 128])
-def test_flat_values_come_back(bits: int) -> None:
+def test_flat_values_round_trip(bits: int) -> None:
     block = FixedWidth(bits, np.arange(100 * bits // 8, dtype=np.uint8), 100)
     assert through_chunks(Flat(bits), block, [64, 36]) == plain(block)
     assert through_block(Flat(bits), block) == plain(block)
@@ -47,7 +47,7 @@ def test_flat_values_come_back(bits: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 1025])
-def test_flags_become_bits_and_come_back(count: int) -> None:
+def test_flags_round_trip_as_bits(count: int) -> None:
     block = flags([i % 3 == 0 for i in range(count + 16)])
     assert through_chunks(Flat(1), block, [16, count]) == plain(block)
     assert len(Flat(1).encode_block(block)) == (count + 23) // 8
@@ -56,7 +56,7 @@ def test_flags_become_bits_and_come_back(count: int) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_every_width_is_packed_and_comes_back(bits: int) -> None:
+def test_every_bit_width_round_trips(bits: int) -> None:
     for width in range(bits + 1):
         block = numbers(drawn(bits, width, 1500))
         assert through_chunks(InlineBitpacking(bits), block, [1024, 476]) == plain(block), width
@@ -66,7 +66,7 @@ def test_every_width_is_packed_and_comes_back(bits: int) -> None:
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("count", SIZES)
-def test_packed_blocks_of_every_size_come_back(bits: int, count: int) -> None:
+def test_packed_blocks_of_every_size_round_trip(bits: int, count: int) -> None:
     block = numbers(drawn(bits, 3, count))
     assert through_block(InlineBitpacking(bits), block) == plain(block)
     assert through_block(OutOfLineBitpacking(bits, 3), block) == plain(block)
@@ -75,7 +75,7 @@ def test_packed_blocks_of_every_size_come_back(bits: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_runs_come_back(bits: int) -> None:
+def test_runs_round_trip(bits: int) -> None:
     values = np.repeat(np.array([7, 7, 3, 0, 3], f"u{bits // 8}"), [300, 1, 255, 1, 256])
     block = numbers(values)
     assert through_chunks(Rle(bits), block, [512, 301]) == plain(block)
@@ -84,7 +84,7 @@ def test_runs_come_back(bits: int) -> None:
 
 
 @pytest.mark.parametrize("width", [4, 8])
-def test_values_of_any_length_come_back(width: int) -> None:
+def test_variable_width_values_round_trip(width: int) -> None:
     block = texts(WORDS, skip=5, width=width)
     codec = Variable(width * 8)
     assert through_chunks(codec, block, [4, 2]) == WORDS
@@ -96,14 +96,14 @@ def test_values_of_any_length_come_back(width: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_split_streams_come_back(bits: int) -> None:
+def test_split_streams_round_trip(bits: int) -> None:
     block = numbers(drawn(bits, bits, 300))
     assert through_chunks(ByteStreamSplit(bits), block, [256, 44]) == plain(block)
     assert through_block(ByteStreamSplit(bits), block) == plain(block)
 
 
 @pytest.mark.parametrize("scheme", ["lz4", "zstd"])
-def test_compressed_values_come_back(scheme: str) -> None:
+def test_compressed_values_round_trip(scheme: str) -> None:
     codec = General(scheme, Variable(32), 5 if scheme == "zstd" else None)
     block = texts(WORDS, skip=3)
     assert through_chunks(codec, block, [4, 2]) == WORDS
@@ -112,7 +112,7 @@ def test_compressed_values_come_back(scheme: str) -> None:
     assert codec_from_proto(codec.to_proto()) == codec
 
 
-def test_levels_that_zstd_does_not_have_are_refused() -> None:
+def test_invalid_zstd_levels_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="level"):
         General("zstd", Variable(32), 99).encode_block(texts(WORDS))
 
@@ -124,7 +124,7 @@ def test_only_the_first_buffer_of_a_chunk_is_compressed() -> None:
     assert codec.encode_chunks(block, np.array([2000]))[1][0].tobytes() == b"\x04" * 500
 
 
-def test_codes_for_symbols_come_back() -> None:
+def test_fsst_codes_round_trip() -> None:
     values = WORDS * 40
     block = texts(values, skip=3)
     codec = Fsst.of_symbols(train(sample_values(block, seed=0)), Variable(32))
@@ -137,7 +137,7 @@ def test_codes_for_symbols_come_back() -> None:
     assert table[4:8] == b"TSSF"
 
 
-def test_a_codec_that_reads_symbols_does_not_write() -> None:
+def test_an_fsst_decoder_cannot_encode() -> None:
     codec = Fsst.of_symbols(train(texts(WORDS)), Variable(32))
     with pytest.raises(UnsupportedError):
         codec_from_proto(codec.to_proto()).encode_values(texts(WORDS))
@@ -145,13 +145,13 @@ def test_a_codec_that_reads_symbols_does_not_write() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.binary(max_size=40), max_size=30), st.lists(st.binary(max_size=40), max_size=10))
-def test_symbols_trained_on_anything_encode_everything(sample: list[bytes], values: list[bytes]) -> None:
+def test_symbols_trained_on_any_sample_encode_any_string(sample: list[bytes], values: list[bytes]) -> None:
     codec = Fsst.of_symbols(train(texts(sample)), Variable(32))
     for block in (values, sample):
         assert through_values(codec, texts(block, skip=2)) == block
 
 
-def test_samples_of_long_values_are_pieces_of_them() -> None:
+def test_samples_of_long_values_are_substrings() -> None:
     values = [bytes([i]) * 5000 for i in range(100)] + [b""]
     sample = sample_values(texts(values, skip=9), seed=3, size=4096)
     found = plain(sample)
@@ -169,7 +169,7 @@ def nested(has_validity: bool, bits: int) -> FixedSizeList:
 
 @pytest.mark.parametrize("has_validity", [True, False])
 @pytest.mark.parametrize("bits", [1, 32])
-def test_lists_in_lists_come_back(has_validity: bool, bits: int) -> None:
+def test_nested_lists_round_trip(has_validity: bool, bits: int) -> None:
     block = nested(has_validity, bits)
     codec = FixedSizeListCodec(5, True, FixedSizeListCodec(3, has_validity, Flat(bits)))
     assert through_chunks(codec, block, [2, 2]) == plain(block)
@@ -196,7 +196,7 @@ def test_lists_without_any_valid_item_are_their_validity() -> None:
     assert not decoded.validity.any()
 
 
-def test_packed_structs_come_back() -> None:
+def test_packed_structs_round_trip() -> None:
     fields = (numbers(drawn(8, 8, 70)), numbers(drawn(64, 64, 70)), FixedWidth(24, np.arange(210, dtype=np.uint8), 70))
     block = PackedStruct(fields, 70)
     codec = PackedStructCodec((1, 8, 3), Flat(96))
@@ -205,7 +205,7 @@ def test_packed_structs_come_back() -> None:
     assert through_block(codec, block) == plain(block)
 
 
-def test_packed_structs_with_texts_come_back() -> None:
+def test_packed_structs_with_strings_round_trip() -> None:
     fields = (texts(WORDS, skip=2), numbers(drawn(16, 16, 6)), texts(WORDS[::-1], width=8), nested(True, 32).items)
     fields = (*fields[:3], FixedSizeList(3, numbers(drawn(32, 32, 18)), None, 6))
     block = PackedStruct(fields, 6)
@@ -234,14 +234,14 @@ def test_packed_structs_with_texts_come_back() -> None:
         (FixedSizeListCodec(2, True, Flat(8)), "encode_block"),
     ],
 )
-def test_forms_that_the_format_does_not_have_are_refused(codec: object, method: str) -> None:
+def test_unsupported_block_forms_are_rejected(codec: object, method: str) -> None:
     with pytest.raises(UnsupportedError):
         getattr(codec, method)(numbers(np.zeros(2, np.uint8)))
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 700)), max_size=12), st.data())
-def test_levels_come_back(runs: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_levels_round_trip(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     levels = np.repeat(np.array([r for r, _ in runs], np.uint8), [n for _, n in runs])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(levels)), max_size=4)))
     ends = np.array([*cuts, len(levels)], np.int64)
@@ -253,7 +253,7 @@ def test_levels_come_back(runs: list[tuple[int, int]], data: st.DataObject) -> N
     assert decoded.data.view("<u2").tolist() == levels.tolist()
 
 
-def test_levels_in_long_runs_are_runs_and_others_are_packed() -> None:
+def test_levels_with_long_runs_use_rle_and_others_are_bitpacked() -> None:
     mixed = np.random.default_rng(0).integers(0, 2, 4096).astype(np.uint8)
     allowed, ends = GRAMMARS["2.2"].levels, np.array([4096])
     assert compress_levels(np.zeros(4096, np.uint8), ends, 1, allowed)[0].HasField("rle")
@@ -261,7 +261,7 @@ def test_levels_in_long_runs_are_runs_and_others_are_packed() -> None:
     assert len(compress_levels(mixed, ends, 1, allowed)[1]) == 512
 
 
-def test_levels_of_21_are_never_runs() -> None:
+def test_levels_of_2_1_are_never_run_length_encoded() -> None:
     levels = np.zeros(4096, np.uint8)
     encoding, buffer, _ = compress_levels(levels, np.array([4096]), 1, GRAMMARS["2.1"].levels)
     assert encoding.HasField("out_of_line_bitpacking")

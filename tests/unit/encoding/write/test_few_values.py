@@ -32,7 +32,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 
 
 @given(columns(), st.sampled_from(["2.1", "2.2"]))
-def test_few_values_are_read_as_the_general_way_writes_them(values: pa.Array, version: str) -> None:
+def test_the_fast_encoder_writes_the_same_values_as_the_general_one(values: pa.Array, version: str) -> None:
     table = pa.table({"x": values})
     few = WrittenTable(table, version)
     with pytest.MonkeyPatch.context() as patch:
@@ -54,7 +54,7 @@ def test_few_values_are_read_as_the_general_way_writes_them(values: pa.Array, ve
         ([1, 2], {"lance-encoding:structural-encoding": "fullzip"}, False),
     ],
 )
-def test_what_is_few(
+def test_small_arrays_use_the_fast_encoder(
     values: list[Any], metadata: dict[str, str], is_few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []

@@ -3,12 +3,12 @@ from __future__ import annotations
 from lance_duck.encoding.write.options import EncodingOptions
 
 
-def test_metadata_that_ask_for_nothing_leave_the_defaults() -> None:
+def test_unrelated_metadata_leaves_the_default_options() -> None:
     assert EncodingOptions.from_metadata({}) == EncodingOptions()
     assert EncodingOptions.from_metadata({"other": "1"}, "2.1") == EncodingOptions(version="2.1")
 
 
-def test_every_key_is_read() -> None:
+def test_every_option_key_is_read() -> None:
     asked = {
         "compression": "ZSTD",
         "compression-level": "7",
@@ -27,7 +27,7 @@ def test_every_key_is_read() -> None:
     assert choice == EncodingOptions("2.2", "zstd", 7, 0.25, "on", 4, 0.5, "none", 2, "fullzip", True, False)
 
 
-def test_what_is_no_number_asks_for_nothing() -> None:
+def test_invalid_numbers_in_metadata_are_ignored() -> None:
     asked = {"compression-level": "high", "rle-threshold": "2", "dict-size-ratio": "nan", "dict-divisor": ""}
     assert (
         EncodingOptions.from_metadata({f"lance-encoding:{key}": value for key, value in asked.items()})

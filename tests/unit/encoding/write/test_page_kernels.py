@@ -44,7 +44,7 @@ def test_chunks_of_levels_end_with_their_last_value(def_: list[int], visible: in
 
 
 @given(parts=st.lists(st.tuples(st.binary(max_size=5), st.integers(0, 3)), min_size=1))
-def test_parts_go_to_their_places(parts: list[tuple[bytes, int]]) -> None:
+def test_parts_are_copied_to_their_offsets(parts: list[tuple[bytes, int]]) -> None:
     data = u8(list(b"".join(part for part, _ in parts)))
     sizes = np.array([len(part) for part, _ in parts])
     places = np.cumsum(sizes + [gap for _, gap in parts]) - sizes
@@ -58,13 +58,13 @@ def test_parts_go_to_their_places(parts: list[tuple[bytes, int]]) -> None:
     ("ends", "places", "size"),
     [([5], [0], 9), ([3, 2], [0, 4], 9), ([4], [6], 9), ([4], [-1], 9), ([4], [0], 3)],
 )
-def test_parts_that_do_not_fit_are_left_out(ends: list[int], places: list[int], size: int) -> None:
+def test_parts_that_do_not_fit_are_rejected(ends: list[int], places: list[int], size: int) -> None:
     out = np.zeros(size, np.uint8)
     assert not place_parts(u8([1, 2, 3, 4]), readonly(np.array(ends)), np.array(places), out)
 
 
 @given(st.lists(st.integers(0, 255)))
-def test_levels_present(values: list[int]) -> None:
+def test_levels_present_equals_its_reference(values: list[int]) -> None:
     found, expected = np.zeros(256, np.uint8), np.zeros(256, np.uint8)
     levels_present(u8(values), found)
     levels_present_reference(u8(values), expected)
@@ -72,7 +72,7 @@ def test_levels_present(values: list[int]) -> None:
 
 
 @given(holes=st.lists(levels), hidden=st.integers(0, 4), data=st.data())
-def test_nulls_are_marked(holes: list[int], hidden: int, data: st.DataObject) -> None:
+def test_null_marking_equals_its_reference(holes: list[int], hidden: int, data: st.DataObject) -> None:
     slots = sum(hole == 0 or hole > hidden for hole in holes)
     valid = data.draw(st.lists(flags, min_size=slots, max_size=slots))
     found, expected = np.empty(len(holes), np.uint8), np.empty(len(holes), np.uint8)
@@ -82,7 +82,7 @@ def test_nulls_are_marked(holes: list[int], hidden: int, data: st.DataObject) ->
 
 
 @given(data=st.data(), hidden=st.integers(0, 3), rooted=st.booleans(), plain=st.booleans())
-def test_lists_are_unfolded(data: st.DataObject, hidden: int, rooted: bool, plain: bool) -> None:
+def test_list_unfolding_equals_its_reference(data: st.DataObject, hidden: int, rooted: bool, plain: bool) -> None:
     holes = data.draw(st.lists(st.just(0) if plain else st.integers(0, 4)))
     begins = [0] * len(holes) if rooted else data.draw(st.lists(flags, min_size=len(holes), max_size=len(holes)))
     slots = sum(hole == 0 or hole > hidden for hole in holes)
@@ -110,7 +110,7 @@ def test_lists_are_unfolded(data: st.DataObject, hidden: int, rooted: bool, plai
 
 
 @pytest.mark.parametrize(("holes", "offsets"), [([], [3, 1]), ([0, 0], [0, 1]), ([0], [])])
-def test_offsets_that_descend_or_are_too_few_are_refused(holes: list[int], offsets: list[int]) -> None:
+def test_descending_or_missing_offsets_are_rejected(holes: list[int], offsets: list[int]) -> None:
     if not offsets:
         offsets = [0]
     assert not measure_lists(u8(holes), readonly(np.array(offsets, np.int32)), u8([]), 0, np.zeros(5, np.int64))

@@ -70,7 +70,7 @@ def _layout(page: EncodedPage) -> Any:
         ([None, [None], []], (NULLABLE_ITEM, NULL_AND_EMPTY_LIST), [2, 1, 3]),
     ],
 )
-def test_layers_say_what_the_page_holds(values: Any, kinds: Any, def_: Any) -> None:
+def test_layers_describe_the_page_content(values: Any, kinds: Any, def_: Any) -> None:
     found = levels_of(values, pa.list_(pa.int32()), LIST)
     assert found[0] == kinds
     assert found[2] == def_
@@ -85,7 +85,7 @@ def test_levels_count_from_the_innermost_layer() -> None:
     )
 
 
-def test_structs_around_lists_have_all_levels_in_all_pages() -> None:
+def test_structs_around_lists_have_all_levels_in_every_page() -> None:
     shape = LeafShape.of((False, True, False), (True, True, True))
     assert shape.fixed == (False, True, True)
     levels = page_levels(shape, np.zeros(2, np.uint8), None, 2, 2)
@@ -95,7 +95,7 @@ def test_structs_around_lists_have_all_levels_in_all_pages() -> None:
     assert LeafShape.of((False, False, True), (True, True, True)).fixed == (False, False, False)
 
 
-def test_what_lies_below_a_null_is_left_out() -> None:
+def test_values_below_a_null_are_dropped() -> None:
     items = pa.array([1, 2, 3, 4, 5, 6])
     array = pa.ListArray.from_arrays(
         pa.array([0, 2, 4, 4, 6], pa.int32()), items, mask=pa.array([False, True, False, False])
@@ -110,7 +110,7 @@ def test_what_lies_below_a_null_is_left_out() -> None:
     assert sliced.begins.tolist() == [0, 0, 1]
 
 
-def test_fixed_size_lists_of_structs_give_an_entry_for_each_item() -> None:
+def test_fixed_size_lists_of_structs_have_one_entry_per_item() -> None:
     array = pa.array([[1, 2], None], pa.list_(pa.int32(), 2))
     inside, items = unfold_fixed(Outline(2), array, "x")
     assert (inside.count, len(items)) == (4, 4)
@@ -121,14 +121,14 @@ def test_fixed_size_lists_of_structs_give_an_entry_for_each_item() -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_pages_without_a_value_have_no_buffers(version: str) -> None:
+def test_all_null_pages_have_no_buffers(version: str) -> None:
     ((page, layout),) = pages_of(pa.nulls(5, pa.string()), version=version)
     assert (page.buffers, page.num_rows, page.first_row) == ((), 5, 100)
     assert list(layout.layers) == [NULLABLE_ITEM]
     assert not layout.HasField("inline_value")
 
 
-def test_pages_of_empty_lists_have_their_levels() -> None:
+def test_pages_of_empty_lists_store_levels() -> None:
     array = pa.array([None, [], []], pa.list_(pa.int8()))
     ((page, layout),) = pages_of(array, LIST, version="2.1")
     assert [buffer.tobytes() for buffer in page.buffers] == [b"\1\0\1\0\1\0", b"\1\0\2\0\2\0"]
@@ -147,7 +147,9 @@ def test_pages_of_empty_lists_have_their_levels() -> None:
         (pa.array(["", None]), None, [b"\2\0\0\0\x08\0\0\0\0\0\0\0" + bytes(8), b"", b"\0\0\1\0"]),
     ],
 )
-def test_pages_of_one_value(values: pa.Array, inline: bytes | None, buffers: list[bytes]) -> None:
+def test_a_page_with_one_distinct_value_is_constant(
+    values: pa.Array, inline: bytes | None, buffers: list[bytes]
+) -> None:
     ((page, layout),) = pages_of(values)
     assert (layout.inline_value if layout.HasField("inline_value") else None) == inline
     assert [buffer.tobytes() for buffer in page.buffers] == buffers
@@ -168,7 +170,7 @@ def test_pages_of_several_values_are_not_constant(values: pa.Array) -> None:
     assert isinstance(layout, pb.MiniBlockLayout)
 
 
-def test_older_files_have_no_constant_values() -> None:
+def test_older_versions_do_not_write_constant_pages() -> None:
     ((_, layout),) = pages_of(pa.array([7, 7]), version="2.1")
     assert isinstance(layout, pb.MiniBlockLayout)
     assert not layout.has_large_chunk
@@ -182,14 +184,14 @@ def test_large_values_are_zipped_with_their_levels() -> None:
     assert page.buffers[1].view("<u2").tolist() == [0, 405, 406, 810]
 
 
-def test_vectors_without_nulls_are_zipped_as_they_are() -> None:
+def test_vectors_without_nulls_are_zipped_without_a_copy() -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(384, dtype=np.float32)), 128)
     ((page, layout),) = pages_of(vectors)
     assert (layout.bits_per_value, layout.num_items) == (4096, 3)
     assert np.shares_memory(page.buffers[0], np.frombuffer(vectors.values.buffers()[1], np.uint8))
 
 
-def test_metadata_asks_for_a_layout() -> None:
+def test_field_metadata_selects_the_layout() -> None:
     ((page, layout),) = pages_of(pa.array([5, 6, None], pa.uint8()), structural="fullzip")
     assert (layout.bits_per_value, page.buffers[0].tolist()[:4]) == (8, [0, 5, 0, 6])
     ((_, layout),) = pages_of(pa.array([True, False, None]), structural="fullzip")
@@ -199,7 +201,7 @@ def test_metadata_asks_for_a_layout() -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_many_empty_lists_between_values_make_more_pages(version: str) -> None:
+def test_many_empty_lists_start_new_pages(version: str) -> None:
     lists = [[1, 2], *[[]] * 70_000, [3, 4]]
     found = pages_of(pa.array(lists, pa.list_(pa.int8())), LIST, version=version)
     assert sum(page.num_rows for page, _ in found) == len(lists)
@@ -208,21 +210,21 @@ def test_many_empty_lists_between_values_make_more_pages(version: str) -> None:
     assert all(isinstance(layout, pb.MiniBlockLayout | pb.ConstantLayout) for _, layout in found)
 
 
-def test_a_row_with_too_many_empty_lists_is_zipped() -> None:
+def test_a_row_with_too_many_empty_lists_uses_the_zipped_layout() -> None:
     row = [[[1, 2], *[[]] * 70_000, [3, 4]]]
     ((page, layout),) = pages_of(pa.array(row, pa.list_(pa.list_(pa.int8()))), LISTS)
     assert (layout.num_items, layout.num_visible_items, page.num_rows) == (70_004, 4, 1)
     assert page.buffers[1].view("<u4").tolist() == [0, 70_008]
 
 
-def test_sparse_lists_have_chunks_of_fewer_values() -> None:
+def test_sparse_lists_have_smaller_chunks() -> None:
     lists = [[i % 7] if i % 20 == 0 else [] for i in range(200_000)]
     ((page, layout),) = pages_of(pa.array(lists, pa.list_(pa.int8())), LIST)
     assert isinstance(layout, pb.MiniBlockLayout)
     assert page.num_rows == len(lists)
 
 
-def test_the_repetition_index_says_where_rows_end() -> None:
+def test_the_repetition_index_marks_row_ends() -> None:
     rep = np.array([1, 0, 1, 1, 0, 0, 0, 0, 1], np.uint8)
     found = rep_index(rep, 1, np.array([2, 4, 7, 9]))
     assert found.view("<u8").reshape(-1, 2).tolist() == [[1, 0], [1, 1], [0, 3], [2, 0]]
@@ -254,14 +256,14 @@ def test_bytes_below_nulls_are_dropped() -> None:
     assert (block.offsets.tolist(), block.data.tobytes()) == ([0, 2, 2, 4], b"aacc")
 
 
-def test_indices_of_nulls_lie_in_the_dictionary() -> None:
+def test_indices_of_nulls_are_replaced_by_valid_ones() -> None:
     indices = pa.Array.from_buffers(pa.int8(), 3, [pa.py_buffer(b"\5"), pa.py_buffer(np.array([1, 99, 0], np.int8))])
     block = array_to_block(pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False), "x")
     assert isinstance(block, Dictionary)
     assert block.indices.tolist() == [1, 0, 0]
 
 
-def test_null_items_below_null_lists_do_not_count() -> None:
+def test_null_items_below_null_lists_are_dropped() -> None:
     items = pa.array([1, 2, None, None])
     mask = pa.array([False, True])
     block = array_to_block(pa.FixedSizeListArray.from_arrays(items, 2, mask=mask), "x")
@@ -281,14 +283,14 @@ def test_packed_structs_have_nulls_only_below_nulls() -> None:
         array_to_block(pa.StructArray.from_arrays(members, ["a"]), "x")
 
 
-def test_types_that_no_column_has_are_refused() -> None:
+def test_unsupported_types_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="fixed-size lists of this type"):
         array_to_block(pa.array([["a"]], pa.list_(pa.string(), 1)), "x")
     with pytest.raises(UnsupportedError, match="values of this type"):
         array_to_block(pa.array([[1]], pa.list_view(pa.int8())), "x")
 
 
-def test_flags_of_nulls() -> None:
+def test_null_flags_of_slices_are_extracted() -> None:
     assert valid_flags(pa.array([1, 2])) is None
     assert valid_flags(pa.nulls(0)) is None
     for array, flags in ((pa.array([1, None, 3]).slice(1), [0, 1]), (pa.nulls(2), [0, 0])):

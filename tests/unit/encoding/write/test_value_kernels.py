@@ -56,7 +56,7 @@ def test_packing_equals_its_reference(bits: int, width: int, counts: np.ndarray)
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(BITS), counts_of, st.integers(1, 400))
-def test_runs_and_looks_equal_their_references(bits: int, counts: np.ndarray, longest: int) -> None:
+def test_run_and_number_statistics_equal_their_references(bits: int, counts: np.ndarray, longest: int) -> None:
     total = int(counts.sum())
     rng = np.random.default_rng(total)
     words = readonly(np.repeat(drawn(bits, bits, total, 2), rng.integers(0, longest, total))[:total])
@@ -87,7 +87,7 @@ def test_bits_and_streams_equal_their_references(counts: np.ndarray, seed: int) 
 
 @settings(deadline=None, max_examples=60)
 @given(few | repeated, st.sampled_from([4, 8]), st.integers(10, 300), st.sampled_from([2, 4, 4096]))
-def test_cutting_texts_equals_its_reference(values: list[bytes], width: int, limit: int, most: int) -> None:
+def test_cutting_strings_equals_its_reference(values: list[bytes], width: int, limit: int, most: int) -> None:
     block = texts(values, skip=3)
     offsets, data = readonly(block.offsets), readonly(block.data)
     counts = np.zeros(len(values), np.int64)

@@ -8,13 +8,13 @@ from lance_duck.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
-def test_values_are_read_as_files(kind: pa.DataType) -> None:
+def test_blobs_are_read_as_files(kind: pa.DataType) -> None:
     values = pa.array([b"one", None, b""], kind)
     for column in (values, pa.chunked_array([values])):
         assert [file and file.read() for file in ld.BlobColumn(column)] == [b"one", None, b""]
 
 
 @pytest.mark.parametrize("values", [pa.array([1]), pa.array(["text"]), [b"list"]])
-def test_other_columns_are_refused(values: object) -> None:
+def test_other_column_types_are_rejected(values: object) -> None:
     with pytest.raises(InvalidInputError, match="Expected a binary array"):
         ld.BlobColumn(values)

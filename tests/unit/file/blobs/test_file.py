@@ -22,7 +22,7 @@ DATA = bytes(range(100))
 class Counted:
     remote = False
 
-    """A source of "....", DATA, "...." that notes what it is asked for, counted from the start of DATA."""
+    """A source of "....", DATA, "...." that records requests, counted from the start of DATA."""
 
     path = "counted"
     size = len(DATA) + 8
@@ -42,7 +42,7 @@ def opened(buffer_size: int = 16, size: int = len(DATA)) -> tuple[BlobFile, Coun
     return BlobFile(BlobPlace(file, INLINE, 4, size), buffer_size), source
 
 
-def test_a_blob_is_a_file_that_is_read_where_it_is_asked() -> None:
+def test_a_blob_reads_bytes_on_demand() -> None:
     blob, source = opened()
     assert (blob.size(), blob.tell(), blob.closed, repr(blob)) == (100, 0, False, "<BlobFile size=100>")
     assert (blob.readable(), blob.seekable(), blob.writable()) == (True, True, False)
@@ -61,7 +61,7 @@ def test_a_blob_is_a_file_that_is_read_where_it_is_asked() -> None:
     assert isinstance(blob, lance_duck.BlobFile)
 
 
-def test_reads_that_go_on_are_fetched_ahead() -> None:
+def test_sequential_reads_are_prefetched() -> None:
     blob, source = opened()
     assert b"".join(iter(lambda: blob.read(4), b"")) == DATA
     assert source.asked == [(0, 4), *((at, 16) for at in range(4, 100, 16))]
@@ -70,7 +70,7 @@ def test_reads_that_go_on_are_fetched_ahead() -> None:
     assert source.asked == [(0, 40), (40, 40), (80, 20)]
 
 
-def test_positions_beyond_the_end_read_nothing() -> None:
+def test_reads_beyond_the_end_return_nothing() -> None:
     blob, source = opened()
     assert (blob.seek(1000), blob.tell(), blob.read(5), blob.readall(), blob.read1(2)) == (1000, 1000, b"", b"", b"")
     assert source.asked == [] or all(size == 0 for _, size in source.asked)
@@ -78,7 +78,7 @@ def test_positions_beyond_the_end_read_nothing() -> None:
     assert (empty.size(), empty.read(), empty.read(1)) == (0, b"", b"")
 
 
-def test_a_blob_works_where_files_do() -> None:
+def test_a_blob_works_as_a_python_file() -> None:
     blob, _ = opened()
     buffer = bytearray(7)
     assert blob.readinto(buffer) == 7
@@ -118,7 +118,7 @@ moves = st.one_of(
 
 
 @given(st.lists(moves, max_size=20), st.integers(0, 40))
-def test_it_reads_as_bytes_in_memory_do(moves: list[tuple[str, int]], buffer_size: int) -> None:
+def test_random_reads_and_seeks_equal_those_of_bytesio(moves: list[tuple[str, int]], buffer_size: int) -> None:
     blob, plain = opened(buffer_size)[0], io.BytesIO(DATA)
     for name, number in moves:
         assert getattr(blob, name)(number) == getattr(plain, name)(number)

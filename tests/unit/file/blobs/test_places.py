@@ -30,7 +30,7 @@ from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 
 class Memory:
-    """A source that counts what it is asked for."""
+    """A source that counts requests."""
 
     remote = False
 
@@ -77,7 +77,7 @@ def described(*rows: tuple[int, int, int, int, str] | None) -> pa.StructArray:
     return pa.array([None if row is None else dict(zip(names, row, strict=True)) for row in rows], BLOB_V2_SCAN)
 
 
-def test_older_descriptions_lie_in_the_data_file_and_may_say_null() -> None:
+def test_version_1_descriptions_point_into_the_data_file() -> None:
     file = file_over(Memory(b"0123456789"))
     pairs = [(2, 3), (1, 0), (0, 0), None]
     array = pa.array([None if p is None else {"position": p[0], "size": p[1]} for p in pairs], BLOB_V1_SCAN)
@@ -86,7 +86,7 @@ def test_older_descriptions_lie_in_the_data_file_and_may_say_null() -> None:
     assert [part.tobytes() for part in run(read_places(places))] == [b"234", b"", b"", b""]
 
 
-def test_blobs_lie_in_the_file_beside_it_and_outside(file: LanceFile, folder: Path) -> None:
+def test_inline_packed_dedicated_and_external_blobs_are_read(file: LanceFile, folder: Path) -> None:
     uri = (folder / "outside.bin").as_uri()
     rows = described(
         (INLINE, 2, 6, 0, ""),
@@ -105,7 +105,7 @@ def test_blobs_lie_in_the_file_beside_it_and_outside(file: LanceFile, folder: Pa
     assert blob_places(rows.slice(0, 0), file) == []
 
 
-def test_more_files_than_may_be_open_are_read_in_rounds(tmp_path: Path) -> None:
+def test_more_files_than_the_descriptor_limit_are_read_in_rounds(tmp_path: Path) -> None:
     (tmp_path / "data" / "f").mkdir(parents=True)
     numbers = range(1, 151)
     for i in numbers:
@@ -119,7 +119,7 @@ def test_more_files_than_may_be_open_are_read_in_rounds(tmp_path: Path) -> None:
     assert as_values([]).count == 0
 
 
-def test_sidecars_of_a_plain_base_lie_at_its_top(tmp_path: Path) -> None:
+def test_sidecars_of_a_plain_base_path_lie_in_its_root(tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
     (tmp_path / blob_file("f.lance", 3, is_dataset_root=False)).write_bytes(b"abc")
     store = BlobStore(open_store(tmp_path), "f.lance", False, refuse)
@@ -151,7 +151,7 @@ def test_blobs_beyond_the_end_are_corrupt(file: LanceFile, row: tuple[int, int, 
         blob.read(1)
 
 
-def test_kinds_that_are_not_read() -> None:
+def test_unsupported_blob_kinds_are_rejected() -> None:
     file = file_over(Memory(b""))
     with pytest.raises(CorruptError, match="kind"):
         blob_places(described((5, 0, 1, 0, "")), file)
@@ -159,7 +159,7 @@ def test_kinds_that_are_not_read() -> None:
         BlobPlace(file, PACKED, 0, 1, 1).extent()
 
 
-def test_blobs_of_the_table_lie_below_the_root_of_the_data_file(file: LanceFile, folder: Path) -> None:
+def test_managed_blobs_are_resolved_from_the_table_root(file: LanceFile, folder: Path) -> None:
     rows = described((MANAGED, 2, 4, 0, "_blobs/m.blob"), (MANAGED, 9, 0, 0, "_blobs/gone.blob"), None)
     found = run(read_places(blob_places(rows, file)))
     assert [part.tobytes() for part in found] == [b"nage", b"", b""]
@@ -172,14 +172,14 @@ def test_blobs_of_the_table_lie_below_the_root_of_the_data_file(file: LanceFile,
 @pytest.mark.parametrize(
     "name", ["", "outside.bin", "../x.blob", "_blobs/../x.blob", "/etc/passwd", "_blobs/a/b.blob", "_blobs/a\0.blob"]
 )
-def test_other_paths_are_none_of_such_blobs(file: LanceFile, name: str) -> None:
+def test_other_managed_blob_paths_are_corrupt(file: LanceFile, name: str) -> None:
     (place,) = blob_places(described((MANAGED, 0, 1, 7, name)), file)
     assert place is not None
-    with pytest.raises(CorruptError, match="path of a blob"):
+    with pytest.raises(CorruptError, match="invalid blob path"):
         place.extent()
 
 
-def test_a_blob_that_is_not_there_is_looked_for_in_the_base_path_it_names(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_blob_is_read_from_its_base_path(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     base = BlobStore(open_store(other), "f.lance", True, lambda base_id, name: open_store(folder).open(name))
@@ -187,7 +187,7 @@ def test_a_blob_that_is_not_there_is_looked_for_in_the_base_path_it_names(folder
     assert [part.tobytes() for part in run(read_places([place]))] == [b"managed"]
 
 
-def test_external_files_are_named_in_full_or_stay_below_their_base(file: LanceFile) -> None:
+def test_external_files_have_full_names_or_stay_below_their_base(file: LanceFile) -> None:
     for base_id, name in ((0, "outside.bin"), (0, ""), (7, "../secret"), (7, "")):
         with pytest.raises(InvalidInputError):
             BlobPlace(file, EXTERNAL, 0, 0, base_id, name).extent()
@@ -195,7 +195,7 @@ def test_external_files_are_named_in_full_or_stay_below_their_base(file: LanceFi
         BlobPlace(file, EXTERNAL, 0, 0, 0, "ftp://host/name").extent()
 
 
-def test_uris_that_are_no_text_are_corrupt() -> None:
+def test_uris_that_are_not_utf8_are_corrupt() -> None:
     file = file_over(Memory(b"", "here"))
     fields = [pa.array([0], type_) for type_ in (pa.uint8(), pa.uint64(), pa.uint64(), pa.uint32())]
     raw = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
@@ -204,7 +204,7 @@ def test_uris_that_are_no_text_are_corrupt() -> None:
         blob_places(array, file)
 
 
-def test_blobs_that_all_lie_in_the_file_are_read_as_extents() -> None:
+def test_inline_blobs_are_read_as_extents() -> None:
     found = inline_extents(described((INLINE, 3, 4, 0, ""), None, (INLINE, 64, 0, 0, "")))
     assert found is not None
     positions, sizes = found

@@ -1,4 +1,4 @@
-"""Data files of version 0.1 built by hand, from batches of Arrow arrays without nulls."""
+"""Handmade data files of version 0.1, from Arrow batches without nulls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Entries = list[tuple[int, int]]
 
 @dataclass
 class Built:
-    """A file, and where its parts lie."""
+    """A file and the offsets of its parts."""
 
     source: Memory
     schema: Schema
@@ -33,10 +33,10 @@ def legacy_file(batches: Sequence[pa.RecordBatch], *, minor: int = 2, first_id: 
     """Build a file.
 
     Args:
-        batches: Of one schema; dictionaries must be the same in all.
-        minor: Of the version in the footer.
+        batches: Batches with one schema and equal dictionaries.
+        minor: Minor version in the footer.
         first_id: Id of the first field.
-        table_from: Id of the first row of the page table; -1: the lowest of the fields.
+        table_from: First field id in the page table; -1 for the lowest one.
     """
     source = Memory()
     schema = schema_from_arrow(batches[0].schema, first_id=first_id)

@@ -68,7 +68,7 @@ def column(name: str, built: Built = BUILT, file: LanceFile = FILE) -> ColumnRea
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_rows_of_each_type(name: str) -> None:
+def test_rows_of_every_type_are_read(name: str) -> None:
     expected, reader = COLUMNS[name], column(name)
     assert reader.arrow_type == expected.type
     assert run(reader.read(slice(0, ROWS))).equals(expected)
@@ -79,13 +79,13 @@ def test_rows_of_each_type(name: str) -> None:
 
 
 @given(rows=st.sets(st.integers(0, ROWS - 1)), name=st.sampled_from([*COLUMNS]))
-def test_any_rows(rows: set[int], name: str) -> None:
+def test_any_rows_can_be_read(rows: set[int], name: str) -> None:
     places = np.array(sorted(rows), np.int64)
     found = run(column(name).read(places))
     assert found.to_pylist() == COLUMNS[name].take(pa.array(places)).to_pylist()
 
 
-def test_a_text_without_bytes_is_null_where_a_null_may_be() -> None:
+def test_an_empty_string_reads_as_null_in_a_nullable_column() -> None:
     rows = pa.record_batch(
         [pa.array(["", "a"]), pa.array(["", "b"])],
         pa.schema([pa.field("may", pa.string()), pa.field("not", pa.string(), nullable=False)]),
@@ -96,25 +96,25 @@ def test_a_text_without_bytes_is_null_where_a_null_may_be() -> None:
     assert run(column("not", built, file).read(slice(0, 2))).to_pylist() == ["", "b"]
 
 
-def test_other_forms_of_the_values() -> None:
+def test_values_are_read_in_other_arrow_types() -> None:
     forms = {"text": pa.string_view(), "words": pa.string(), "vector": pa.list_(pa.float32(), 3)}
     for name, form in forms.items():
         reader = open_column(BUILT.schema.by_path(name), located((FILE, BUILT.schema)), ROWS, form)
         assert run(reader.read(slice(0, ROWS))).to_pylist() == COLUMNS[name].to_pylist()
 
 
-def test_a_dictionary_is_known_to_be_one() -> None:
+def test_dictionary_columns_are_recognised() -> None:
     assert column("words").is_dictionary()
     assert not column("text").is_dictionary()
 
 
-def test_rows_outside_of_the_column_are_refused() -> None:
+def test_rows_outside_the_column_are_rejected() -> None:
     for rows in (slice(0, ROWS + 1), np.array([-1]), np.array([ROWS])):
         with pytest.raises(InvalidInputError):
             run(column("text").read(rows))
 
 
-def test_a_struct_whose_fields_lie_in_files_with_other_batches() -> None:
+def test_a_struct_with_fields_in_several_files_is_read() -> None:
     whole = Schema((BUILT.schema.by_path("struct"),))
     second = legacy_file(batches_of(pa.table({"r2": TEXTS}), (30, 11)), first_id=90)
     top = whole.fields[0]
@@ -135,17 +135,17 @@ def test_columns_of_more_rows_than_bytes() -> None:
         assert run(column(name, built, file).read(slice(0, 9000))).equals(table[name].combine_chunks())
 
 
-def test_a_field_that_no_file_has_is_null() -> None:
+def test_a_missing_field_reads_as_null() -> None:
     missing = replace(BUILT.schema.by_path("text"), id=500)
     assert run(open_column(missing, located((FILE, BUILT.schema)), ROWS).read(slice(0, 3))).to_pylist() == [None] * 3
 
 
-def test_files_of_other_row_counts_are_refused() -> None:
-    with pytest.raises(CorruptError, match="rows of column 'text'"):
+def test_a_file_with_another_row_count_is_corrupt() -> None:
+    with pytest.raises(CorruptError, match="wrong row count in column 'text'"):
         open_column(BUILT.schema.by_path("text"), located((FILE, BUILT.schema)), ROWS + 1)
 
 
-def test_ids_between_that_the_file_does_not_have() -> None:
+def test_gaps_in_field_ids_are_allowed() -> None:
     built = legacy_file(batches_of(TABLE.select(["int16", "list"])), first_id=5)
     file = open_(built.source)
     assert run(column("list", built, file).read(slice(0, ROWS))).equals(COLUMNS["list"])
@@ -156,7 +156,7 @@ def test_a_page_table_from_id_0_on() -> None:
     assert run(column("text", built, open_(built.source)).read(slice(0, ROWS))).equals(COLUMNS["text"])
 
 
-def test_what_a_file_says_of_itself() -> None:
+def test_a_legacy_file_reports_version_rows_and_pages() -> None:
     assert (FILE.version, FILE.num_rows) == ((0, 1), ROWS)
     pages = FILE.column(BUILT.schema.by_path("double").id).pages
     assert [(page.num_rows, page.first_row) for page in pages] == [(10, 0), (1, 10), (16, 11), (14, 27)]
@@ -167,7 +167,7 @@ def test_what_a_file_says_of_itself() -> None:
     assert sum(described) == BUILT.table
 
 
-def test_a_take_reads_its_rows_alone() -> None:
+def test_a_take_reads_only_its_rows() -> None:
     reader = column("double")
     BUILT.source.reads.clear()
     run(reader.read(np.array([3, 20])))
@@ -189,7 +189,7 @@ def read_all(source: Memory) -> None:
 
 
 @given(place=st.integers(0, BUILT.source.size - 1), value=st.integers(0, 255))
-def test_any_byte_gives_values_or_an_error_of_ours(place: int, value: int) -> None:
+def test_any_changed_byte_decodes_or_raises_an_error(place: int, value: int) -> None:
     with suppress(LanceDuckError):
         read_all(changed(place, bytes([value])))
 
@@ -198,13 +198,13 @@ WORDS = st.sampled_from([0, 1, 7, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, -1, 
 
 
 @given(entry=st.integers(0, (BUILT.manifest - BUILT.table) // 8 - 1), word=WORDS)
-def test_any_page_table_gives_values_or_an_error_of_ours(entry: int, word: int) -> None:
+def test_any_changed_page_table_entry_decodes_or_raises_an_error(entry: int, word: int) -> None:
     with suppress(LanceDuckError):
         read_all(changed(BUILT.table + 8 * entry, word.to_bytes(8, "little", signed=True)))
 
 
 @pytest.mark.parametrize("name", ["text", "list", "words", "int16", "flags"])
-def test_pages_outside_of_the_file_are_damage(name: str) -> None:
+def test_pages_outside_the_file_are_corrupt(name: str) -> None:
     number = BUILT.schema.by_path(name).id
     entry = BUILT.table + 16 * len(SIZES) * number
     for place, word in ((entry, BUILT.source.size - 3), (entry, -5), (entry + 8, 1 << 50), (entry + 8, 9)):
@@ -213,7 +213,7 @@ def test_pages_outside_of_the_file_are_damage(name: str) -> None:
             run(column(name, BUILT, open_(source)).read(slice(0, ROWS)))
 
 
-def test_pages_that_share_their_bytes_do_not_multiply_them() -> None:
+def test_pages_with_overlapping_bytes_are_corrupt() -> None:
     long = pa.table({"text": ["x" * 1000] * 50})
     built = legacy_file(batches_of(long, [1] * 50))
     first = built.pages[0][0]
@@ -229,7 +229,7 @@ def test_pages_that_share_their_bytes_do_not_multiply_them() -> None:
         run(column("text", huge, open_(huge.source)).read(slice(0, 301)))
 
 
-def test_a_list_that_leaves_its_batch_is_damage() -> None:
+def test_a_list_outside_its_batch_is_corrupt() -> None:
     number = BUILT.schema.by_path("list").id
     position, _ = BUILT.pages[number][0]
     for word in (1000, -1):
@@ -244,7 +244,7 @@ def test_an_index_beyond_its_dictionary_is_damage() -> None:
         run(column("words", BUILT, open_(changed(position + 2, b"\xff"))).read(slice(0, ROWS)))
 
 
-def test_types_that_such_files_do_not_have_are_refused() -> None:
+def test_types_unknown_to_legacy_files_are_rejected() -> None:
     top = replace(BUILT.schema.by_path("structs"), logical_type="map")
     with pytest.raises(UnsupportedError, match=r"0\.1"):
         open_column(top, located((FILE, BUILT.schema)), ROWS, pa.map_(pa.string(), pa.int8()))

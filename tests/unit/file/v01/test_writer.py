@@ -48,7 +48,7 @@ def read(file: LegacyFile, table: pa.Table, first_id: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize(("group", "batch"), [(10, 7), (1, 41), (1024, 3), (41, 41), (7, 14)])
-def test_what_is_written_is_read(group: int, batch: int) -> None:
+def test_written_tables_read_back(group: int, batch: int) -> None:
     file = written(TABLE, group, batch=batch)
     assert file.bounds.tolist() == [*range(0, 41, group), 41]
     found = read(file, TABLE)
@@ -56,12 +56,12 @@ def test_what_is_written_is_read(group: int, batch: int) -> None:
         assert found[name].to_pylist() == TABLE[name].to_pylist(), name
 
 
-def test_ids_need_not_begin_at_0_nor_follow_each_other() -> None:
+def test_field_ids_may_start_above_0() -> None:
     table = TABLE.select(["struct", "list", "words"])
     assert read(written(table, first_id=900), table, 900).to_pylist() == table.to_pylist()
 
 
-def test_ids_that_lie_far_apart_do_not_fill_the_disk() -> None:
+def test_distant_field_ids_are_rejected_instead_of_filling_the_disk() -> None:
     schema = schema_from_arrow(TABLE.select(["struct", "words"]).schema, LEGACY)
     far = replace(schema, fields=(schema.fields[0], replace(schema.fields[1], id=2**31 - 1)))
     with pytest.raises(UnsupportedError, match=r"field ids.*2\.2"):
@@ -76,7 +76,7 @@ def test_a_file_without_rows() -> None:
     assert read(file, TABLE).num_rows == 0
 
 
-def test_items_outside_of_lists_are_not_written() -> None:
+def test_items_outside_lists_are_not_written() -> None:
     items = pa.array(["no", "a", "b", "c", "no"])
     lists = pa.ListArray.from_arrays(pa.array([1, 2, 2, 4], pa.int32()), items)
     table = pa.table({"l": lists})
@@ -101,13 +101,13 @@ LOSSY = {
 
 
 @pytest.mark.parametrize("name", LOSSY)
-def test_what_would_be_read_as_another_value_is_refused(name: str) -> None:
+def test_values_that_would_read_back_differently_are_rejected(name: str) -> None:
     with pytest.raises(UnsupportedError, match=r"cannot store .*2\.2"):
         written(pa.table({"x": LOSSY[name]}))
 
 
-def test_lists_whose_ends_exceed_the_offsets_of_a_batch_are_refused() -> None:
-    count = 2**31 - 1  # nulls, which take no memory
+def test_lists_that_exceed_the_offsets_of_a_batch_are_rejected() -> None:
+    count = 2**31 - 1  # nulls, which need little memory
     half = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.nulls(count))
     table = pa.table({"list": pa.chunked_array([half, half])})
     with pytest.raises(UnsupportedError, match=r"column 'list': .* at most 2147483647, found 4294967294.*max_rows_per"):
@@ -115,7 +115,7 @@ def test_lists_whose_ends_exceed_the_offsets_of_a_batch_are_refused() -> None:
     assert written(table, rows_per_group=1).num_rows == 2
 
 
-def test_nulls_of_texts_are_values_without_bytes_and_empty_texts_are_not_nullable() -> None:
+def test_null_strings_have_no_bytes_and_empty_strings_require_a_non_nullable_column() -> None:
     hidden = pa.StringArray.from_buffers(
         3, pa.py_buffer(np.array([0, 2, 5, 6], "i4")), pa.py_buffer(b"aaBBBc"), pa.py_buffer(b"\x05")
     )
@@ -132,7 +132,7 @@ def dictionary(values: list[Any], items: pa.Array | None = None) -> pa.Table:
     return pa.table({"x": pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), items)})
 
 
-def test_batches_of_other_dictionaries_take_that_of_the_first() -> None:
+def test_all_batches_use_the_first_dictionary() -> None:
     first, second = dictionary(["a", None, "b"]), dictionary(["b", None, "a"], pa.array(["unused", None, "b", "a"]))
     table = pa.Table.from_batches([*first.to_batches(), *second.cast(first.schema).to_batches()])
     dictionaries: dict[int, pa.Array] = {}
@@ -145,7 +145,7 @@ def test_batches_of_other_dictionaries_take_that_of_the_first() -> None:
         written(dictionary(["c"]), dictionaries=dictionaries)
 
 
-def test_a_dictionary_of_the_table_is_kept() -> None:
+def test_the_table_dictionary_is_kept() -> None:
     schema = schema_from_arrow(dictionary([]).schema, LEGACY)
     assert schema.fields[0].dictionary is None
     with pytest.raises(UnsupportedError, match="index type can address"):
@@ -165,7 +165,7 @@ REFUSED: list[Callable[[], pa.Field]] = [
 
 
 @pytest.mark.parametrize("make", REFUSED)
-def test_types_that_the_version_does_not_have_are_refused(make: Callable[[], pa.Field]) -> None:
+def test_types_unknown_to_the_version_are_rejected(make: Callable[[], pa.Field]) -> None:
     with pytest.raises(UnsupportedError, match=r"column 'x.*0\.1"):
         schema_from_arrow(pa.schema([make()]), LEGACY)
 
@@ -176,7 +176,7 @@ def test_types_that_the_version_does_not_have_are_refused(make: Callable[[], pa.
     cut=st.integers(0, 90),
     length=st.integers(0, 1 << 62),
 )
-def test_values_of_dictionaries(texts: list[str], before: bytes, cut: int, length: int) -> None:
+def test_dictionary_values_are_written(texts: list[str], before: bytes, cut: int, length: int) -> None:
     for values in (pa.array(texts, pa.string()), pa.array(range(len(texts)), pa.int16())):
         page, position = values_page(values, len(before))
         data = before + page

@@ -111,7 +111,7 @@ def check(column: Column20, expected: list[Any]) -> None:
             assert run(column.read(rows)).to_pylist() == [expected[i] for i in rows]
 
 
-def test_values_of_several_pages_are_one_column() -> None:
+def test_values_of_several_pages_form_one_column() -> None:
     check(Builder().column(ints(1, 2), ints(), ints(3, 4, 5)).open(make(0, "int32"), 5), [1, 2, 3, 4, 5])
 
 
@@ -130,12 +130,12 @@ def test_lists_read_their_ends_then_their_items() -> None:
     assert builder.memory.reads == [(16, 16), (64 + 8, 4)]
 
 
-def test_each_page_of_lists_goes_on_where_the_items_of_the_last_ended() -> None:
+def test_list_pages_continue_the_items_of_the_previous_page() -> None:
     builder = Builder().column(lists([2], 2), lists([None, 1], 1), lists([3], 3)).column(ints(1, 2, 3), ints(4, 5, 6))
     check(builder.open(make(0, "large_list", make(1, "int32")), 4), [[1, 2], None, [3], [4, 5, 6]])
 
 
-def test_lists_nest() -> None:
+def test_nested_lists_are_read() -> None:
     outer, inner = lists([2, 2, 3], 3), lists([1, None, 4], 4)
     builder = Builder().column(outer).column(inner).column(texts("a", "b", "", "d"))
     top = make(0, "list", make(1, "list", make(2, "string")))
@@ -149,7 +149,7 @@ def test_structs_are_their_children_and_missing_children_are_null() -> None:
     check(builder.open(make(0, "struct", *fields), 2), expected)
 
 
-def test_lists_of_structs_of_nothing_keep_their_lengths() -> None:
+def test_lists_of_empty_structs_keep_their_lengths() -> None:
     builder = Builder().column(lists([2, 3], 3)).column((STRUCT, [], 3))
     check(builder.open(make(0, "list", make(1, "struct")), 2), [[{}, {}], [{}]])
 
@@ -165,7 +165,7 @@ def test_packed_structs_are_one_column() -> None:
     check(Builder().column((packed, [rows], 2)).open(top, 2), [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
 
 
-def test_strings_of_early_files_are_lists_of_bytes() -> None:
+def test_strings_of_early_files_are_stored_as_lists_of_bytes() -> None:
     builder = Builder().column(lists([2, None, 2, 3], 3)).column((flat(8), [b"abc"], 3))
     check(builder.open(make(0, "string"), 4), ["ab", None, "", "c"])
 
@@ -179,13 +179,13 @@ def blobs(builder: Builder) -> None:
 BLOB = {"lance-encoding:blob": "true"}
 
 
-def test_blobs_give_their_bytes_when_asked_for() -> None:
+def test_blobs_are_read_as_bytes_on_request() -> None:
     builder = Builder()
     blobs(builder)
     check(builder.open(make(0, "large_binary", **BLOB), 4, pa.large_binary()), [b"hello", None, b"", b"!"])
 
 
-def test_blobs_are_descriptors_otherwise() -> None:
+def test_blobs_are_read_as_descriptors_by_default() -> None:
     builder = Builder()
     blobs(builder)
     column = builder.open(make(0, "large_binary", **BLOB), 4)
@@ -193,7 +193,7 @@ def test_blobs_are_descriptors_otherwise() -> None:
     assert run(column.read(slice(0, 2))).to_pylist() == [{"position": 0, "size": 5}, {"position": 1, "size": 0}]
 
 
-def test_dictionary_pages_may_come_as_dictionary_arrays() -> None:
+def test_dictionary_pages_may_be_read_as_dictionary_arrays() -> None:
     def page(items: str, indices: bytes) -> PageSpec:
         encoding, buffers, _ = texts(*items)
         message = pb.Dictionary(indices=flat(8, 2), items=encoding, num_dictionary_items=len(items))
@@ -206,22 +206,22 @@ def test_dictionary_pages_may_come_as_dictionary_arrays() -> None:
     check(builder.open(make(0, "string"), 5, pa.dictionary(pa.int32(), pa.string())), ["a", None, "b", "b", "x"])
 
 
-def test_plain_pages_are_no_dictionary() -> None:
+def test_plain_pages_are_not_dictionaries() -> None:
     assert not Builder().column(ints(1)).open(make(0, "int32"), 1).is_dictionary()
 
 
-def test_a_column_of_another_length_is_corrupt() -> None:
-    with pytest.raises(CorruptError, match="rows of column"):
+def test_a_column_with_a_wrong_row_count_is_corrupt() -> None:
+    with pytest.raises(CorruptError, match="wrong row count in column"):
         Builder().column(ints(1, 2)).open(make(0, "int32"), 3)
 
 
-def test_children_of_another_length_are_corrupt() -> None:
+def test_children_with_a_wrong_row_count_are_corrupt() -> None:
     top = make(0, "struct", make(1, "int32", name="a"))
     with pytest.raises(CorruptError, match="rows of 'a'"):
         Builder().column((STRUCT, [], 2)).column(ints(1)).open(top, 2)
 
 
-def test_lists_that_claim_more_items_than_there_are_are_corrupt() -> None:
+def test_lists_with_missing_items_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="items"):
         Builder().column(lists([3], 3)).column(ints(1, 2)).open(make(0, "list", make(1, "int32")), 1)
 
@@ -242,24 +242,24 @@ def test_blobs_beyond_the_file_are_corrupt(extent: tuple[int, int]) -> None:
         run(builder.open(make(0, "large_binary"), 1, pa.large_binary()).read(slice(0, 1)))
 
 
-def test_values_that_do_not_fit_the_type_are_corrupt() -> None:
+def test_values_that_do_not_match_the_type_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="type of the column"):
         run(Builder().column(ints(1)).open(make(0, "int64"), 1).read(slice(0, 1)))
 
 
-def test_pages_of_the_wrong_kind_are_corrupt() -> None:
+def test_pages_with_a_wrong_encoding_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="struct"):
         Builder().column(ints(1)).open(make(0, "struct", make(1, "int32")), 1)
     with pytest.raises(CorruptError, match="list"):
         Builder().column(ints(1)).column(ints(1)).open(make(0, "list", make(1, "int32")), 1)
 
 
-def test_children_in_later_files_are_refused() -> None:
+def test_children_in_later_files_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="file of version"):
         Builder(version=(2, 1)).column(ints(1)).open(make(0, "int32"), 1)
 
 
-def test_rows_outside_of_the_column_are_refused() -> None:
+def test_rows_outside_the_column_are_rejected() -> None:
     with pytest.raises(InvalidInputError):
         run(Builder().column(ints(1)).open(make(0, "int32"), 1).read(slice(0, 2)))
 
@@ -281,7 +281,7 @@ def everything() -> tuple[Builder, Field, int]:
     return builder, make(0, "struct", *fields), 2
 
 
-def test_columns_of_all_kinds_are_read_together() -> None:
+def test_columns_of_every_type_are_read_together() -> None:
     builder, top, count = everything()
     rows = [
         {"i": 1, "s": "ab", "l": ["item"], "d": "y", "p": [0, 0], "b": 3},
@@ -291,7 +291,7 @@ def test_columns_of_all_kinds_are_read_together() -> None:
 
 
 @given(st.data())
-def test_changed_bytes_give_values_or_one_of_our_errors(data: st.DataObject) -> None:
+def test_changed_bytes_decode_or_raise_an_error(data: st.DataObject) -> None:
     builder, top, count = everything()
     for _ in range(data.draw(st.integers(1, 4))):
         column = data.draw(st.integers(-1, len(builder.columns) - 1))

@@ -37,7 +37,7 @@ def numbers(count: int) -> pa.Array:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_pages_are_cut_where_they_are_full(version: str) -> None:
+def test_pages_are_split_at_the_page_size(version: str) -> None:
     out = writer(pa.int64(), 8000, version)
     pages = [page for _, page in pages_of(out, *(numbers(700).slice(part) for part in range(5)))]
     assert sum(page.num_rows for page in pages) == 3490
@@ -47,7 +47,7 @@ def test_pages_are_cut_where_they_are_full(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_pages_of_uneven_values_are_cut_by_their_bytes(version: str) -> None:
+def test_pages_of_uneven_values_are_split_by_bytes(version: str) -> None:
     texts = pa.array(["a" * 6000 if i % 50 == 0 else "b" * (i % 7) for i in range(500)])
     out = writer(pa.string(), 20_000, version)
     pages = pages_of(out, texts)
@@ -55,7 +55,7 @@ def test_pages_of_uneven_values_are_cut_by_their_bytes(version: str) -> None:
     assert read_back(texts, version, page_bytes=20_000).equals(texts)
 
 
-def test_rows_of_lists_stay_in_one_page() -> None:
+def test_list_rows_are_not_split_over_pages() -> None:
     lists = pa.array([[1, 2, 3] * 400, [], [4] * 10, None, [5, 6] * 900], pa.list_(pa.int32()))
     out = writer(lists.type, 1000)
     pages = [page for _, page in pages_of(out, lists)]
@@ -63,7 +63,7 @@ def test_rows_of_lists_stay_in_one_page() -> None:
     assert read_back(lists, page_bytes=1000).equals(lists)
 
 
-def test_each_leaf_fills_its_pages_by_itself() -> None:
+def test_leaf_columns_fill_their_pages_independently() -> None:
     rows = 4000
     struct = pa.StructArray.from_arrays([pa.array(np.arange(rows) % 7).cast(pa.int8()), numbers(rows)], ["a", "b"])
     out = writer(struct.type, 8000)
@@ -73,7 +73,7 @@ def test_each_leaf_fills_its_pages_by_itself() -> None:
     assert sum(i == 1 for i, _ in pages) == 5
 
 
-def test_rows_that_wait_do_not_keep_what_they_were_part_of() -> None:
+def test_buffered_rows_do_not_keep_their_parent_array_in_memory() -> None:
     out = writer(pa.int64())
     before = pa.total_allocated_bytes()
     large = pa.concat_arrays([numbers(1 << 20)])
@@ -84,7 +84,7 @@ def test_rows_that_wait_do_not_keep_what_they_were_part_of() -> None:
     assert page.num_rows == 10
 
 
-def test_arrays_that_hold_nothing_else_are_not_copied() -> None:
+def test_small_arrays_without_a_larger_parent_are_not_copied() -> None:
     array = numbers(1000)
     out = writer(pa.int64())
     before = pa.total_allocated_bytes()
@@ -94,19 +94,19 @@ def test_arrays_that_hold_nothing_else_are_not_copied() -> None:
     assert page.num_rows == 1000
 
 
-def test_no_rows_make_no_page() -> None:
+def test_no_rows_write_no_page() -> None:
     out = writer(pa.list_(pa.string()))
     assert pages_of(out, pa.array([], pa.list_(pa.string()))) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_dictionaries_of_several_arrays_become_one(version: str) -> None:
+def test_dictionaries_of_several_arrays_are_merged(version: str) -> None:
     parts = [pa.array(["a", None, "b"]).dictionary_encode(), pa.array(["c", "b"]).dictionary_encode()]
     out = writer(parts[0].type, version=version)
     assert [page.num_rows for _, page in pages_of(out, *parts)] == [5]
 
 
-def test_dictionaries_too_large_for_their_indices_have_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overflowing_dictionary_starts_a_new_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.file.write.writer.has_narrow_dictionary", lambda _: False)
     parts = [
         pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{name}{i}" for i in range(100)]))
@@ -119,7 +119,7 @@ def test_dictionaries_too_large_for_their_indices_have_pages_of_their_own(monkey
         assert written.column("x", slice(start, start + 100)).to_pylist() == table["x"].slice(start, 100).to_pylist()
 
 
-def test_items_of_a_dictionary_that_are_null_or_not_used_are_left_out() -> None:
+def test_null_and_unused_dictionary_items_are_dropped() -> None:
     with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["a", None, "c"]))
     assert read_back(with_null).to_pylist() == ["a", None, "c", None]
     large = pa.DictionaryArray.from_arrays(pa.array([7, 5, 7]), pa.array([f"item {i}" for i in range(1000)]))
@@ -146,7 +146,7 @@ def test_types_of_arrow_are_stored(array: pa.Array, stored: pa.DataType | None, 
     assert found.to_pylist() == array.to_pylist()
 
 
-def test_json_is_taken_as_text_and_as_jsonb() -> None:
+def test_json_is_accepted_as_string_and_as_jsonb() -> None:
     text = pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(['{"a": [1, null]}', None, '"x"']))
     assert read_back(text).cast(pa.string()).to_pylist() == ['{"a":[1,null]}', None, '"x"']
     out = writer(text.type)
@@ -162,7 +162,7 @@ def test_json_is_taken_as_text_and_as_jsonb() -> None:
         (pa.list_(pa.struct([("a", pa.int8())]), 2), "fixed_size_list:struct:2 in a file of version 2.1"),
     ],
 )
-def test_types_that_2_1_does_not_have_are_refused(type_: pa.DataType, message: str) -> None:
+def test_types_unknown_to_2_1_are_rejected(type_: pa.DataType, message: str) -> None:
     field = schema_from_arrow(pa.schema([pa.field("x", type_)])).fields[0]
     with pytest.raises(UnsupportedError, match=message):
         open_v21_column(field, "2.1", SPACE)
@@ -173,12 +173,12 @@ def test_types_that_2_1_does_not_have_are_refused(type_: pa.DataType, message: s
     [
         (pa.int8(), pa.array(["a"]), "column x: values do not fit the column"),
         (pa.int8(), pa.array([300]), "column x: values do not fit the column"),
-        (pa.list_(pa.int8()), pa.array([1]), "column x: array of another type"),
+        (pa.list_(pa.int8()), pa.array([1]), "column x: the array has another type"),
         (pa.struct([("a", pa.int8())]), pa.array([{"b": 1}]), "no such field in a struct: expected a"),
         (pa.list_(pa.int8(), 2), pa.array([[1]], pa.list_(pa.int8(), 1)), "values do not fit the column"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(type_: pa.DataType, array: pa.Array, message: str) -> None:
+def test_arrays_that_do_not_match_the_column_are_rejected(type_: pa.DataType, array: pa.Array, message: str) -> None:
     out = writer(type_)
     with pytest.raises(InvalidInputError, match=message):
         out.write(array)
@@ -192,7 +192,7 @@ def test_structs_without_fields_are_never_null() -> None:
             writer(array.type).write(array)
 
 
-def test_offsets_and_indices_that_lie_are_refused() -> None:
+def test_invalid_offsets_and_indices_are_rejected() -> None:
     texts = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 9, 3], np.int32)), pa.py_buffer(b"abc"))
     items = pa.array(["a"])
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 3, 0]), items, safe=False)

@@ -17,7 +17,7 @@ def long_texts(count: int, size: int = 1000) -> pa.Array:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary()])
-def test_texts_come_again_when_a_sample_of_all_arrays_has_some_twice(kind: pa.DataType) -> None:
+def test_a_sample_with_duplicates_marks_strings_as_repeated(kind: pa.DataType) -> None:
     texts = long_texts(6000, 40).cast(kind)
     assert come_again([texts, texts], worth=100_000)
     assert not come_again([texts, texts], worth=1_000_000)
@@ -25,13 +25,13 @@ def test_texts_come_again_when_a_sample_of_all_arrays_has_some_twice(kind: pa.Da
     assert not come_again([texts.slice(0, 100), texts.slice(0, 100)], worth=1)
 
 
-def test_nulls_and_numbers_do_not_count_as_texts_that_come_again() -> None:
+def test_nulls_and_numbers_are_not_repeated_strings() -> None:
     assert not come_again([], worth=1)
     assert not come_again([pa.nulls(9000, pa.string())], worth=1)
     assert not come_again([pa.array(np.zeros(9000))], worth=1)
 
 
-def test_texts_that_come_again_far_apart_are_stored_once(tmp_path: Path) -> None:
+def test_distant_repeated_strings_are_stored_once(tmp_path: Path) -> None:
     texts = long_texts(5000)
     table = pa.table({"x": pa.concat_arrays([texts] * 6)})
     path = tmp_path / "x.lance"
@@ -42,7 +42,7 @@ def test_texts_that_come_again_far_apart_are_stored_once(tmp_path: Path) -> None
     assert LanceFileReader(path).read_all().to_table().equals(table)
 
 
-def test_pages_that_are_asked_to_be_small_do_not_grow(tmp_path: Path) -> None:
+def test_small_pages_are_not_enlarged_for_a_dictionary(tmp_path: Path) -> None:
     texts = long_texts(5000)
     table = pa.table({"x": pa.concat_arrays([texts] * 3)})
     path = tmp_path / "x.lance"

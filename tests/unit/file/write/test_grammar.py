@@ -1,4 +1,4 @@
-"""What pages of each file version hold is what every reader of that version reads: data files and index files alike."""
+"""Pages of each file version use only encodings that every reader of the version supports, in data and index files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def opened(path: Path) -> LanceFile:
 
 
 def pages(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Every page of every data and index file below a folder: where it is, and its description."""
+    """Yield every page of all data and index files below a folder: its location and description."""
     files = [path for path in folder.rglob("*") if path.suffix in (".lance", ".idx") and path.is_file()]
     assert files
     for path in files:
@@ -61,12 +61,12 @@ def parts(message: Any, name: str) -> Iterator[Any]:
 
 
 def names(message: Any) -> set[str]:
-    """Which encodings a compression is made of."""
+    """Return the encodings in a compression."""
     return {part.WhichOneof("compression") for part in parts(message, "CompressiveEncoding")} - {None}
 
 
 def violations(page: Any, grammar: Grammar) -> set[str]:
-    """What a page holds that its version does not have."""
+    """Return the parts of a page that its version does not allow."""
     layout = getattr(page, page.WhichOneof("layout"))
     found: set[str] = set()
     if page.WhichOneof("layout") == "mini_block_layout":
@@ -101,7 +101,7 @@ def dense_nulls(layers: list[int], grammar: Grammar) -> set[str]:
 
 
 @pytest.mark.parametrize("version", GRAMMARS)
-def test_pages_hold_what_their_version_has(version: str, tmp_path: Path) -> None:
+def test_pages_use_only_encodings_of_their_version(version: str, tmp_path: Path) -> None:
     table = data.kinds(7_000, 0, version)
     ld.write_dataset(table, str(tmp_path / "kinds.lance"), data_storage_version=version)
     fields = [
@@ -118,7 +118,7 @@ def test_pages_hold_what_their_version_has(version: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("version", GRAMMARS)
-def test_pages_of_indexes_hold_what_their_version_has(version: str, tmp_path: Path) -> None:
+def test_index_pages_use_only_encodings_of_their_version(version: str, tmp_path: Path) -> None:
     dataset = ld.write_dataset(data.indexed(0, 3_000), str(tmp_path / "t.lance"), data_storage_version=version)
     for column, kind in data.SCALAR_KINDS.items():
         dataset.create_scalar_index(column, kind)
@@ -130,7 +130,7 @@ def test_pages_of_indexes_hold_what_their_version_has(version: str, tmp_path: Pa
         assert not violations(page, GRAMMARS[version]), where
 
 
-def test_pages_of_20_hold_what_it_has(tmp_path: Path) -> None:
+def test_pages_of_2_0_use_only_encodings_of_2_0(tmp_path: Path) -> None:
     dataset = ld.write_dataset(data.kinds(7_000, 0, "2.0"), str(tmp_path / "t.lance"), data_storage_version="2.0")
     dataset.create_scalar_index("id", "BTREE")
     for where, page in pages(tmp_path):
@@ -141,7 +141,7 @@ def test_pages_of_20_hold_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", GRAMMARS)
-def test_lists_whose_items_are_all_null_are_no_constant_pages(version: str, tmp_path: Path) -> None:
+def test_lists_of_null_items_are_not_constant_pages(version: str, tmp_path: Path) -> None:
     offsets = pa.array(np.arange(0, 3001, 3), pa.int32())
     words = pa.DictionaryArray.from_arrays(pa.nulls(3000, pa.int32()), pa.array([], pa.string()))
     items = {"int": pa.nulls(3000, pa.int64()), "text": pa.nulls(3000, pa.string()), "dictionary": words}
@@ -153,7 +153,7 @@ def test_lists_whose_items_are_all_null_are_no_constant_pages(version: str, tmp_
 
 
 @pytest.mark.parametrize("version", GRAMMARS)
-def test_truth_values_are_never_zipped(version: str, tmp_path: Path) -> None:
+def test_booleans_are_never_zipped(version: str, tmp_path: Path) -> None:
     field = pa.field("b", pa.bool_(), metadata={PREFIX + "structural-encoding": "fullzip"})
     table = pa.table([pa.array([True, False, None] * 100)], schema=pa.schema([field]))
     dataset = ld.write_dataset(table, str(tmp_path / "t.lance"), data_storage_version=version)

@@ -31,13 +31,13 @@ def test_a_file_is_written_and_read(tmp_path: Path, version: str | None) -> None
     assert reader.read_global_buffer(1) == b"extra"
 
 
-def test_the_schema_is_that_of_the_first_batch(tmp_path: Path) -> None:
+def test_the_first_batch_determines_the_schema(tmp_path: Path) -> None:
     with LanceFileWriter(tmp_path / "f.lance") as writer:
         writer.write_batch(TABLE)
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().equals(TABLE)
 
 
-def test_views_and_extension_types_are_taken(tmp_path: Path) -> None:
+def test_view_and_extension_types_are_accepted(tmp_path: Path) -> None:
     table = pa.table({"v": pa.array(["a"], pa.string_view()), "u": pa.array([bytes(16)], pa.uuid())})
     with LanceFileWriter(tmp_path / "f.lance") as writer:
         writer.write_batch(table)
@@ -45,7 +45,7 @@ def test_views_and_extension_types_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_blobs_and_json_are_taken(tmp_path: Path, version: str) -> None:
+def test_blobs_and_json_are_accepted(tmp_path: Path, version: str) -> None:
     blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     schema = pa.schema([blob, ("j", pa.json_())])
     table = pa.table([[b"ab", None, b""], pa.array(["[1]", None, "{}"], pa.json_())], schema=schema)
@@ -54,7 +54,7 @@ def test_blobs_and_json_are_taken(tmp_path: Path, version: str) -> None:
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().to_pylist() == table.to_pylist()
 
 
-def test_small_caches_make_small_pages(tmp_path: Path) -> None:
+def test_a_small_cache_limit_makes_small_pages(tmp_path: Path) -> None:
     for name, limits in {"a": {"data_cache_bytes": 8000}, "b": {"max_page_bytes": 8000}}.items():
         with LanceFileWriter(tmp_path / name, **limits) as writer:
             for _ in range(10):
@@ -62,7 +62,7 @@ def test_small_caches_make_small_pages(tmp_path: Path) -> None:
         assert 5 <= LanceFileReader(tmp_path / name).file_statistics().columns[0].num_pages <= 20
 
 
-def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_an_exception_in_the_with_block_leaves_no_file(tmp_path: Path) -> None:
     def fail() -> None:
         with LanceFileWriter(tmp_path / "f.lance", TABLE.schema) as writer:
             writer.write_batch(TABLE)
@@ -83,7 +83,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     ],
     ids=["columns", "types", "null", "dict"],
 )
-def test_batches_that_do_not_fit_are_left_out(tmp_path: Path, batch: object) -> None:
+def test_a_rejected_batch_is_not_written(tmp_path: Path, batch: object) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string())])
     with LanceFileWriter(tmp_path / "f.lance", schema) as writer:
         with pytest.raises(InvalidInputError):
@@ -91,12 +91,12 @@ def test_batches_that_do_not_fit_are_left_out(tmp_path: Path, batch: object) -> 
         assert writer.close() == 0
 
 
-def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="version"):
         LanceFileWriter(tmp_path / "f", TABLE.schema, version="9")
     with pytest.raises(UnsupportedError, match="interval"):
         LanceFileWriter(tmp_path / "f", pa.schema([("x", pa.month_day_nano_interval())]))
-    with pytest.raises(InvalidInputError, match="name at its end"):
+    with pytest.raises(InvalidInputError, match="ends with a file name"):
         LanceFileWriter("memory://")
     with pytest.raises(InvalidInputError, match="schema="):
         LanceFileWriter(tmp_path / "f").close()

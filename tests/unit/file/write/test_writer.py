@@ -32,7 +32,9 @@ def opened(sink: MemorySink) -> LanceFile:
 @pytest.mark.parametrize(
     ("version", "footer", "of_file"), [("2.0", (0, 3), (2, 0)), ("2.1", (2, 1), (2, 1)), ("2.2", (2, 2), (2, 2))]
 )
-def test_the_container_is_as_readers_expect_it(version: str, footer: tuple[int, int], of_file: tuple[int, int]) -> None:
+def test_the_container_has_the_documented_layout(
+    version: str, footer: tuple[int, int], of_file: tuple[int, int]
+) -> None:
     sink = MemorySink()
     writer = FileWriter(sink, SCHEMA, version)
     writer.write(BATCH)
@@ -64,7 +66,7 @@ def test_global_buffers_and_metadata_are_added() -> None:
     assert dict(file.descriptor.schema.metadata) == {"k": b"v", "more": "ü".encode()}
 
 
-def test_a_file_without_rows_or_columns_is_whole() -> None:
+def test_an_empty_file_is_readable() -> None:
     for schema in (SCHEMA, schema_from_arrow(pa.schema([]))):
         sink = MemorySink()
         with FileWriter(sink, schema) as writer:
@@ -72,7 +74,7 @@ def test_a_file_without_rows_or_columns_is_whole() -> None:
         assert opened(sink).num_rows == 0
 
 
-def test_a_writer_that_is_not_finished_leaves_nothing() -> None:
+def test_an_unfinished_writer_leaves_no_file() -> None:
     sink = MemorySink()
     with FileWriter(sink, SCHEMA) as writer:
         writer.write(BATCH)
@@ -80,7 +82,7 @@ def test_a_writer_that_is_not_finished_leaves_nothing() -> None:
     assert sink.data is None
 
 
-def test_other_versions_are_refused() -> None:
+def test_other_versions_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match=r"2\.0, 2\.1, 2\.2"):
         FileWriter(MemorySink(), SCHEMA, "2.3")
 
@@ -102,7 +104,7 @@ def test_sidecars_need_a_table() -> None:
 
 
 class FakeColumn:
-    """Gives a page of one buffer for each array, at once."""
+    """Returns a one-buffer page for each array immediately."""
 
     def __init__(self, name: str, fails: bool) -> None:
         self.name, self.fails, self.row = name, fails, 0
@@ -122,7 +124,7 @@ class FakeColumn:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_pages_are_in_the_order_of_columns_whoever_encodes_them(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+def test_pages_follow_the_column_order_with_parallel_encoding(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(module, "open_v21_column", lambda field, *_: FakeColumn(field.name, fails=False))
     sink = MemorySink()
     big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})

@@ -48,7 +48,7 @@ def columns(draw: st.DrawFn) -> tuple[pa.Array, Lists, list[Any], pa.DataType]:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(columns(), st.sampled_from([1, 1 << 20]))
-def test_a_search_finds_what_looking_at_each_list_finds(
+def test_a_search_equals_checking_each_list(
     tmp_path: Path, drawn: tuple[pa.Array, Lists, list[Any], pa.DataType], memory_limit: int
 ) -> None:
     column, lists, values, type_ = drawn
@@ -77,7 +77,7 @@ def exact(index: Any, query: ContainsAny | ContainsAll) -> list[int]:
     return list(answer.sure)
 
 
-def test_items_below_null_lists_are_no_items(tmp_path: Path) -> None:
+def test_items_below_null_lists_are_not_indexed(tmp_path: Path) -> None:
     lists = pa.ListArray.from_arrays(
         pa.array([0, 1, 3, 4], pa.int32()), pa.array(["a", "b", "c", "d"]), mask=pa.array([False, True, False])
     )
@@ -87,7 +87,7 @@ def test_items_below_null_lists_are_no_items(tmp_path: Path) -> None:
     assert exact(index, ContainsAny(pa.array(["d"]))) == [2]
 
 
-def test_null_lists_lie_in_a_global_buffer(tmp_path: Path) -> None:
+def test_null_lists_are_stored_in_a_global_buffer(tmp_path: Path) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     index = segments.build(pa.array([["a", None, "a"], None, []]))
 
@@ -103,7 +103,7 @@ def test_null_lists_lie_in_a_global_buffer(tmp_path: Path) -> None:
     assert index.statistics() == {"num_bitmaps": 2}
 
 
-def test_a_merge_takes_items_and_null_lists(tmp_path: Path) -> None:
+def test_a_merge_keeps_items_and_null_lists(tmp_path: Path) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     index = segments.build(pa.array([["a"], None, ["b"], None]))
 
@@ -118,7 +118,7 @@ def test_a_merge_takes_items_and_null_lists(tmp_path: Path) -> None:
 
 
 def foreign(segments: Segments, *, nulls: str | None, buffer: bytes | None) -> LabelListIndex:
-    """The last segment, written anew as another writer does."""
+    """Return the last segment, rewritten like another writer's."""
     keys, maps = SegmentReader(segments.store, segments.directory).open(FILE).read(["keys", "bitmaps"])
     with SegmentWriter(segments.store) as writer:
         schema = pa.schema([("keys", keys.type), ("bitmaps", pa.binary())])
@@ -134,7 +134,7 @@ def foreign(segments: Segments, *, nulls: str | None, buffer: bytes | None) -> L
     return found
 
 
-def test_rows_of_other_writers_are_to_be_looked_at(tmp_path: Path) -> None:
+def test_rows_indexed_by_other_writers_need_a_recheck(tmp_path: Path) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     segments.build(pa.array([["a"], None, ["b"]]))
 
@@ -150,7 +150,7 @@ def test_rows_of_other_writers_are_to_be_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("nulls", "buffer"), [("2", b""), ("x", b""), ("-1", b""), ("1", b"\x01\0\0\0"), ("1", b"")])
-def test_broken_null_lists_are_refused(tmp_path: Path, nulls: str, buffer: bytes) -> None:
+def test_damaged_null_lists_are_rejected(tmp_path: Path, nulls: str, buffer: bytes) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     segments.build(pa.array([["a"], None]))
 
@@ -158,7 +158,7 @@ def test_broken_null_lists_are_refused(tmp_path: Path, nulls: str, buffer: bytes
         foreign(segments, nulls=nulls, buffer=buffer)
 
 
-def test_what_the_items_do_not_tell_is_not_answered() -> None:
+def test_unsupported_list_predicates_are_not_answered() -> None:
     labels = pa.list_(pa.string())
 
     assert LABEL_LIST.answers(ContainsAny(pa.array(["a"])), labels)
@@ -175,7 +175,7 @@ def test_what_the_items_do_not_tell_is_not_answered() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=3))
-def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+def test_damaged_bytes_are_rejected_or_harmless(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     segments.build(pa.array([["a", "b"], None, ["c"]] * 9))
     data = bytearray(segments.path(FILE).read_bytes())

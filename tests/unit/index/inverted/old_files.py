@@ -24,7 +24,7 @@ TOKENIZER = {"base_tokenizer": "simple", "language": "English", "stem": False, "
 def old_files(
     root: Path, texts: Mapping[int, Sequence[str]], change: Change | None = None, **tokenizer: Any
 ) -> SegmentReader:
-    """Write texts, each with the name of its row; `change` is told the columns and metadata of each file before."""
+    """Write strings by row address; `change` may modify the columns and metadata of each file first."""
     contents = contents_of(list(texts.values()), list(texts))
     order = np.array(sorted(range(len(contents.terms)), key=contents.terms.to_pylist().__getitem__), np.uint32)
     terms = [word.decode() for word in contents.terms.to_pylist()]

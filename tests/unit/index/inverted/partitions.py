@@ -1,4 +1,4 @@
-"""Contents of partitions, made of random documents, and segments that are written of them."""
+"""Partition contents from random documents, and segments written from them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def contents_of(texts: Sequence[Sequence[str]], row_ids: Sequence[int] | None = 
 
 
 def random_texts(documents: int, words: int = 50, most: int = 30, seed: int = 1) -> list[list[str]]:
-    """Return texts of words of which the first ones are far more frequent."""
+    """Return word lists in which the first words are far more frequent."""
     random = np.random.default_rng(seed)
     shares = 1 / np.arange(1, words + 1)
     shares /= shares.sum()

@@ -26,12 +26,12 @@ def tokens_of(texts: Sequence[Sequence[tuple[str, int]]]) -> Tokens:
 
 
 def words_of(row: str) -> list[tuple[str, int]]:
-    """Return the words of a text, one after the other."""
+    """Return the words of a string in order."""
     return [(word, i) for i, word in enumerate(row.split())]
 
 
 def rows_of(contents: PartitionContents) -> dict[int, list[tuple[str, int]]]:
-    """Return the words of each row, by position, 0 where none are kept; a partition is checked to be one."""
+    """Return the words of each row by position, or 0 without positions, after checking the partition."""
     documents = contents.documents
     rows: list[list[tuple[str, int]]] = [[] for _ in range(len(documents))]
     terms = [term.decode() for term in contents.terms.to_pylist()]

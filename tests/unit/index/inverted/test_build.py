@@ -1,4 +1,4 @@
-"""Partitions are built of texts, some bytes of them at a time."""
+"""Partitions are built from strings in limited batches."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ def reader_of(texts: list[str], rows_of_batch: int) -> pa.RecordBatchReader:
 
 
 @pytest.mark.parametrize("rows_of_batch", [1, 7, 19, 100])
-def test_no_more_texts_are_analysed_at_once_than_allowed(monkeypatch: pytest.MonkeyPatch, rows_of_batch: int) -> None:
+def test_the_analysed_text_per_batch_is_limited(monkeypatch: pytest.MonkeyPatch, rows_of_batch: int) -> None:
     texts = [f"word{i:04} duck" for i in range(100)]
     sizes: list[int] = []
     analyse = Analyser.analyse
@@ -40,9 +40,7 @@ def test_no_more_texts_are_analysed_at_once_than_allowed(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("most", "expected"), [(0, 10), (build.SORTER_BYTES, 1)])
-def test_a_vocabulary_serves_the_next_texts_unless_it_is_large(
-    monkeypatch: pytest.MonkeyPatch, most: int, expected: int
-) -> None:
+def test_a_vocabulary_is_reused_until_it_is_large(monkeypatch: pytest.MonkeyPatch, most: int, expected: int) -> None:
     made: list[TermVocabulary] = []
     vocabulary = Analyser.vocabulary
     monkeypatch.setattr(Analyser, "vocabulary", lambda self: made.append(vocabulary(self)) or made[-1])

@@ -1,4 +1,4 @@
-"""Documents of one row are put together, as a plain count has it."""
+"""Documents of one row are combined, compared with a plain count."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_a_row_has_the_terms_of_all_its_documents(documents: list[tuple[int, lis
 
 
 @given(st.dictionaries(st.integers(0, 1 << 40), WORDS, max_size=12))
-def test_positions_go_with_their_postings(texts: dict[int, list[str]]) -> None:
+def test_positions_stay_with_their_postings(texts: dict[int, list[str]]) -> None:
     contents = contents_of(list(texts.values()), list(texts))
     assert rows_of(by_row(contents, keeps_positions=True)) == rows_of(contents)

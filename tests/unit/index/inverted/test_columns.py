@@ -20,7 +20,7 @@ def term_columns(partition: InvertedPartition, most: int) -> tuple[TermColumns, 
     return TermColumns(file, SizedCache(1 << 20, lambda value: value.nbytes), most), file
 
 
-def test_rows_are_the_same_whether_columns_are_read_whole_or_not(tmp_path, monkeypatch) -> None:
+def test_whole_columns_and_single_terms_return_the_same_rows(tmp_path, monkeypatch) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     ids = np.array([9, 2, 30, 2])
     for meanwhile, whole in ((0, [False] * 4), (1 << 20, [True] * 4)):
@@ -34,7 +34,7 @@ def test_rows_are_the_same_whether_columns_are_read_whole_or_not(tmp_path, monke
             assert found.are_whole(TYPES) == is_whole
 
 
-def test_a_column_is_read_whole_once_reading_terms_has_taken_as_long(tmp_path, monkeypatch) -> None:
+def test_a_column_is_read_whole_once_single_reads_cost_as_much(tmp_path, monkeypatch) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     found, file = term_columns(partition, 1 << 20)
     monkeypatch.setattr(columns, "READ_MEANWHILE", -(-file.stored_bytes(layout.POSTING) // 3))
@@ -45,7 +45,7 @@ def test_a_column_is_read_whole_once_reading_terms_has_taken_as_long(tmp_path, m
     assert seen == [False, False, True, True]
 
 
-def test_a_column_beyond_the_limit_is_never_kept_whole(tmp_path) -> None:
+def test_a_column_above_the_limit_is_not_cached_whole(tmp_path) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     found, _ = term_columns(partition, 10)
     found.read(TYPES, np.array([1]))
@@ -53,7 +53,7 @@ def test_a_column_beyond_the_limit_is_never_kept_whole(tmp_path) -> None:
     assert not found.are_whole(TYPES)
 
 
-def test_values_of_terms_are_read_once_alone_or_together() -> None:
+def test_terms_are_read_once_one_by_one_or_in_batches() -> None:
     asked: list[list[int]] = []
 
     def read(terms: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def test_values_of_terms_are_read_once_alone_or_together() -> None:
     assert asked == [[7], [3], [8, 9], [7], [3], [9, 8]]
 
 
-def test_blocks_that_were_read_with_impacts_are_not_read_again(tmp_path, monkeypatch) -> None:
+def test_blocks_read_with_impacts_are_not_read_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "READ_MEANWHILE", 0)
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     assert partition.postings(np.array([3, 5]), with_impacts=False).impacts is None

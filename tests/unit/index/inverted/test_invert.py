@@ -24,7 +24,7 @@ def _tokens(batches: list[dict[int, str]], with_positions: bool = True) -> list[
     ]
 
 
-def test_each_term_has_its_documents_with_frequencies_and_positions() -> None:
+def test_each_term_lists_its_documents_frequencies_and_positions() -> None:
     contents = _inverted([{10: "the duck the lake", 11: "a duck"}])
     assert contents.terms.to_pylist() == [b"the", b"duck", b"lake", b"a"]
     assert contents.bounds.tolist() == [0, 1, 3, 4, 5]
@@ -37,12 +37,12 @@ def test_each_term_has_its_documents_with_frequencies_and_positions() -> None:
     assert contents.documents.total_tokens == 6
 
 
-def test_rows_without_terms_are_no_documents() -> None:
+def test_rows_without_terms_are_not_documents() -> None:
     contents = _inverted([{5: "", 6: "x", 7: "", 8: "y x"}, {9: ""}])
     assert rows_of(contents) == {6: [("x", 0)], 8: [("y", 0), ("x", 1)]}
 
 
-def test_batches_share_their_terms_in_order_of_first_occurrence() -> None:
+def test_term_ids_follow_the_first_occurrence_across_batches() -> None:
     contents = _inverted([{1: "b a b", 2: "c"}, {3: "d a", 4: "b"}])
     assert contents.terms.to_pylist() == [b"b", b"a", b"c", b"d"]
     assert rows_of(contents) == {
@@ -54,7 +54,7 @@ def test_batches_share_their_terms_in_order_of_first_occurrence() -> None:
 
 
 @pytest.mark.parametrize("batches", [[], [{}], [{1: ""}, {2: ""}]])
-def test_no_tokens_make_an_empty_partition(batches: list[dict[int, str]]) -> None:
+def test_no_tokens_give_an_empty_partition(batches: list[dict[int, str]]) -> None:
     contents = _inverted(batches)
     assert len(contents.documents) == len(contents.terms) == len(contents.document_ids) == 0
     assert contents.terms.type == pa.large_binary()
@@ -63,14 +63,14 @@ def test_no_tokens_make_an_empty_partition(batches: list[dict[int, str]]) -> Non
     assert len(contents.positions) == 0
 
 
-def test_positions_are_left_out_where_they_are_not_wanted() -> None:
+def test_positions_are_optional() -> None:
     contents = _inverted([{1: "a b a"}], with_positions=False)
     assert contents.positions is None
     assert contents.frequencies.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_texts_come_back_as_they_were(seed: int) -> None:
+def test_random_documents_are_inverted_correctly(seed: int) -> None:
     random = np.random.default_rng(seed)
     texts = [" ".join(random.choice(list("abcdefghij"), random.integers(0, 12))) for _ in range(60)]
     batches = [{i: text for i, text in enumerate(texts) if i // 20 == b} for b in range(3)]
@@ -79,7 +79,7 @@ def test_random_texts_come_back_as_they_were(seed: int) -> None:
 
 @pytest.mark.parametrize("with_positions", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_pieces_are_the_partition_a_part_of_its_terms_at_a_time(seed: int, with_positions: bool) -> None:
+def test_pieces_cover_the_partition_term_by_term(seed: int, with_positions: bool) -> None:
     random = np.random.default_rng(seed)
     texts = [" ".join(random.choice(list("abcdefghij"), random.integers(0, 12))) for _ in range(60)]
     batches = [{i: text for i, text in enumerate(texts) if i // 20 == b} for b in range(3)]
@@ -99,7 +99,7 @@ def test_pieces_are_the_partition_a_part_of_its_terms_at_a_time(seed: int, with_
         assert piece.documents.row_ids.tolist() == whole.documents.row_ids.tolist()
 
 
-def test_a_piece_has_a_whole_term_at_least_and_no_more_postings_than_asked_for() -> None:
+def test_a_piece_has_whole_terms_and_a_limited_number_of_postings() -> None:
     texts = dict.fromkeys(range(8), "a b c d e f g h i j")
     pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(1))
     assert [len(piece.terms) for piece in pieces] == [1] * 10
@@ -109,12 +109,12 @@ def test_a_piece_has_a_whole_term_at_least_and_no_more_postings_than_asked_for()
 
 
 @pytest.mark.parametrize("batches", [[], [{1: ""}]])
-def test_no_tokens_are_one_piece(batches: list[dict[int, str]]) -> None:
+def test_no_tokens_give_one_piece(batches: list[dict[int, str]]) -> None:
     (piece,) = Inversion(_tokens(batches), with_positions=True).pieces()
     assert len(piece.documents) == len(piece.terms) == 0
 
 
-def test_runs_are_given_up_once_their_postings_are_made() -> None:
+def test_runs_are_freed_after_their_postings_are_built() -> None:
     inversion = Inversion(_tokens([{1: "a b"}, {2: "c"}]), with_positions=False)
     empty = Inversion(with_positions=False)
     assert inversion.nbytes > empty.nbytes
@@ -123,7 +123,7 @@ def test_runs_are_given_up_once_their_postings_are_made() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_batches_of_several_vocabularies_are_one_partition(seed: int) -> None:
+def test_batches_with_several_vocabularies_form_one_partition(seed: int) -> None:
     random = np.random.default_rng(seed)
     analyser = Analyser(AnalyserParameters())
     texts = [" ".join(random.choice(["cat", "cats", "the", "Ä", "lake", f"w{i % 9}"], 7)) for i in range(60)]

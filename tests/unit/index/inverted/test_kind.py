@@ -47,30 +47,30 @@ def test_rows_with_terms_are_documents(segments: Segments) -> None:
     assert segments.details.version == 2
 
 
-def test_lists_of_texts_are_one_document(segments: Segments) -> None:
+def test_a_list_of_strings_is_one_document(segments: Segments) -> None:
     lists = pa.array([["a b", None, "c"], [], None], pa.list_(pa.string()))
     assert contents(segments.build(lists, parameters=PLAIN)) == {0: ["a", "b", "c"]}
 
 
-def test_no_rows_make_a_segment_without_partitions(segments: Segments) -> None:
+def test_no_rows_give_a_segment_without_partitions(segments: Segments) -> None:
     assert built(segments, []).partitions == ()
     assert built(segments, [None, ""]).partitions == ()
 
 
-def test_rows_that_are_taken_in_are_told(segments: Segments) -> None:
+def test_indexed_rows_are_reported_as_progress(segments: Segments) -> None:
     told: list[int] = []
     segments.build(pa.array(["a"] * 2500), parameters=PLAIN, progress=told.append)
     assert told == [1000, 2000, 2500]
 
 
-def test_partitions_are_as_large_as_the_limit_allows(segments: Segments) -> None:
+def test_partitions_are_as_large_as_the_memory_limit_allows(segments: Segments) -> None:
     texts = [f"word{i} again" for i in range(3000)]
     index: Any = segments.build(pa.array(texts), parameters=PLAIN, memory_limit=400_000)
     assert len(index.partitions) > 1
     assert contents(index) == {i: text.split() for i, text in enumerate(texts)}
 
 
-def test_a_partition_is_not_one_for_each_text_whatever_the_limit(segments: Segments) -> None:
+def test_small_memory_limits_do_not_create_one_partition_per_document(segments: Segments) -> None:
     texts = [f"word{i} again" for i in range(3000)]
     index: Any = segments.build(pa.array(texts), parameters={**PLAIN, "memory_limit": "1B"})
     assert 1 < len(index.partitions) < 30
@@ -85,7 +85,7 @@ def test_large_batches_are_cut_for_the_threads(segments: Segments, monkeypatch: 
         assert contents(index) == {i: text.split() for i, text in enumerate(texts)}
 
 
-def test_merged_segments_have_the_living_rows_of_each_and_the_new_ones(segments: Segments) -> None:
+def test_merged_segments_keep_live_rows_and_add_new_ones(segments: Segments) -> None:
     first, second = built(segments, ["a b", "b c"]), built(segments, ["c d", "d e"], 10)
 
     def follow(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +100,7 @@ def test_merged_segments_have_the_living_rows_of_each_and_the_new_ones(segments:
     assert contents(limited) == contents(index)
 
 
-def test_a_segment_is_merged_in_its_own_format_with_its_own_words(segments: Segments) -> None:
+def test_a_merge_keeps_the_format_and_stop_words(segments: Segments) -> None:
     index = built(segments, ["a lake"], format_version=1, custom_stop_words=["a"], remove_stop_words=True)
     merged: Any = segments.merge([MergeInput(index, stay, b"as it was")], pa.array(["a duck"]), [5])
     assert contents(merged) == {0: ["lake"], 5: ["duck"]}
@@ -108,13 +108,13 @@ def test_a_segment_is_merged_in_its_own_format_with_its_own_words(segments: Segm
     assert (segments.details.version, segments.details.value) == (1, b"as it was")
 
 
-def test_segments_of_other_analysers_are_refused(segments: Segments) -> None:
+def test_segments_with_different_analysers_are_not_merged(segments: Segments) -> None:
     parts = [MergeInput(built(segments, ["a"], stem=stem), stay) for stem in (True, False)]
     with pytest.raises(UnsupportedError, match="different full-text parameters"):
         segments.merge(parts)
 
 
-def test_an_analyser_that_is_not_supported_takes_no_new_rows_but_moves_those_there_are(segments: Segments) -> None:
+def test_an_unsupported_analyser_rejects_new_rows_but_allows_a_remap(segments: Segments) -> None:
     index = built(segments, ["a b"])
     index.parameters = replace(index.parameters, params={**index.parameters.params, "base_tokenizer": "icu"})
     merged: Any = segments.merge([MergeInput(index, stay)])
@@ -124,7 +124,7 @@ def test_an_analyser_that_is_not_supported_takes_no_new_rows_but_moves_those_the
         segments.merge([MergeInput(index, stay)], pa.array(["c"]), [1])
 
 
-def test_no_predicate_is_answered() -> None:
+def test_predicates_are_not_answered() -> None:
     assert not INVERTED.answers(Null(), pa.string())
 
 
@@ -144,12 +144,12 @@ def test_no_predicate_is_answered() -> None:
     ],
     ids=str,
 )
-def test_texts_and_lists_of_them_are_supported(type_: pa.DataType, supported: bool) -> None:
+def test_only_strings_and_lists_of_strings_are_supported(type_: pa.DataType, supported: bool) -> None:
     assert INVERTED.supports(type_) is supported
 
 
 @pytest.mark.parametrize("form", [{}, {"block_size": 256, "format_version": 3}, {"format_version": 1}])
-def test_a_large_partition_is_rewritten_some_terms_after_others(
+def test_a_large_partition_is_rewritten_in_several_passes(
     segments: Segments, form: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_module, "LEAST_PIECE", 1)
@@ -170,7 +170,7 @@ def test_a_large_partition_is_rewritten_some_terms_after_others(
     assert contents(small) == {i + 7: text.split() for i, text in enumerate(texts) if i % 3 and i != 40}
 
 
-def test_pieces_of_a_partition_are_not_one_for_each_term_whatever_the_limit(segments: Segments) -> None:
+def test_small_memory_limits_do_not_create_one_piece_per_term(segments: Segments) -> None:
     index = built(segments, [f"word{i} again{i}" for i in range(12_000)])
     (partition,) = index.partitions
     pieces = list(partition.pieces(1))
@@ -178,7 +178,7 @@ def test_pieces_of_a_partition_are_not_one_for_each_term_whatever_the_limit(segm
     assert sum(len(piece.terms) for piece in pieces) == partition.num_terms == 24_000
 
 
-def test_a_large_partition_and_small_ones_are_merged_beside_each_other(segments: Segments) -> None:
+def test_large_and_small_partitions_are_merged_together(segments: Segments) -> None:
     texts = [f"word{i} again" for i in range(900)]
     large, small = built(segments, texts), built(segments, ["a duck"], 1000)
     for parts in ([large, small], [small, large], [small, large, large]):

@@ -24,13 +24,13 @@ PARAMS = {"base_tokenizer": "simple", "language": "English", "with_position": Tr
         InvertedParameters(PARAMS, True, 256, 3, VARINTS, ARROW),
     ],
 )
-def test_parameters_are_those_that_were_written(parameters) -> None:
+def test_parameters_round_trip_through_metadata(parameters) -> None:
     metadata = parameters.metadata([3, 1 << 40])
     assert inverted_parameters(metadata, "file") == parameters
     assert partition_numbers(metadata, "file") == [3, 1 << 40]
 
 
-def test_the_json_has_no_spaces_and_no_escapes() -> None:
+def test_parameter_json_is_compact_and_unescaped() -> None:
     assert InvertedParameters({"a": "ä", "b": [1, 2]}).metadata([0, 1]) == {
         "params": '{"a":"ä","b":[1,2]}',
         "partitions": "[0,1]",
@@ -49,14 +49,14 @@ def test_absent_keys_mean_the_oldest_files() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format_version": "4"}, "format of an inverted index: expected 1, 2 or 3, found 4"),
+        ({"format_version": "4"}, "unknown format of the full-text index: expected 1, 2 or 3, found 4"),
         ({"posting_block_size": "256"}, "block size"),
         ({"posting_block_size": "64"}, "block size"),
         ({"posting_tail_codec": "x"}, "posting_tail_codec"),
         ({"token_set_format": "x"}, "token_set_format"),
     ],
 )
-def test_what_is_not_read_is_refused_by_name(change, words) -> None:
+def test_unsupported_parameters_are_rejected_by_name(change, words) -> None:
     with pytest.raises(UnsupportedError, match=words):
         inverted_parameters(InvertedParameters().metadata([0]) | change, "file")
 
@@ -74,7 +74,7 @@ def test_what_is_not_read_is_refused_by_name(change, words) -> None:
         {"posting_block_size": "9" * 30},
     ],
 )
-def test_metadata_that_make_no_sense_are_refused(change) -> None:
+def test_invalid_metadata_is_corrupt(change) -> None:
     metadata = InvertedParameters().metadata([0]) | change
     read = partition_numbers if "partitions" in change else inverted_parameters
     with pytest.raises(CorruptError):

@@ -1,4 +1,4 @@
-"""Partitions become one: what is gone is out, what is left has its new names."""
+"""Partitions are merged: deleted rows are removed, other rows get their new addresses."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ def _contents(texts: dict[int, str], with_positions: bool = True) -> PartitionCo
     return Inversion([batch], with_positions=with_positions).whole()
 
 
-def test_documents_follow_each_other_and_terms_are_shared() -> None:
+def test_merged_documents_are_concatenated_and_terms_shared() -> None:
     contents = merged_partitions(
         [whole_partition(_contents({1: "a b", 2: "b"})), whole_partition(_contents({3: "c b b"}))]
     )
@@ -29,7 +29,7 @@ def test_documents_follow_each_other_and_terms_are_shared() -> None:
     assert rows_of(contents) == {1: [("a", 0), ("b", 1)], 2: [("b", 0)], 3: [("c", 0), ("b", 1), ("b", 2)]}
 
 
-def test_documents_that_are_gone_take_their_terms_along() -> None:
+def test_deleted_documents_are_removed_with_their_terms() -> None:
     part = LivingPart(
         _contents({1: "a b", 2: "c b", 3: "b"}), np.array([11, 0, 13], np.uint64), np.array([1, 0, 1]) > 0
     )
@@ -38,14 +38,14 @@ def test_documents_that_are_gone_take_their_terms_along() -> None:
     assert rows_of(contents) == {11: [("a", 0), ("b", 1)], 13: [("b", 0)]}
 
 
-def test_nothing_is_left_of_parts_that_are_gone() -> None:
+def test_merging_only_deleted_documents_gives_an_empty_partition() -> None:
     one = _contents({1: "a b"})
     contents = merged_partitions([LivingPart(one, one.documents.row_ids, np.zeros(1, np.bool_))])
     assert len(contents.documents) == len(contents.terms) == len(contents.document_ids) == 0
     assert contents.bounds.tolist() == [0]
 
 
-def test_parts_without_positions_have_none_together() -> None:
+def test_merging_parts_without_positions_stores_no_positions() -> None:
     contents = merged_partitions(
         [whole_partition(_contents({1: "a a"}, False)), whole_partition(_contents({2: "a"}, False))]
     )
@@ -53,12 +53,12 @@ def test_parts_without_positions_have_none_together() -> None:
     assert contents.frequencies.tolist() == [2, 1]
 
 
-def test_parts_with_and_without_positions_are_refused() -> None:
+def test_parts_with_and_without_positions_are_not_merged() -> None:
     with pytest.raises(InvalidInputError, match="with and without positions"):
         merged_partitions([whole_partition(_contents({1: "a"}, False)), whole_partition(_contents({2: "a"}))])
 
 
-def test_places_of_list_elements_stay_with_their_documents() -> None:
+def test_list_element_positions_stay_with_their_documents() -> None:
     contents = _contents({1: "a", 2: "b", 3: "c"})
     elements = (np.array([7, 8, 9], np.uint32), np.array([0, 1, 2], np.uint32))
     documents = Documents(contents.documents.row_ids, contents.documents.num_tokens, elements)
@@ -68,7 +68,7 @@ def test_places_of_list_elements_stay_with_their_documents() -> None:
     assert [level.tolist() for level in result.documents.elements] == [[7, 9, 7, 8, 9], [0, 2, 0, 1, 2]]
 
 
-def test_postings_of_documents_that_are_not_there_are_an_error() -> None:
+def test_postings_of_unknown_documents_are_corrupt() -> None:
     contents = _contents({1: "a", 2: "b"})
     damaged = dataclasses.replace(contents, document_ids=contents.document_ids + np.uint32(1))
     with pytest.raises(CorruptError):
@@ -76,7 +76,7 @@ def test_postings_of_documents_that_are_not_there_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_parts_are_what_their_living_rows_are(seed: int) -> None:
+def test_merging_random_parts_keeps_their_live_documents(seed: int) -> None:
     random = np.random.default_rng(seed)
     expected: dict[int, list[tuple[str, int]]] = {}
     parts = []

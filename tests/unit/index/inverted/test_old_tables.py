@@ -1,4 +1,4 @@
-"""Tables of old writers: entries that say little are used, and optimize brings them up to date."""
+"""Tables of old writers: incomplete entries are used, and optimize updates them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = {"index_version": None, "files": None}
 
 @pytest.fixture
 def old_table(tmp_path: Path) -> Callable[..., ld.LanceDataset]:
-    """Writes a table of which an old writer indexed the first rows."""
+    """Return a function that writes a table whose first rows an old writer indexed."""
 
     def write(**fields: object) -> ld.LanceDataset:
         rows = [" ".join(TEXTS.get(i, ())) or None for i in range(10)]
@@ -39,14 +39,14 @@ def old_table(tmp_path: Path) -> Callable[..., ld.LanceDataset]:
     return write
 
 
-def test_an_entry_without_details_is_known_by_its_files(old_table: Callable[..., ld.LanceDataset]) -> None:
+def test_an_entry_without_details_is_recognised_by_its_files(old_table: Callable[..., ld.LanceDataset]) -> None:
     ds = old_table(index_details=None)
     scanner = ds.scanner(["id"], full_text_query=PhraseQuery("lake duck", "s"))
     assert scanner.to_table()["id"].to_pylist() == [3]
     assert "1 through the index, 1 searched flat" in scanner.explain_plan()
 
 
-def test_files_of_a_build_that_nobody_put_together_are_set_aside_with_a_warning(
+def test_files_of_an_unfinished_build_are_ignored_with_a_warning(
     old_table: Callable[..., ld.LanceDataset], tmp_path: Path
 ) -> None:
     ds = old_table()
@@ -56,7 +56,7 @@ def test_files_of_a_build_that_nobody_put_together_are_set_aside_with_a_warning(
         assert ds.to_table(["id"], full_text_query=MatchQuery("duck", "s"))["id"].to_pylist() == [0, 10, 1, 3]
 
 
-def test_optimize_analyses_the_texts_of_old_writers_again(old_table: Callable[..., ld.LanceDataset]) -> None:
+def test_optimize_rebuilds_indexes_of_old_writers(old_table: Callable[..., ld.LanceDataset]) -> None:
     ds = old_table()
     ds.optimize.optimize_indices()
     (index,) = ds.describe_indices()

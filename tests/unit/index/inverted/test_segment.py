@@ -24,7 +24,7 @@ def without_positions(contents: PartitionContents) -> PartitionContents:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("with_position", [True, False])
-def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> None:
+def test_written_segments_read_back(tmp_path, form, with_position) -> None:
     parts = [contents_of(TEXTS), contents_of([["one"]], [7])]
     segment = segment_of(tmp_path, parts, with_position=with_position, **form)
     for partition, contents in zip(segment.partitions, parts, strict=True):
@@ -43,7 +43,7 @@ def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("most", [1, 700, 5000])
-def test_postings_that_are_encoded_in_turns_are_the_same(tmp_path, monkeypatch, form, most) -> None:
+def test_postings_encoded_in_parallel_are_identical(tmp_path, monkeypatch, form, most) -> None:
     contents = contents_of(TEXTS)
     (whole,) = segment_of(tmp_path / "whole", [contents], with_position=True, **form).partitions
     monkeypatch.setattr(write, "ENCODED_POSTINGS", most)
@@ -67,7 +67,7 @@ def test_terms_are_found_in_any_form(tmp_path, form) -> None:
     assert partition.term_ids([]).tolist() == []
 
 
-def test_postings_of_terms_are_read_together_and_kept(tmp_path) -> None:
+def test_postings_are_read_together_and_cached(tmp_path) -> None:
     contents = contents_of(TEXTS)
     (partition,) = segment_of(tmp_path, [contents], with_position=True).partitions
     ids = np.array([30, 0, 7])
@@ -100,13 +100,13 @@ def test_positions_of_chosen_terms_are_read(tmp_path) -> None:
         assert found.tolist() == [p for span in spans for p in contents.positions[span].tolist()]
 
 
-def test_positions_that_are_not_kept_are_refused(tmp_path) -> None:
+def test_missing_positions_are_rejected(tmp_path) -> None:
     contents = contents_of(TEXTS)
     (partition,) = segment_of(tmp_path, [contents]).partitions
     postings = partition.postings(np.array([0]))
     with pytest.raises(UnsupportedError, match="no positions"):
         partition.positions(np.array([0]), postings.bounds, postings.decoded()[1])
-    with pytest.raises(InvalidInputError, match="positions of terms"):
+    with pytest.raises(InvalidInputError, match="does not store positions"):
         segment_of(tmp_path, [without_positions(contents)], with_position=True)
 
 
@@ -129,7 +129,7 @@ def test_a_segment_without_partitions_is_empty(tmp_path) -> None:
     segment.prewarm()
 
 
-def test_a_warm_segment_reads_no_file_again(tmp_path) -> None:
+def test_a_prewarmed_segment_reads_no_files(tmp_path) -> None:
     contents = contents_of(TEXTS)
     files = written(tmp_path, [contents], InvertedParameters())
     segment = open_segment(files)

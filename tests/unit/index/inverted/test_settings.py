@@ -1,4 +1,4 @@
-"""What users ask of a full-text index, and what the manifest says of it."""
+"""Settings of a full-text index, and their form in the manifest."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def test_details_are_the_message_that_pylance_writes() -> None:
         ({"format_version": "v1"}, 1, DEFAULTS[:-2] + "01"),
     ],
 )
-def test_other_settings_are_said_as_pylance_says_them(
-    arguments: dict[str, Any], version: int, hexadecimal: str
-) -> None:
+def test_settings_are_encoded_like_in_pylance(arguments: dict[str, Any], version: int, hexadecimal: str) -> None:
     settings = InvertedSettings.of(arguments)
     assert (settings.details().version, settings.details().value.hex()) == (version, hexadecimal)
     assert settings_in(settings.details().value) == settings
@@ -49,7 +47,7 @@ def test_details_of_an_old_writer_mean_the_defaults() -> None:
     assert settings_in(b"\xff") == InvertedSettings.of({})
 
 
-def test_shown_settings_have_the_names_of_pylance() -> None:
+def test_shown_settings_use_the_names_of_pylance() -> None:
     shown = shown_settings(bytes.fromhex(DEFAULTS))
     assert shown["base_tokenizer"] == "simple"
     assert shown["document_granularity"] == "row"
@@ -58,11 +56,11 @@ def test_shown_settings_have_the_names_of_pylance() -> None:
 
 
 @pytest.mark.parametrize(("version", "codec"), [(1, WORDS), (2, VARINTS), (3, VARINTS)])
-def test_the_last_block_is_written_as_the_format_has_it(version: int, codec: str) -> None:
+def test_the_last_block_follows_the_format(version: int, codec: str) -> None:
     assert InvertedSettings.of({"format_version": version}).form.posting_tail_codec == codec
 
 
-def test_limits_of_a_build_are_not_stored() -> None:
+def test_build_limits_are_not_stored() -> None:
     settings = InvertedSettings.of({"memory_limit": 3, "num_workers": 0})
     assert (settings.memory_limit, settings.workers) == (3 << 20, 1)
     assert InvertedSettings.of({"memory_limit": "256MB"}).memory_limit == 256_000_000
@@ -85,12 +83,12 @@ def test_limits_of_a_build_are_not_stored() -> None:
         ({"document_granularity": 1}, InvalidInputError, "ROW or LIST_ELEMENT"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_invalid_settings_are_rejected(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         InvertedSettings.of(arguments)
 
 
-def test_list_elements_as_documents_are_said_by_details_and_asked_for_again_by_arguments() -> None:
+def test_list_element_granularity_round_trips_through_details() -> None:
     settings = InvertedSettings.of({"document_granularity": "LIST_ELEMENT"})
     details = settings.details()
     assert details.version == 3
@@ -102,7 +100,7 @@ def test_list_elements_as_documents_are_said_by_details_and_asked_for_again_by_a
     assert not is_by_element(b"\xff")
 
 
-def test_a_format_that_is_not_said_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_format_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANCE_FTS_FORMAT_VERSION", "v1")
     assert InvertedSettings.of({}).form.format_version == 1
     assert InvertedSettings.of({"format_version": 3}).form.format_version == 3

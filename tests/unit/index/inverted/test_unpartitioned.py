@@ -1,4 +1,4 @@
-"""Segments of writers before 0.28 are read as if they were of today; what they cannot mean is refused."""
+"""Segments of writers before 0.28 are read like current ones; unsupported features are rejected."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_rows_have_their_terms_in_order(tmp_path: Path) -> None:
     assert segment.nbytes > 1000
 
 
-def test_what_it_says_of_its_analyser_is_kept(tmp_path: Path) -> None:
+def test_stored_analyser_settings_are_read(tmp_path: Path) -> None:
     segment = open_segment(old_files(tmp_path, TEXTS, language="German", lower_case=False))
     said = segment.statistics()["params"]
     assert (said["language"], said["lower_case"], said["stem"]) == ("German", False, False)
     assert (said["with_position"], said["ascii_folding"]) == (True, True)
 
 
-def test_texts_without_terms_are_no_documents(tmp_path: Path) -> None:
+def test_strings_without_terms_are_not_documents(tmp_path: Path) -> None:
     def add_empty(columns: Columns, _: Metadata) -> None:
         rows, lengths = columns["docs"].values()
         columns["docs"]["_rowid"] = pa.concat_arrays([rows, pa.array([5000], pa.uint64())])
@@ -49,7 +49,7 @@ def test_texts_without_terms_are_no_documents(tmp_path: Path) -> None:
     assert open_segment(old_files(tmp_path, TEXTS, add_empty)).num_documents == len(TEXTS)
 
 
-def test_positions_are_not_needed(tmp_path: Path) -> None:
+def test_positions_are_optional(tmp_path: Path) -> None:
     def leave_out(columns: Columns, _: Metadata) -> None:
         del columns["invert"]["_position"]
 
@@ -59,7 +59,7 @@ def test_positions_are_not_needed(tmp_path: Path) -> None:
     assert segment.total_tokens == sum(map(len, TEXTS.values()))
 
 
-def test_postings_of_list_elements_become_those_of_their_row(tmp_path: Path) -> None:
+def test_postings_of_list_elements_are_merged_per_row(tmp_path: Path) -> None:
     def elements(columns: Columns, metadata: Metadata) -> None:
         columns["invert"] = {
             "_rowid": pa.array([7, 3, 7, 7], pa.uint64()),
@@ -84,13 +84,13 @@ def test_postings_of_list_elements_become_those_of_their_row(tmp_path: Path) -> 
     assert found.positions is None  # each element had its own
 
 
-def test_no_rows_are_no_documents(tmp_path: Path) -> None:
+def test_an_empty_index_has_no_documents(tmp_path: Path) -> None:
     segment = open_segment(old_files(tmp_path, {}))
     assert segment.num_documents == segment.total_tokens == 0
     assert segment.partitions[0].term_ids([b"w1"]).tolist() == [-1]
 
 
-def test_a_directory_of_neither_writer_is_named(tmp_path: Path) -> None:
+def test_an_unknown_directory_layout_names_the_missing_file(tmp_path: Path) -> None:
     files = old_files(tmp_path, TEXTS)
     (tmp_path / files.directory / "docs.lance").unlink()
     with pytest.raises(NotFoundError, match=r"metadata\.lance"):
@@ -136,6 +136,6 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_impossible_files_are_refused(tmp_path: Path, what: str) -> None:
+def test_impossible_files_are_rejected(tmp_path: Path, what: str) -> None:
     with pytest.raises(CorruptError):
         open_segment(old_files(tmp_path, TEXTS, IMPOSSIBLE[what]))

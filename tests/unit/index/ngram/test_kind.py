@@ -48,7 +48,7 @@ def test_rows_with_all_trigrams(tmp_path: Path, type_: pa.DataType, version: str
     assert maybe(index, "nothing") == []
 
 
-def test_rows_that_are_null_have_token_0(tmp_path: Path) -> None:
+def test_null_rows_have_token_0(tmp_path: Path) -> None:
     index = segments(tmp_path).build(pa.array(TEXTS))
     assert isinstance(index, NGramIndex)
     tokens = dict(index.file.entries())
@@ -57,7 +57,7 @@ def test_rows_that_are_null_have_token_0(tmp_path: Path) -> None:
     assert index.statistics() == {"num_ngrams": len(tokens)}
 
 
-def test_queries_that_are_answered() -> None:
+def test_supported_predicates_are_answered() -> None:
     def answers(query: Query) -> bool:
         return NGRAM.answers(query, pa.string())
 
@@ -74,7 +74,7 @@ def test_queries_that_are_answered() -> None:
     assert not NGRAM.answers(ContainsTrigrams(("abc",)), pa.int64())
 
 
-def test_prefixes_and_equality(tmp_path: Path) -> None:
+def test_prefix_and_equality_predicates_are_answered(tmp_path: Path) -> None:
     index = segments(tmp_path).build(pa.array(TEXTS))
     assert list(index.search(HasPrefix(pa.scalar("hello"))).maybe) == [0, 1, 5]
     assert list(index.search(Among(pa.array(["Hellø", "five"]))).maybe) == [0, 1, 5, 7]
@@ -85,7 +85,9 @@ def test_prefixes_and_equality(tmp_path: Path) -> None:
     texts=st.lists(st.none() | st.text("abcÀ é", max_size=8), max_size=30),
     needle=st.text("abcé", min_size=3, max_size=5),
 )
-def test_searches_find_what_the_texts_say(tmp_path: Path, texts: list[str | None], needle: str) -> None:
+def test_a_search_equals_checking_the_trigrams_of_each_string(
+    tmp_path: Path, texts: list[str | None], needle: str
+) -> None:
     index = segments(tmp_path).build(pa.array(texts, pa.string()), batch=7)
     words = certain_words(needle)
     wanted = set(trigrams_of_words(words).tolist())
@@ -93,7 +95,7 @@ def test_searches_find_what_the_texts_say(tmp_path: Path, texts: list[str | None
     assert maybe(index, *words) == expected
 
 
-def test_little_memory_gives_the_same(tmp_path: Path) -> None:
+def test_a_small_memory_limit_writes_the_same_index(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     texts = pa.array(["".join(rng.choice(list("abcdef "), 30)) for _ in range(2000)])
     rows = rng.permutation(2000).astype(np.uint64) | np.uint64(7 << 32)
@@ -105,13 +107,13 @@ def test_little_memory_gives_the_same(tmp_path: Path) -> None:
     assert not list(Path(tmp_path).glob("lance_duck-ngrams-*"))
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     told: list[int] = []
     segments(tmp_path).build(pa.array(["abc"] * 10), batch=4, progress=told.append)
     assert told == [4, 8, 10]
 
 
-def test_no_rows_and_no_trigrams(tmp_path: Path) -> None:
+def test_empty_and_short_strings_have_no_trigrams(tmp_path: Path) -> None:
     for texts in ([], ["", "ab"]):
         index = segments(tmp_path).build(pa.array(texts, pa.string()))
         assert maybe(index, "abc") == []
@@ -135,7 +137,7 @@ def test_segments_and_rows_are_merged(tmp_path: Path) -> None:
     assert list(dict(index.file.entries())[0]) == [1, 10]
 
 
-def test_many_rows_move_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_remapped_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "INDEX_BLOCK_ROWS", 3)
     monkeypatch.setattr(write, "LISTS_AT_ONCE", 2)
     made = segments(tmp_path)
@@ -145,7 +147,7 @@ def test_many_rows_move_in_several_steps(tmp_path: Path, monkeypatch: pytest.Mon
     assert maybe(merged, "yell") == [6]
 
 
-def test_prewarm_keeps_lists_within_a_limit(tmp_path: Path) -> None:
+def test_prewarm_caches_lists_up_to_a_limit(tmp_path: Path) -> None:
     index = segments(tmp_path).build(pa.array(["hello", "world"]))
     cold = index.nbytes
     index.prewarm()
@@ -153,7 +155,7 @@ def test_prewarm_keeps_lists_within_a_limit(tmp_path: Path) -> None:
 
 
 def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> Segments:
-    """Write another file in place of that of the last segment."""
+    """Replace the file of the last segment."""
     with SegmentWriter(made.store) as writer:
         file = writer.create(FILE, SCHEMA)
         arrays = [pa.array(tokens, pa.uint32()), pa.array(lists, pa.binary())]
@@ -164,14 +166,14 @@ def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> 
 
 
 @pytest.mark.parametrize("tokens", [[5, 3], [3, 3], [3, None]])
-def test_tokens_that_do_not_ascend_are_refused(tmp_path: Path, tokens: list[int | None]) -> None:
+def test_descending_tokens_are_corrupt(tmp_path: Path, tokens: list[int | None]) -> None:
     made = write_file(segments(tmp_path), tokens, [b"", b""])
-    with pytest.raises(CorruptError, match="tokens of an n-gram index"):
+    with pytest.raises(CorruptError, match="invalid tokens of the n-gram index"):
         made.open(made.directory, pa.string())
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 8, b"\x01" + b"\0" * 7, b"\x01" + b"\0" * 11 + b"\xff" * 8])
-def test_broken_lists_are_refused_at_a_search(tmp_path: Path, data: bytes) -> None:
+def test_damaged_lists_are_rejected_at_search_time(tmp_path: Path, data: bytes) -> None:
     (trigram,) = trigrams_of("abc")
     made = write_file(segments(tmp_path), [trigram], [data])
     index = made.open(made.directory, pa.string())
@@ -179,7 +181,7 @@ def test_broken_lists_are_refused_at_a_search(tmp_path: Path, data: bytes) -> No
         index.search(ContainsTrigrams(("abc",)))
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     made = segments(tmp_path)
     made.build(pa.array(["hello"]))
     made.path(FILE).write_bytes(b"no data file" * 10)
@@ -190,7 +192,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         made.open(made.directory, pa.string())
 
 
-def test_what_is_searched_is_not_changed(tmp_path: Path) -> None:
+def test_a_search_does_not_change_cached_lists(tmp_path: Path) -> None:
     index = segments(tmp_path).build(pa.array(["hello", "hell", "yellow"]))
     assert isinstance(index, NGramIndex)
     before = {token: treemap(rows) for token, rows in index.file.entries()}

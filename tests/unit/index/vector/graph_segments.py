@@ -1,4 +1,4 @@
-"""Segments with graphs, written by hand: flat, scalar and product codes, partition after partition."""
+"""Handmade graph segments: flat, scalar and product codes, partition by partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_duck.wire.pb import index_pb2
 
 @dataclass
 class GraphSegment:
-    """What is written; tests spoil it before."""
+    """A segment before it is written; tests damage it."""
 
     kind: str
     metric: str
@@ -73,7 +73,7 @@ class GraphSegment:
 def segment_of(
     vectors: np.ndarray, kind: str = "IVF_HNSW_FLAT", metric: str = "l2", partitions: int = 1
 ) -> GraphSegment:
-    """A segment over vectors, whose rows have their places for names."""
+    """Build a segment over vectors whose row ids are their positions."""
     if metric == "cosine":
         vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     centroids = vectors[:: max(len(vectors) // partitions, 1)][:partitions].copy()

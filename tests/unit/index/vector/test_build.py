@@ -78,7 +78,7 @@ def made(tmp_path: Path) -> Made:
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_built_is_found(made: Made, kind: str, metric: str) -> None:
+def test_a_built_index_reaches_the_expected_recall(made: Made, kind: str, metric: str) -> None:
     data = vectors(400)
     parameters = {"num_sub_vectors": 8} if "PQ" in kind else {}
     index = made.build(data, index_type=kind, metric=metric, num_partitions=3, max_iters=4, **parameters)
@@ -89,7 +89,7 @@ def test_what_is_built_is_found(made: Made, kind: str, metric: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_HNSW_SQ"])
-def test_memory_changes_nothing(made: Made, kind: str) -> None:
+def test_the_memory_limit_does_not_change_the_index(made: Made, kind: str) -> None:
     data = vectors(600)
     few = made.build(data, limit=20_000, batch=100, index_type=kind, num_partitions=4)
     many = made.build(data, batch=100, index_type=kind, num_partitions=4)
@@ -98,7 +98,7 @@ def test_memory_changes_nothing(made: Made, kind: str) -> None:
         assert np.array_equal(one, other)
 
 
-def test_rows_that_are_no_vectors_are_left_out(made: Made) -> None:
+def test_unusable_vectors_are_not_indexed(made: Made) -> None:
     data = vectors(50)
     data[3, 1], data[4], data[5, 2] = np.nan, 0, np.inf
     array = pa.array([None if i == 2 else row.tolist() for i, row in enumerate(data)], pa.list_(pa.float32(), DIM))
@@ -108,7 +108,7 @@ def test_rows_that_are_no_vectors_are_left_out(made: Made) -> None:
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
-def test_vectors_of_bits(made: Made, kind: str) -> None:
+def test_binary_vectors_are_indexed(made: Made, kind: str) -> None:
     data = np.random.default_rng(0).integers(0, 256, (300, DIM)).astype(np.uint8)
     index = made.build(data, index_type=kind, metric="hamming", num_partitions=3)
     found = index.search(data[:5], 1, None, Probe(nprobes=3))
@@ -118,7 +118,7 @@ def test_vectors_of_bits(made: Made, kind: str) -> None:
 
 @pytest.mark.parametrize("type_", ["f2", "f8"])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ"])
-def test_other_floats(made: Made, kind: str, type_: str) -> None:
+def test_float16_and_float64_vectors_are_indexed(made: Made, kind: str, type_: str) -> None:
     data = vectors(300).astype(type_)
     index = made.build(data, index_type=kind, num_partitions=2)
     assert recall(index, data.astype("f4"), names_of(300)) >= 0.9
@@ -126,7 +126,7 @@ def test_other_floats(made: Made, kind: str, type_: str) -> None:
 
 @pytest.mark.parametrize("type_", ["f2", "f8"])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
-def test_other_floats_keep_their_type_where_rows_are_followed(made: Made, kind: str, type_: str) -> None:
+def test_a_remap_keeps_the_float_type(made: Made, kind: str, type_: str) -> None:
     index = made.build(vectors(100).astype(type_), index_type=kind, num_partitions=2)
     moved = made.merge([MergeInput(index, lambda n: (n + np.uint64(7), n % np.uint64(9) != 4))])
     assert moved.files.auxiliary.column("flat").arrow_type == index.files.auxiliary.column("flat").arrow_type
@@ -158,7 +158,7 @@ def test_own_centroids_and_codebook(made: Made) -> None:
         lambda numbers: pa.FixedShapeTensorArray.from_numpy_ndarray(numbers),
     ],
 )
-def test_own_centroids_may_have_any_form(made: Made, form: Any) -> None:
+def test_custom_centroids_may_have_any_form(made: Made, form: Any) -> None:
     data = vectors(100)
     index = made.build(data, index_type="IVF_FLAT", ivf_centroids=form(data[:4]))
     assert np.array_equal(index.files.centroids, data[:4])
@@ -182,7 +182,7 @@ def test_own_centroids_may_have_any_form(made: Made, form: Any) -> None:
         pa.record_batch({"c": [[1.0] * DIM]}),
     ],
 )
-def test_what_holds_no_centroids_is_refused(made: Made, wrong: Any) -> None:
+def test_invalid_centroids_are_rejected(made: Made, wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match="ivf_centroids"):
         made.build(vectors(9), index_type="IVF_FLAT", ivf_centroids=wrong)
 
@@ -190,9 +190,7 @@ def test_what_holds_no_centroids_is_refused(made: Made, wrong: Any) -> None:
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
 @pytest.mark.parametrize("metric", ["l2", "dot"])
 @pytest.mark.parametrize("long", [5, 300])
-def test_vectors_whose_distances_float32_does_not_hold_are_indexed(
-    made: Made, kind: str, metric: str, long: int
-) -> None:
+def test_vectors_whose_distances_overflow_float32_are_indexed(made: Made, kind: str, metric: str, long: int) -> None:
     values = vectors(300)
     values[:long] *= np.float32(1e30)
     codes = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
@@ -227,23 +225,23 @@ def test_centroids_of_bits_are_bytes(made: Made) -> None:
         ({"index_type": "IVF_FLAT", "colour": "red"}, "colour"),
     ],
 )
-def test_what_makes_no_sense_is_refused(made: Made, parameters: dict[str, Any], said: str) -> None:
+def test_invalid_parameters_are_rejected(made: Made, parameters: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         made.build(vectors(100), **parameters)
 
 
-def test_unknown_kinds_are_refused(made: Made) -> None:
+def test_unknown_kinds_are_rejected(made: Made) -> None:
     with pytest.raises(UnsupportedError, match="IVF_FLAT"):
         made.build(vectors(10), index_type="IVF_HNSW_RQ")
 
 
-def test_bits_need_vectors_of_whole_bytes(made: Made) -> None:
+def test_rabitq_requires_a_dimension_divisible_by_8(made: Made) -> None:
     with pytest.raises(InvalidInputError, match="multiple of 8"):
         made.build(vectors(100)[:, :12].copy(), index_type="IVF_RQ")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_segments_follow_their_rows(made: Made, kind: str) -> None:
+def test_segments_can_be_remapped(made: Made, kind: str) -> None:
     data, names = vectors(400), names_of(400)
     parameters = {"num_sub_vectors": 8} if "PQ" in kind else {}
     index = made.build(data, index_type=kind, num_partitions=2, max_iters=4, **parameters)
@@ -267,13 +265,13 @@ def test_segments_are_merged_with_new_rows(made: Made, kind: str) -> None:
     assert recall(merged, data, names) >= LEAST[kind.rpartition("_")[2]]
 
 
-def test_codes_of_segments_trained_apart_are_not_merged(made: Made) -> None:
+def test_sq_segments_trained_separately_are_not_merged(made: Made) -> None:
     parts = [MergeInput(made.build(vectors(300, seed), index_type="IVF_SQ", num_partitions=2), stay) for seed in (1, 2)]
     with pytest.raises(UnsupportedError, match="trained separately"):
         made.merge(parts)
 
 
-def test_vectors_of_segments_trained_apart_are_merged(made: Made) -> None:
+def test_flat_segments_trained_separately_are_merged(made: Made) -> None:
     data, names = vectors(400), names_of(400)
     one = made.build(data[:200], index_type="IVF_FLAT", num_partitions=2)
     other = made.build(data[200:], names[200:], index_type="IVF_FLAT", num_partitions=3)

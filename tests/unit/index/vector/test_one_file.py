@@ -1,4 +1,4 @@
-"""Segments of one file, beside distances reckoned number by number, and damaged in every part."""
+"""Single-file segments compared number by number, and damaged in every part."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def written(folder: Path, data: bytes) -> SegmentReader:
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("metric", METRICS)
-def test_distances_are_those_of_the_codes(metric: str, bits: int, plain: bool, tmp_path: Path) -> None:
+def test_distances_equal_those_of_the_codes(metric: str, bits: int, plain: bool, tmp_path: Path) -> None:
     segment = Segment(metric, bits, plain=plain)
     index = VECTOR.open(written(tmp_path, segment.data()), pa.list_(pa.float32(), DIM), Details(0))
     assert index.rows().tolist() == segment.rows.tolist()
@@ -132,7 +132,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_messages_that_make_no_sense_are_refused(name: str, tmp_path: Path) -> None:
+def test_invalid_messages_are_rejected(name: str, tmp_path: Path) -> None:
     data = Segment().data(CHANGES[name])
     with pytest.raises(LanceDuckError):
         vector_files(written(tmp_path, data)).rows()
@@ -142,7 +142,7 @@ def test_messages_that_make_no_sense_are_refused(name: str, tmp_path: Path) -> N
     "footer",
     [(0, 0, 1, b"LANX"), (1 << 62, 0, 1, b"LANC"), (0, 0, 1, b"LANC"), (240, 0, 2, b"LANC"), (240, 2, 2, b"LANC")],
 )
-def test_ends_that_make_no_sense_are_refused(footer: Any, tmp_path: Path) -> None:
+def test_invalid_footers_are_rejected(footer: Any, tmp_path: Path) -> None:
     with pytest.raises(LanceDuckError):
         vector_files(written(tmp_path, Segment().data(footer=footer)))
 
@@ -157,7 +157,7 @@ def test_a_segment_without_files_is_missing(tmp_path: Path) -> None:
         vector_files(SegmentReader(open_store(str(tmp_path)), "nowhere"))
 
 
-def test_changed_and_missing_bytes_end_in_errors_of_ours_or_in_rows(tmp_path: Path) -> None:
+def test_changed_and_truncated_files_decode_or_raise_an_error(tmp_path: Path) -> None:
     whole = Segment().data()
     rng = np.random.default_rng(0)
     for length in range(0, len(whole), 97):

@@ -1,4 +1,4 @@
-"""Codes come back by partition, sorted by the names of their rows."""
+"""Codes are returned by partition, sorted by row address."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from lance_duck.index.vector.spill import SortedRuns, Spill
 
 @pytest.mark.parametrize("limit", [1, 200, 1 << 20])
 @pytest.mark.parametrize("by_name", [True, False])
-def test_each_partition_has_its_rows_in_order(limit: int, by_name: bool) -> None:
+def test_each_partition_holds_its_rows_in_order(limit: int, by_name: bool) -> None:
     random = np.random.default_rng(0)
     names, partitions = random.permutation(60).astype(np.uint64), random.integers(0, 4, 60)
     codes = np.stack([names, partitions], axis=1).astype(np.int64)
@@ -26,7 +26,7 @@ def test_each_partition_has_its_rows_in_order(limit: int, by_name: bool) -> None
         assert runs.take(4) is None
 
 
-def test_codes_that_come_in_order_are_taken_without_a_copy() -> None:
+def test_ordered_codes_are_not_copied() -> None:
     names, codes = np.arange(20, dtype=np.uint64), np.arange(60).reshape(20, 3)
     with Spill() as spill:
         runs = SortedRuns(2, 1 << 20, spill)

@@ -14,7 +14,7 @@ def threads(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-def test_slices_cover_everything_once_in_as_many_threads_as_faiss_may_have(threads: int) -> None:
+def test_slices_cover_the_range_once_with_the_faiss_thread_count(threads: int) -> None:
     before = faiss.omp_get_max_threads()
     names: set[int] = set()
     slices: list[tuple[int, int]] = []
@@ -35,7 +35,7 @@ def test_slices_cover_everything_once_in_as_many_threads_as_faiss_may_have(threa
 
 
 @pytest.mark.parametrize("count", [0, 1, 10])
-def test_few_things_are_one_slice_of_the_calling_thread(count: int) -> None:
+def test_small_work_runs_on_the_calling_thread(count: int) -> None:
     seen: list[tuple[int, slice]] = []
 
     in_slices(lambda span: seen.append((threading.get_ident(), span)), count, 10)

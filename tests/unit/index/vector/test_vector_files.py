@@ -18,7 +18,7 @@ from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.wire.pb import index_pb2
 
 
-def test_a_segment_says_what_it_is(tmp_path: Path) -> None:
+def test_an_opened_segment_reports_kind_metric_and_rows(tmp_path: Path) -> None:
     case = made("PQ", "cosine", bits=4)
     files = case.open(tmp_path)
     assert (files.kind, files.storage, files.metric, files.dim) == ("IVF_PQ", "PQ", "cosine", 16)
@@ -32,7 +32,7 @@ def test_a_segment_says_what_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", ["FLAT", "SQ", "PQ"])
-def test_codes_come_by_partition_and_by_row(storage: str, tmp_path: Path) -> None:
+def test_codes_can_be_read_by_partition_and_by_row(storage: str, tmp_path: Path) -> None:
     case = made(storage)
     files = case.open(tmp_path)
     found = files.codes([4, 8, 0])
@@ -43,7 +43,7 @@ def test_codes_come_by_partition_and_by_row(storage: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_vectors_and_centroids_of_other_floats_are_read(dtype: type, tmp_path: Path) -> None:
+def test_float16_and_float64_files_are_read(dtype: type, tmp_path: Path) -> None:
     case = made("FLAT")
     case.written.codes = case.written.codes.astype(dtype)
     case.written.centroids = case.written.centroids.astype(dtype)
@@ -131,9 +131,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("storage", "change"), BROKEN)
-def test_files_that_contradict_themselves_are_corrupt(
-    storage: str, change: Callable[[Made], None], tmp_path: Path
-) -> None:
+def test_contradictory_files_are_corrupt(storage: str, change: Callable[[Made], None], tmp_path: Path) -> None:
     case = made(storage, rows=300)
     change(case)
     with pytest.raises((CorruptError, UnsupportedError)):
@@ -154,12 +152,12 @@ def test_files_that_contradict_themselves_are_corrupt(
         index_pb2.IVF(centroids_tensor=tensor(clustered(3, 16)[0])).SerializeToString(),
     ],
 )
-def test_centroids_that_do_not_fit_are_refused(ivf: bytes, tmp_path: Path) -> None:
+def test_centroids_that_do_not_match_the_codes_are_rejected(ivf: bytes, tmp_path: Path) -> None:
     with pytest.raises((CorruptError, UnsupportedError)):
         VectorFiles(made("FLAT", rows=100).written.write(tmp_path, ivf=ivf))
 
 
-def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
+def test_unsupported_kinds_and_layouts_are_named(tmp_path: Path) -> None:
     case = made("FLAT", rows=100)
     case.written.index["type"] = "IVF_HNSW_RQ"
     with pytest.raises(UnsupportedError, match="IVF_HNSW_RQ"):
@@ -175,7 +173,7 @@ def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", ["FLAT", "SQ", "PQ"])
-def test_damaged_files_raise_our_errors_or_answer(storage: str, tmp_path: Path) -> None:
+def test_damaged_files_raise_an_error_or_return_results(storage: str, tmp_path: Path) -> None:
     case = made(storage, rows=300)
     segment = case.written.write(tmp_path)
     rng = np.random.default_rng(5)
@@ -189,7 +187,7 @@ def test_damaged_files_raise_our_errors_or_answer(storage: str, tmp_path: Path) 
             if turn % 6 == 5:
                 data = data[: int(rng.integers(0, len(data)))]
             else:
-                # What is not the codes themselves lies at the end.
+                # The bytes other than codes are at the end.
                 for at in rng.integers(max(len(data) - 2000, 0), len(data), 3):
                     data[at] = int(rng.integers(0, 256))
             path.unlink()

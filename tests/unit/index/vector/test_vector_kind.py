@@ -20,13 +20,13 @@ URLS = ["/lance.index.pb.VectorIndexDetails", "/lance.table.VectorIndexDetails",
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_it_is_known_by_its_details(url: str) -> None:
+def test_the_kind_is_recognised_by_its_details(url: str) -> None:
     assert kind_of(url) is VECTOR
 
 
-def test_it_is_no_kind_of_scalar_index() -> None:
+def test_the_vector_kind_is_not_a_scalar_index() -> None:
     assert not VECTOR.answers(Null(), pa.list_(pa.float32(), 4))
-    with pytest.raises(UnsupportedError, match="kind of index"):
+    with pytest.raises(UnsupportedError, match="unknown index kind"):
         kind_named("Vector")
 
 
@@ -43,11 +43,11 @@ def test_it_is_no_kind_of_scalar_index() -> None:
         (pa.float32(), False),
     ],
 )
-def test_vectors_can_be_indexed_and_nothing_else(type_: pa.DataType, supported: bool) -> None:
+def test_only_vector_columns_can_be_indexed(type_: pa.DataType, supported: bool) -> None:
     assert VECTOR.supports(type_) == supported
 
 
-def test_details_say_what_a_segment_is() -> None:
+def test_details_name_the_index_type() -> None:
     details = index_pb2.VectorIndexDetails()
     assert name_of(URLS[0], details.SerializeToString()) is None
     assert name_of(URLS[0], b"\xff") is None

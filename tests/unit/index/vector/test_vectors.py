@@ -26,7 +26,7 @@ def test_float32_is_not_copied() -> None:
 
 
 @pytest.mark.parametrize("type_", [pa.float16(), pa.float64()])
-def test_other_floats_become_float32(type_: pa.DataType) -> None:
+def test_float16_and_float64_become_float32(type_: pa.DataType) -> None:
     found = vectors_of(column(X.astype(type_.to_pandas_dtype()), type_))
     assert found.values.dtype == np.float32
     np.testing.assert_array_equal(found.values, X)
@@ -58,26 +58,26 @@ def test_nulls_are_not_usable() -> None:
 
 
 @pytest.mark.parametrize(("metric", "zero"), [("l2", True), ("dot", True), ("cosine", False)])
-def test_what_is_not_finite_is_not_usable_and_zero_not_for_cosine(metric: str, zero: bool) -> None:
+def test_non_finite_vectors_and_zero_vectors_for_cosine_are_unusable(metric: str, zero: bool) -> None:
     values = np.array([[0, -0.0], [np.nan, 1], [np.inf, 1], [1, -np.inf], [3e38, 3e38], [1e-30, 0]], np.float32)
     found = vectors_of(column(values, pa.float32()), metric=metric)
     assert found.usable.tolist() == [zero, False, False, False, True, True]
 
 
-def test_numbers_too_large_for_float32_are_not_usable() -> None:
+def test_numbers_too_large_for_float32_are_unusable() -> None:
     assert vectors_of(column(np.array([[1e300, 1], [1, 1]]), pa.float64())).usable.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
     "type_", [pa.list_(pa.float32()), pa.float32(), pa.list_(pa.int32(), 3), pa.list_(pa.string(), 2), pa.binary(4)]
 )
-def test_other_columns_are_no_vectors(type_: pa.DataType) -> None:
+def test_other_columns_are_not_vectors(type_: pa.DataType) -> None:
     assert not is_vector(type_)
     with pytest.raises(InvalidInputError, match="vectors"):
         vectors_of(pa.nulls(2, type_))
 
 
-def test_metrics_have_several_spellings() -> None:
+def test_metric_names_have_aliases() -> None:
     assert [metric_of(n) for n in ("L2", "euclidean", "Cosine", "DOT", "hamming")] == [
         "l2",
         "l2",
@@ -90,7 +90,7 @@ def test_metrics_have_several_spellings() -> None:
             metric_of(wrong)
 
 
-def test_distances_are_those_of_their_metric() -> None:
+def test_distances_follow_their_metric() -> None:
     q = np.array([[1, 0]], np.float32)
     v = np.array([[1, 0], [0, 2], [-3, 0]], np.float32)
     assert distances("l2", q, v).tolist() == [[0, 5, 16]]

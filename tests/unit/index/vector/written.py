@@ -1,4 +1,4 @@
-"""Vector segments written by hand, from plain arrays: what the files hold is all that the readers under test get."""
+"""Handmade vector segments from plain arrays: readers under test receive only the files."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def tensor(values: np.ndarray) -> index_pb2.Tensor:
 
 @dataclass
 class Written:
-    """A segment that is to be written; whatever is changed before `write` is written as it is.
+    """A segment before it is written; `write` stores all changes unchecked.
 
-    `codes` are by rows, in the order of the partitions, of `lengths` rows each.
+    `codes` are by row in partition order, with `lengths` rows each.
     """
 
     codes: np.ndarray
@@ -95,7 +95,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Made:
-    """A segment and what its codes stand for: `decoded` by position, normalised for cosine."""
+    """A segment and its decoded codes: `decoded` by position, normalised for cosine."""
 
     written: Written
     decoded: np.ndarray

@@ -46,7 +46,7 @@ def rows_of(index: Any, query: Query) -> list[int]:
 
 @ORDINARY
 @given(st.data())
-def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
+def test_searches_never_miss_a_row(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "number_of_items")
     for _ in range(6):
@@ -57,7 +57,7 @@ def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
 
 @ORDINARY
 @given(st.data())
-def test_no_answer_is_wrong_after_rows_moved(segments: Segments, data: st.DataObject) -> None:
+def test_searches_never_miss_a_row_after_a_remap(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "number_of_items")
     places = data.draw(st.permutations(range(len(case.rows))) | st.just(list(range(len(case.rows)))))
@@ -97,7 +97,7 @@ def test_probabilities_are_written_without_exponents(segments: Segments, probabi
     }
 
 
-def test_only_zones_that_may_hold_a_value_are_found(segments: Segments) -> None:
+def test_only_zones_that_may_contain_a_value_are_returned(segments: Segments) -> None:
     index = segments.build(pa.array(range(1000)), parameters={"number_of_items": 100, "probability": 1e-9})
     assert rows_of(index, Among(pa.array([250, 777]))) == [*range(200, 300), *range(700, 800)]
     assert index.estimate(Among(pa.array([250]))) == 100
@@ -106,14 +106,14 @@ def test_only_zones_that_may_hold_a_value_are_found(segments: Segments) -> None:
     assert not index.search(Among(pa.array([250]))).sure
 
 
-def test_zeros_are_equal_and_nan_may_be_anywhere(segments: Segments) -> None:
+def test_zeros_are_equal_and_nan_matches_everything(segments: Segments) -> None:
     index = segments.build(pa.array([0.0, -0.0, 1.0, np.nan]), parameters={"number_of_items": 1, "probability": 1e-9})
     assert rows_of(index, Among(pa.array([0.0]))) == [0, 1]
     assert rows_of(index, Among(pa.array([-0.0]))) == [0, 1]
     assert rows_of(index, Among(pa.array([1.0, np.nan]))) == [0, 1, 2, 3]
 
 
-def test_what_it_answers() -> None:
+def test_equality_and_null_predicates_are_answered() -> None:
     among = Among(pa.array([1]))
     assert [BLOOM_FILTER.answers(query, pa.int64()) for query in (among, Null(), Except(Null()))] == [True] * 3
     assert [BLOOM_FILTER.answers(query, pa.int64()) for query in (Except(among), Between())] == [False] * 2
@@ -122,12 +122,12 @@ def test_what_it_answers() -> None:
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.0, "a", True, float("nan")])
-def test_odd_probabilities_are_refused(segments: Segments, value: Any) -> None:
+def test_invalid_probabilities_are_rejected(segments: Segments, value: Any) -> None:
     with pytest.raises(InvalidInputError, match="parameter probability: expected at least 0 and below 1"):
         segments.build(pa.array([1]), parameters={"probability": value})
 
 
-def test_odd_parameters_are_refused(segments: Segments) -> None:
+def test_invalid_parameters_are_rejected(segments: Segments) -> None:
     with pytest.raises(InvalidInputError, match="parameter number_of_items"):
         segments.build(pa.array([1]), parameters={"number_of_items": 0})
     with pytest.raises(
@@ -137,7 +137,7 @@ def test_odd_parameters_are_refused(segments: Segments) -> None:
 
 
 @pytest.mark.parametrize("limits", [(1 << 20, 1 << 20), (64, 0)])
-def test_filters_are_read_a_few_at_once(
+def test_filters_are_read_in_small_blocks(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
     monkeypatch.setattr(open_files, "INDEX_BLOCK_BYTES", limits[0])
@@ -159,7 +159,7 @@ def test_small_filters_that_move_together_become_one(segments: Segments) -> None
     assert list(merged.search(Null()).sure) == [9 << 32 | 11]
 
 
-def test_filters_of_other_sizes_are_taken_over(segments: Segments) -> None:
+def test_filters_of_different_sizes_are_merged(segments: Segments) -> None:
     small = segments.build(pa.array([1, 2]), parameters={"number_of_items": 2, "probability": 0.1})
     large = segments.build(pa.array([3, 4]), [5 << 32, 5 << 32 | 1], parameters={"probability": 1e-6})
     merged = segments.merge([MergeInput(small, stay), MergeInput(large, stay)], pa.array([5]), [7 << 32])
@@ -172,7 +172,7 @@ def test_filters_of_other_sizes_are_taken_over(segments: Segments) -> None:
 
 
 def write(segments: Segments, metadata: dict[str, str], **columns: Any) -> BloomFilterIndex:
-    """A file by hand."""
+    """Write a handmade file."""
     plain: dict[str, Any] = {
         "fragment_id": pa.array([0], pa.uint64()),
         "zone_start": pa.array([0], pa.uint64()),
@@ -194,19 +194,19 @@ def write(segments: Segments, metadata: dict[str, str], **columns: Any) -> Bloom
     return found
 
 
-def test_what_the_metadata_leave_out_is_the_default(segments: Segments) -> None:
+def test_missing_metadata_has_defaults(segments: Segments) -> None:
     index = write(segments, {"null_bitmap": "1"})
     assert (index.file.number_of_items, index.file.probability) == (8192, 0.00057)
     assert rows_of(index, Among(pa.array([1]))) == [0, 1, 2]
 
 
-def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) -> None:
+def test_files_without_null_positions_are_not_used(segments: Segments) -> None:
     with pytest.raises(UnsupportedError, match="written by an early version"):
         write(segments, {})
 
 
 @pytest.mark.parametrize("data", [[b""], [b"\xff" * 31], [None]])
-def test_filters_that_are_no_blocks_are_refused(segments: Segments, data: list[bytes]) -> None:
+def test_filters_that_are_not_whole_blocks_are_corrupt(segments: Segments, data: list[bytes]) -> None:
     index = write(segments, {"null_bitmap": "1"}, bloom_filter_data=pa.array(data, pa.binary()))
     with pytest.raises(CorruptError, match="Bloom filter: expected blocks of 32 bytes"):
         index.search(Among(pa.array([1])))
@@ -224,13 +224,13 @@ def test_filters_that_are_no_blocks_are_refused(segments: Segments, data: list[b
         {"null_bitmap": "1", "bloomfilter_probability": "x"},
     ],
 )
-def test_metadata_that_make_no_sense_are_refused(segments: Segments, metadata: dict[str, str]) -> None:
+def test_invalid_metadata_is_corrupt(segments: Segments, metadata: dict[str, str]) -> None:
     with pytest.raises(CorruptError):
         write(segments, metadata)
 
 
 @given(data=st.data())
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
+def test_damaged_files_raise_lance_duck_errors(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"number_of_items": 2})
     check_damaged(segments, BLOOM_FILTER_FILE, data)

@@ -24,7 +24,7 @@ def asks_for_nulls(query: Query) -> bool:
 
 @settings(max_examples=60)
 @given(st.data())
-def test_zones_that_may_and_zones_that_surely_do(data: st.DataObject) -> None:
+def test_possible_and_certain_zones_equal_the_reference(data: st.DataObject) -> None:
     type_, choice = VALUES[data.draw(st.sampled_from(NAMES))]
     some = data.draw(st.lists(st.sampled_from([*choice, None]), min_size=1, max_size=3))
     given_ = [data.draw(st.sampled_from([*some, *choice])) for _ in range(4 * SIZE)]

@@ -40,7 +40,7 @@ def zones_of(index: Any) -> list[tuple[Any, ...]]:
 
 @ORDINARY
 @given(st.data())
-def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
+def test_searches_never_miss_a_row(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "rows_per_zone")
     for _ in range(10):
@@ -53,7 +53,7 @@ def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
 
 @ORDINARY
 @given(st.data())
-def test_no_answer_is_wrong_after_rows_moved(segments: Segments, data: st.DataObject) -> None:
+def test_searches_never_miss_a_row_after_a_remap(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "rows_per_zone")
     moves = dict(zip(case.rows, new_names(data, case), strict=True))
@@ -67,7 +67,7 @@ def test_no_answer_is_wrong_after_rows_moved(segments: Segments, data: st.DataOb
 
 
 def new_names(data: st.DataObject, case: Case) -> list[int]:
-    """What a compaction, a shuffle, or nothing makes of the rows of a case."""
+    """Return row addresses after a compaction, a shuffle, or no change."""
     count = len(case.rows)
     how = data.draw(st.sampled_from(["compacted", "shuffled", "kept"]))
     if how == "kept":
@@ -85,13 +85,13 @@ def test_zones_end_with_their_fragment_and_span_deleted_rows(segments: Segments)
     assert (details.rows_per_zone, details.use_seeds, details.has_null_bitmap) == (4, False, True)
 
 
-def test_fragments_come_in_the_order_of_the_table(segments: Segments) -> None:
+def test_zones_follow_the_fragment_order_of_the_table(segments: Segments) -> None:
     rows = [(5 << 32) + 0, (5 << 32) + 1, 2 << 32, (2 << 32) + 1]
     index = segments.build(pa.array([50, 51, 20, 21]), rows, batch=1, parameters={"rows_per_zone": 10})
     assert zones_of(index) == [(2, 0, 2, 0, 0, 20, 21), (5, 0, 2, 0, 0, 50, 51)]
 
 
-def test_extremes_of_floats_are_those_of_the_total_order(segments: Segments) -> None:
+def test_float_extremes_follow_the_total_order(segments: Segments) -> None:
     values = [0.0, -0.0, np.nan, None, np.nan, np.nan, -np.inf, 1.0, None, None]
     index = segments.build(pa.array(values), parameters={"rows_per_zone": 2})
     found = [[None if v is None else str(v) for v in zone[5:]] for zone in zones_of(index)]
@@ -100,7 +100,7 @@ def test_extremes_of_floats_are_those_of_the_total_order(segments: Segments) -> 
 
 
 @pytest.mark.parametrize("type_name", NAMES)
-def test_extremes_are_the_same_however_they_are_found(
+def test_extremes_do_not_depend_on_the_computation(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, type_name: str
 ) -> None:
     type_, choice = VALUES[type_name]
@@ -118,7 +118,7 @@ def rows_of(index: Any, query: Query) -> tuple[list[int], list[int]]:
     return list(answer.sure), list(answer.maybe)
 
 
-def test_zones_inside_of_a_range_are_sure(segments: Segments) -> None:
+def test_zones_inside_a_range_are_certain(segments: Segments) -> None:
     index = segments.build(pa.array([0, 1, 2, 3, None, 5, 6, 7]), parameters={"rows_per_zone": 2})
     assert rows_of(index, Between(pa.scalar(1), pa.scalar(5))) == ([2, 3, 5], [0, 1, 2, 3, 4, 5])
     assert rows_of(index, Between(pa.scalar(2), pa.scalar(7), high_open=True)) == ([2, 3, 5], [2, 3, 4, 5, 6, 7])
@@ -139,7 +139,7 @@ def test_nan_is_greater_than_all_else(segments: Segments) -> None:
     assert rows_of(index, Among(pa.array([np.nan]))) == ([4, 5], [2, 3, 4, 5])
 
 
-def test_texts_of_any_length_are_kept_whole(segments: Segments) -> None:
+def test_long_strings_are_not_truncated(segments: Segments) -> None:
     long = "x" * 100_000
     index = segments.build(pa.array([long + "a", long + "c", "y", "z"]), parameters={"rows_per_zone": 2})
     assert rows_of(index, Among(pa.array([long + "d"]))) == ([], [])
@@ -147,7 +147,7 @@ def test_texts_of_any_length_are_kept_whole(segments: Segments) -> None:
     assert rows_of(index, HasPrefix(pa.scalar(""))) == ([0, 1, 2, 3], [0, 1, 2, 3])
 
 
-def test_what_it_answers() -> None:
+def test_range_prefix_and_null_predicates_are_answered() -> None:
     one = pa.scalar("a")
     text = [Between(one), Among(pa.array(["a"])), Null(), HasPrefix(one), Except(HasPrefix(one)), Except(Null())]
     assert all(ZONE_MAP.answers(query, pa.string()) for query in text)
@@ -160,19 +160,19 @@ def test_what_it_answers() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "8", 2**64])
-def test_odd_sizes_of_zones_are_refused(segments: Segments, value: Any) -> None:
+def test_invalid_zone_sizes_are_rejected(segments: Segments, value: Any) -> None:
     with pytest.raises(InvalidInputError, match="parameter rows_per_zone: expected a positive integer"):
         segments.build(pa.array([1]), parameters={"rows_per_zone": value})
 
 
-def test_odd_parameters_are_refused(segments: Segments) -> None:
+def test_invalid_parameters_are_rejected(segments: Segments) -> None:
     with pytest.raises(InvalidInputError, match="unknown parameter 'zones': expected one of rows_per_zone, use_seeds"):
         segments.build(pa.array([1]), parameters={"zones": 1})
     with pytest.raises(InvalidInputError, match="parameter use_seeds: expected a bool"):
         segments.build(pa.array([1]), parameters={"use_seeds": 1})
 
 
-def test_no_rows_make_no_zones(segments: Segments) -> None:
+def test_no_rows_give_no_zones(segments: Segments) -> None:
     index = segments.build(pa.array([], pa.string()))
     assert zones_of(index) == []
     assert rows_of(index, Among(pa.array(["a"]))) == ([], [])
@@ -190,7 +190,7 @@ def test_zones_that_move_together_become_one(segments: Segments) -> None:
     assert list(merged.search(Null()).sure) == [9 << 32 | 11]
 
 
-def test_new_rows_join_the_zones_of_others(segments: Segments) -> None:
+def test_new_rows_extend_existing_zones(segments: Segments) -> None:
     first = segments.build(pa.array([1, None]), [0, 1], parameters={"rows_per_zone": 4})
     second = segments.build(pa.array([3, 4]), [1 << 32, 1 << 32 | 1])
     gone = following({1 << 32: 1 << 32})
@@ -203,7 +203,7 @@ def test_new_rows_join_the_zones_of_others(segments: Segments) -> None:
 
 
 def write(segments: Segments, *, nulls: RowSet | None = None, **columns: Any) -> ZoneMapIndex:
-    """A file by hand; `nulls` as they are, None: it does not say."""
+    """Write a handmade file; `nulls` are written unchanged, or left out if None."""
     plain: dict[str, Any] = {
         "min": [1], "max": [5], "null_count": [0], "nan_count": [0],
         "fragment_id": [0], "zone_start": [0], "zone_length": [10],
@@ -227,13 +227,13 @@ def write(segments: Segments, *, nulls: RowSet | None = None, **columns: Any) ->
     return opened
 
 
-def test_bounds_that_are_not_known_prune_nothing(segments: Segments) -> None:
+def test_unknown_bounds_do_not_prune(segments: Segments) -> None:
     index = write(segments, min=[None], max=[None], nulls=RowSet({}))
     assert rows_of(index, Among(pa.array([7]))) == ([], list(range(10)))
     assert rows_of(index, Except(Between(pa.scalar(7)))) == ([], list(range(10)))
 
 
-def test_zones_that_overlap_are_not_sure(segments: Segments) -> None:
+def test_overlapping_zones_are_not_certain(segments: Segments) -> None:
     two = {"min": [1, 8], "max": [5, 9], "null_count": [0, 0], "nan_count": [0, 0], "fragment_id": [0, 0]}
     nulls = RowSet.of(np.array([3], np.uint64))
     index = write(segments, **two, zone_start=[0, 5], zone_length=[10, 10], nulls=nulls)
@@ -243,7 +243,7 @@ def test_zones_that_overlap_are_not_sure(segments: Segments) -> None:
     assert rows_of(index, Among(pa.array([9]))) == ([], list(range(5, 15)))
 
 
-def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) -> None:
+def test_files_without_null_positions_are_not_used(segments: Segments) -> None:
     with pytest.raises(UnsupportedError, match="written by an early version"):
         write(segments)
 
@@ -265,7 +265,7 @@ def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) 
         {"zone_start": pa.array([0], pa.int64())},
     ],
 )
-def test_files_that_contradict_themselves_are_refused(segments: Segments, columns: dict[str, Any]) -> None:
+def test_contradictory_files_are_corrupt(segments: Segments, columns: dict[str, Any]) -> None:
     if columns == {"null_count": [0.5]}:
         columns = {"null_count": pa.array([0.5])}
     with pytest.raises(CorruptError):
@@ -274,6 +274,6 @@ def test_files_that_contradict_themselves_are_refused(segments: Segments, column
 
 @given(data=st.data())
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
+def test_damaged_files_raise_lance_duck_errors(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"rows_per_zone": 2})
     check_damaged(segments, ZONE_MAP_FILE, data)

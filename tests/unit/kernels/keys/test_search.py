@@ -20,7 +20,7 @@ def stored(values: list[bytes], dtype: type = np.int32) -> tuple[np.ndarray, np.
 
 
 @given(Texts, Texts, st.booleans())
-def test_places_are_those_of_bisection(values, wanted, after_equal) -> None:
+def test_insertion_points_equal_those_of_bisect(values, wanted, after_equal) -> None:
     values.sort()
     places = np.empty(len(wanted), np.int64)
     assert find_bytes(*stored(values), *stored(wanted, np.int64), after_equal, places) == status.OK
@@ -43,7 +43,7 @@ def test_words_are_eight_bytes_with_zeros_behind_the_end(values, skip) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[0, 9], [0, -1], [2, 1], [-1, 1]])
-def test_offsets_outside_of_the_bytes_are_reported(offsets) -> None:
+def test_offsets_outside_the_data_are_reported(offsets) -> None:
     broken = readonly(np.array(offsets, np.int32)), readonly(np.zeros(3, np.uint8))
     sound = stored([b"abc"])
     place, word = np.zeros(1, np.int64), np.zeros(1, np.uint64)

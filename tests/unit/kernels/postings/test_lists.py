@@ -1,4 +1,4 @@
-"""Kernels of lists of binary values give what slices of Python lists do, and refuse what is not sound."""
+"""Kernels for binary lists equal slices of Python lists, and reject invalid input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def values_of(lists: BinaryLists) -> list[list[bytes]]:
     return [spans[a:b] for a, b in zip(lists.lists[:-1], lists.lists[1:], strict=True)]
 
 
-def test_lists_are_taken_in_any_order() -> None:
+def test_lists_can_be_taken_in_any_order() -> None:
     values = [[b"ab", b""], [], [b"c"], [b"defg", b"h", b"ij"]]
     for rows in ([], [3], [2, 0, 3, 0], [1, 1], [0, 1, 2, 3]):
         assert values_of(lists_of(values).take(np.array(rows, np.int64), "x")) == [values[row] for row in rows]
@@ -44,7 +44,7 @@ def test_lists_are_taken_in_any_order() -> None:
         ([0, 1, 2], [-1, 1, 2], 0),
     ],
 )
-def test_lists_that_are_not_sound_are_refused(offsets: list[int], lists: list[int], row: int) -> None:
+def test_invalid_lists_are_rejected(offsets: list[int], lists: list[int], row: int) -> None:
     broken = BinaryLists(*(readonly(np.array(a, t)) for a, t in (([1, 2], np.uint8), (offsets, int), (lists, int))))
     sizes = np.zeros(2, np.int64)
     assert size_lists(2, broken.offsets, broken.lists, readonly(np.array([row])), sizes) == status.BAD_OFFSETS
@@ -77,7 +77,7 @@ def test_blocks_of_streams_are_located() -> None:
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_windows_are_bounded_and_the_best_come_first(every: bool) -> None:
+def test_windows_have_score_bounds_and_are_ordered_by_score(every: bool) -> None:
     random = np.random.default_rng(5)
     count, size = 40, 8
     lists, last, bounds, expected = [0], [], [], np.zeros((3, count))

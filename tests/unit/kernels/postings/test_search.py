@@ -18,7 +18,7 @@ def next_of(last, block, document) -> int:
     return int(next_block(last, block, len(last), document))
 
 
-def test_marks_begin_anew_before_they_overflow() -> None:
+def test_marks_restart_before_they_overflow() -> None:
     marks, greatest = np.full(8, 7, np.uint32), np.array([100])
     assert fresh(marks, greatest) == 100
     greatest[0] = (1 << 32) - 9
@@ -31,7 +31,7 @@ def test_marks_begin_anew_before_they_overflow() -> None:
 
 
 @pytest.mark.parametrize("block", [0, 1, 3])
-def test_the_next_block_is_the_first_that_ends_at_a_document_or_after_it(block) -> None:
+def test_next_of_finds_the_first_block_that_ends_at_or_after_a_document(block) -> None:
     last = np.array([3, 9, 20, 21, 30, 31, 32, 50, 60, 70, 80, 99])
     for document in range(last[block] + 1, 102):
         expected = next((i for i, end in enumerate(last.tolist()) if end >= document), len(last))

@@ -28,7 +28,7 @@ def _runs(seed: int, with_positions: bool, write: Any = sort.write_runs) -> tupl
 
 @pytest.mark.parametrize("with_positions", [True, False])
 @pytest.mark.parametrize("seed", range(9))
-def test_runs_are_written_as_by_the_reference(seed: int, with_positions: bool) -> None:
+def test_runs_equal_those_of_the_reference(seed: int, with_positions: bool) -> None:
     runs, _ = _runs(seed, with_positions)
     expected, _ = _runs(seed, with_positions, sort.write_runs_reference)
     assert [each.tolist() for each in runs] == [each.tolist() for each in expected]
@@ -63,7 +63,7 @@ def test_runs_become_the_postings_of_their_tokens(seed: int, with_positions: boo
         assert out == [place for documents in in_order for places in documents.values() for place in places]
 
 
-def test_runs_without_room_are_refused() -> None:
+def test_runs_without_enough_space_are_rejected() -> None:
     (order, counts, starts, data), _ = _runs(1, True)
     places = np.argsort(order)
     terms, starts, counts = order[places], starts[places], counts[:, places]
@@ -83,7 +83,7 @@ def test_runs_without_room_are_refused() -> None:
     assert filled(first=1) == status.BAD_CODE
 
 
-def test_tokens_that_do_not_fit_together_are_a_status() -> None:
+def test_inconsistent_tokens_return_a_status() -> None:
     def written(term_ids: list[int], bounds: list[int], positions: int = 0, room: int = 99) -> int:
         entries, state = np.zeros(9, np.uint64), np.zeros(2, np.int64)
         ends, order, starts = np.zeros((3, 2), np.uint32)
@@ -115,7 +115,7 @@ def _partition(seed: int) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_living_postings_are_counted_and_filled_as_by_the_reference(seed: int) -> None:
+def test_live_postings_equal_those_of_the_reference(seed: int) -> None:
     bounds, documents_of, frequencies_of, names, numbers, positions = _partition(seed)
     partition = (bounds, documents_of, frequencies_of, names, numbers)
     counts = np.zeros((2, 2, 8), np.int64)
@@ -137,7 +137,7 @@ def test_living_postings_are_counted_and_filled_as_by_the_reference(seed: int) -
     assert results[0] == results[1]
 
 
-def test_what_does_not_fit_together_is_a_status_and_not_touched() -> None:
+def test_inconsistent_postings_return_a_status() -> None:
     bounds, documents, frequencies, names, numbers, positions = _partition(1)
     counts = np.zeros((2, 8), np.int64)
     assert sort.count_living(bounds + 1, documents, frequencies, names, numbers, counts) & 0xFF == status.BAD_OFFSETS

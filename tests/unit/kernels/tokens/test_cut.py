@@ -60,7 +60,7 @@ class Arrays:
         return [None if i == LONG else words[i] for i in self.ids[: self.state[2]].tolist()]
 
 
-def test_words_are_numbered_as_they_come() -> None:
+def test_word_ids_follow_the_first_occurrence() -> None:
     arrays = Arrays([b"ab, cd ab", b"", b"abcdefghij ab abcdefghik"])
     assert arrays.cut() == DONE
     assert arrays.ids[:6].tolist() == [0, 1, 0, 2, 0, 3]
@@ -69,7 +69,7 @@ def test_words_are_numbered_as_they_come() -> None:
     assert arrays.state.tolist() == [3, -1, 6, 4, 24]
 
 
-def test_a_table_goes_on_with_the_words_of_other_texts() -> None:
+def test_a_vocabulary_continues_with_words_of_later_documents() -> None:
     first, second = Arrays([b"ab abcdefghij"]), Arrays([b"cd abcdefghij ab abcdefghik"])
     assert first.cut() == DONE
     for name in ("known", "starts", "sizes", "slots"):
@@ -80,7 +80,7 @@ def test_a_table_goes_on_with_the_words_of_other_texts() -> None:
     assert second.ids[:4].tolist() == [2, 1, 0, 3]
 
 
-def test_each_whole_text_is_a_token() -> None:
+def test_each_whole_string_is_a_token() -> None:
     arrays = Arrays([b"a b", b"", b"abcd", b"a b"])
     assert arrays.cut_whole(limit=4) == DONE
     assert arrays.tokens() == [b"a b", b"", None, b"a b"]
@@ -99,7 +99,7 @@ def test_words_without_room_for_their_bytes_wait_for_it() -> None:
 
 
 @pytest.mark.parametrize("character", ["a", "m", "z", "`", "{", " ", "\x00", "\x7f", "A", "\x80", "é", "漢", "😀"])
-def test_runs_end_wherever_they_do(character: str) -> None:
+def test_runs_of_letters_end_at_any_length(character: str) -> None:
     is_letter = LETTERS[ord(character)] == 1
     for before in range(20):
         for after in range(10):
@@ -110,19 +110,19 @@ def test_runs_end_wherever_they_do(character: str) -> None:
             assert arrays.tokens() == [*(run.encode() for run in runs), b"d" * 9]
 
 
-def test_words_that_differ_in_length_alone_are_different() -> None:
+def test_words_that_differ_only_in_length_are_distinguished() -> None:
     arrays = Arrays([b"a\xc2\x80 a", b"aaaaaaaa aaaaaaaaa aaaaaaaa", b"a" * 300, b"a" * 301, b"a" * 300])
     assert arrays.cut(limit=1000) == DONE
     assert arrays.ids[:8].tolist() == [0, 1, 2, 3, 2, 4, 5, 4]
 
 
-def test_long_tokens_have_no_number() -> None:
+def test_tokens_above_the_limit_have_no_id() -> None:
     arrays = Arrays([b"abc abcd"])
     assert arrays.cut(limit=4) == DONE
     assert arrays.tokens() == [b"abc", None]
 
 
-def test_full_arrays_are_told_apart_and_the_work_goes_on() -> None:
+def test_full_arrays_are_reported_and_the_work_continues() -> None:
     arrays = Arrays([b"x y", b"a b a c"], words=4, tokens=3)
     assert arrays.cut() == TOKENS_FULL
     assert arrays.state.tolist() == [1, 5, 3, 3, 3]
@@ -139,7 +139,7 @@ def test_bad_offsets_are_reported(offsets: list[int], ngrams: tuple[int, int, in
 
 
 @given(st.lists(st.binary(max_size=12), max_size=6), st.sampled_from([None, (1, 1, 0), (2, 3, 0), (1, 4, 1)]))
-def test_damaged_utf8_stays_inside_of_its_text(texts: Any, ngrams: tuple[int, int, int] | None) -> None:
+def test_damaged_utf8_does_not_affect_neighbouring_strings(texts: Any, ngrams: tuple[int, int, int] | None) -> None:
     arrays = Arrays(texts, words=64, tokens=512)
     status = arrays.cut(ngrams=ngrams)
     assert status in (DONE, WORDS_FULL)
@@ -154,7 +154,7 @@ def test_damaged_utf8_stays_inside_of_its_text(texts: Any, ngrams: tuple[int, in
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, 2, 3, LONG]), max_size=6), max_size=6), st.booleans())
-def test_tokens_that_are_kept_are_those_of_the_reference(texts: Any, has_positions: bool) -> None:
+def test_kept_tokens_equal_those_of_the_reference(texts: Any, has_positions: bool) -> None:
     terms = readonly(np.array([5, DROPPED, 0, 1], np.uint32))
     bounds = readonly(np.cumsum([0, *map(len, texts)]).astype(np.int64))
     results = []
@@ -167,7 +167,7 @@ def test_tokens_that_are_kept_are_those_of_the_reference(texts: Any, has_positio
 
 
 @pytest.mark.parametrize(("bounds", "word"), [([0, 3], 0), ([2, 1], 0), ([-1, 1], 0), ([0, 2], 4)])
-def test_bounds_and_words_outside_are_refused(bounds: list[int], word: int) -> None:
+def test_invalid_bounds_and_word_ids_are_rejected(bounds: list[int], word: int) -> None:
     ids = np.full(2, word, np.uint32)
     kept = np.zeros(2, np.int64)
     terms = readonly(np.arange(4, dtype=np.uint32))

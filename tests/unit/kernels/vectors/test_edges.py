@@ -1,4 +1,4 @@
-"""Neighbours in a graph are those that plain Python chooses."""
+"""Graph neighbours equal those that plain Python selects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reference(
     width=st.integers(1, 12),
     seed=st.integers(0, 1000),
 )
-def test_edges_are_those_of_the_reference(count: int, k: int, most: int, width: int, seed: int) -> None:
+def test_edges_equal_those_of_the_reference(count: int, k: int, most: int, width: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     vectors = random.integers(-3, 4, (count, 3)).astype(np.float32)  # distances are exact, and many are equal
     far = np.full((count, k), np.inf, np.float32)

@@ -12,7 +12,10 @@ DIM = 16
 
 
 def cut(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, int] | None:
-    """Means of halves, what the sum of squared distances loses, and pairs between them; None if it is not cut."""
+    """Return means of halves, the gain, and the pairs between them.
+
+    Returns None if the vectors cannot be halved.
+    """
     middle = vectors.mean(axis=0)
     inside = vectors - middle
     scale = float(np.abs(inside).max(initial=0))
@@ -36,12 +39,12 @@ def cut(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, int] 
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e15])
-def test_partitions_are_cut_as_the_reference_cuts_them(scale: float) -> None:
+def test_partitions_are_halved_like_in_the_reference(scale: float) -> None:
     rng = np.random.default_rng(5)
     centres = 6 * rng.standard_normal((40, DIM))
     cluster = rng.integers(0, 40, 900)
     vectors = (scale * (centres[cluster] + 0.5 * rng.standard_normal((900, DIM)))).astype(np.float32)
-    partitions = np.where(cluster < 36, cluster // 3, 13)  # of three clusters or four; partition 12 has no vectors
+    partitions = np.where(cluster < 36, cluster // 3, 13)  # partitions of three or four clusters; partition 12 is empty
     vectors[cluster == 0] = vectors[cluster == 0][0]
     order = np.argsort(partitions, kind="stable")
     starts = np.searchsorted(partitions[order], np.arange(15))
@@ -59,7 +62,7 @@ def test_partitions_are_cut_as_the_reference_cuts_them(scale: float) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3, 10])
-def test_what_cannot_be_cut_is_left(count: int) -> None:
+def test_vectors_that_cannot_be_halved_are_unchanged(count: int) -> None:
     vectors = np.ones((count, DIM), np.float32)
     assert cut(vectors) is None if count else True
     found = halved(vectors, np.arange(count), np.array([0, count]))

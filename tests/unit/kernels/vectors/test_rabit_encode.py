@@ -1,4 +1,4 @@
-"""Codes of RaBitQ turn vectors no more than those that faiss finds by trying every scale."""
+"""RaBitQ codes are as accurate as those that faiss finds with every scale."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fitted(vectors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def numbers_of(signs: np.ndarray, further: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of codes, as `index.vector.codecs.rq` says."""
+    """Return the numbers of codes as defined in `index.vector.codecs.rq`."""
     ones = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32)
     places = np.unpackbits(further, axis=1, bitorder="little").reshape(len(signs), DIM, bits)
     return ones * 2**bits + (places * (1 << np.arange(bits))).sum(axis=2) - (2**bits - 0.5)
@@ -51,14 +51,14 @@ def angle(vectors: np.ndarray, codes: np.ndarray) -> float:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
-def test_codes_turn_vectors_no_more_than_those_of_faiss(shape: str, bits: int) -> None:
+def test_codes_are_as_accurate_as_those_of_faiss(shape: str, bits: int) -> None:
     vectors = SHAPES[shape](np.random.default_rng(bits)).astype(np.float32)
     codes, signs, further = fitted(vectors, bits)
     assert np.array_equal(numbers_of(signs, further, bits), codes)
     assert angle(vectors, codes) <= 1.005 * angle(vectors, by_faiss(vectors, bits))
 
 
-def test_a_zero_has_the_smallest_code_and_a_positive_sign() -> None:
+def test_a_zero_vector_has_the_smallest_code_and_positive_signs() -> None:
     codes, signs, further = fitted(np.zeros((2, DIM), np.float32), 3)
     assert (codes == 0.5).all()
     assert (signs == 255).all()

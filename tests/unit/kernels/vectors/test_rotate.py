@@ -1,4 +1,4 @@
-"""Kernels rotate each vector as the plain reference does, to the bit, alone and among others."""
+"""Kernels rotate each vector bit-identically to the plain reference, alone and in batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vectors_of(rows: int, dim: int, seed: int) -> np.ndarray:
 
 @settings(max_examples=60, deadline=None)
 @given(dim=dims, rows=st.integers(0, 5), seed=st.integers(0, 1 << 30))
-def test_a_fast_rotation_is_that_of_the_reference(dim: int, rows: int, seed: int) -> None:
+def test_a_fast_rotation_equals_the_reference(dim: int, rows: int, seed: int) -> None:
     signs = np.random.default_rng(seed).integers(0, 256, dim // 2, np.uint8)
     vectors = vectors_of(rows, dim, seed)
     np.testing.assert_array_equal(Rotation("fast", signs).of(vectors), transformed(vectors, signs))
@@ -30,7 +30,7 @@ def test_a_fast_rotation_is_that_of_the_reference(dim: int, rows: int, seed: int
 
 @pytest.mark.parametrize("dim", [128, 768, 1536, 2560])
 @pytest.mark.parametrize("kind", ["fast", "matrix"])
-def test_a_vector_is_rotated_to_the_same_bits_alone_and_among_others(kind: str, dim: int) -> None:
+def test_batched_rotations_are_bit_identical(kind: str, dim: int) -> None:
     matrix = np.random.default_rng(1).standard_normal((dim, dim)).astype(np.float32)
     rotation = Rotation.drawn(dim) if kind == "fast" else Rotation("matrix", matrix)
     vectors = vectors_of(37, dim, 2)
@@ -51,7 +51,7 @@ def test_a_matrix_is_multiplied_by_each_vector(dim: int, rows: int, seed: int) -
     assert (np.abs(Rotation("matrix", matrix).of(vectors) - expected) <= error + 1e-37).all()
 
 
-def test_numbers_that_are_near_the_largest_stay_finite() -> None:
+def test_numbers_near_the_float_limit_stay_finite() -> None:
     """As they do in a product with a matrix: a rotation leaves lengths as they are."""
     vectors = np.full((2, 256), 2e37, np.float32)
     vectors[1, 1:] = 0

@@ -1,4 +1,4 @@
-"""Nearest vectors are those that numpy finds, whatever the vectors are."""
+"""Nearest vectors equal those of numpy."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def nearest(
     k=st.integers(1, 130),
     seed=st.integers(0, 1000),
 )
-def test_neighbours_are_the_nearest(kind: str, count: int, dim: int, k: int, seed: int) -> None:
+def test_neighbours_equal_the_exact_ones(kind: str, count: int, dim: int, k: int, seed: int) -> None:
     vectors = vectors_of(kind, count, dim, seed)
     random = np.random.default_rng(seed)
     places = np.full((-(-count // TILE) + 1) * TILE, -1)
@@ -83,7 +83,7 @@ def test_neighbours_are_the_nearest(kind: str, count: int, dim: int, k: int, see
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=float(rounding))
 
 
-def test_of_equally_near_vectors_the_first_come_first() -> None:
+def test_the_first_of_equally_near_vectors_wins() -> None:
     vectors = np.repeat(np.arange(6, dtype=np.float32), 3)[:, None]
     places = np.full(TILE, -1)
     places[:18] = np.arange(18)
@@ -92,7 +92,7 @@ def test_of_equally_near_vectors_the_first_come_first() -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 7])
-def test_places_without_a_vector_are_infinitely_long(dim: int) -> None:
+def test_empty_slots_are_infinitely_distant(dim: int) -> None:
     tiles, squares = np.ones((1, 8 * TILE), np.float32), np.ones((1, TILE), np.float32)
     places = np.full(TILE, -1)
     places[5] = 0

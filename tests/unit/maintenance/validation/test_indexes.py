@@ -1,4 +1,4 @@
-"""Validation looks into index segments, too."""
+"""Validation checks index segments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def found(snapshot: Snapshot, metadata: IndexMetadata) -> list[Problem]:
     return find_problems(indexed(snapshot, metadata))
 
 
-def test_a_sound_segment_is_no_problem_also_after_changes(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_a_valid_segment_has_no_problems_after_changes(snapshot: Snapshot, kind: PlainKind) -> None:
     indexed(snapshot, built(snapshot, kind))
     dataset = ld.dataset(snapshot.uri)
     dataset.update({"x": "x + 1"}, where="x > 20")
@@ -51,11 +51,11 @@ def test_a_sound_segment_is_no_problem_also_after_changes(snapshot: Snapshot, ki
     assert find_problems(open_snapshot(snapshot.uri)) == []
 
 
-def test_a_segment_of_a_kind_that_is_not_known_is_no_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_an_unknown_index_kind_is_not_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     assert found(snapshot, changed(built(snapshot, kind), details_type="/new.OtherDetails")) == []
 
 
-def test_a_file_that_is_missing_or_of_another_size_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_a_missing_or_resized_file_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     metadata = built(snapshot, kind)
     path = Path(snapshot.uri) / metadata.directory / FILE
     size = path.stat().st_size
@@ -68,7 +68,7 @@ def test_a_file_that_is_missing_or_of_another_size_is_a_problem(snapshot: Snapsh
     assert FILE in problem.where
 
 
-def test_a_file_that_cannot_be_read_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_an_unreadable_file_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     metadata = built(snapshot, kind)
     path = Path(snapshot.uri) / metadata.directory / FILE
     path.write_bytes(bytes(path.stat().st_size))
@@ -104,7 +104,7 @@ def test_entries_that_disagree_with_the_table_are_a_problem(
     assert what in problem.what
 
 
-def test_a_broken_fragment_is_not_named_as_a_problem_of_the_index(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_a_broken_fragment_is_not_reported_as_an_index_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     metadata = built(snapshot, kind)
     (Path(snapshot.uri) / "data" / snapshot.fragments[1].files[0].path).unlink()
     (problem,) = found(snapshot, metadata)

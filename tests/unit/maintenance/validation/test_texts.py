@@ -1,4 +1,4 @@
-"""Validation compares what a full-text index has of each row with the terms of its text."""
+"""Validation compares full-text index entries with the terms of each row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 
 def problems(snapshot: Snapshot, texts: Sequence[str | None], rows: Sequence[int] = ROWS, **parameters: Any) -> str:
-    """Return what is wrong with an index that has these texts for the rows."""
+    """Return the problems of an index with these strings for the rows."""
     table = pa.table({VALUE: pa.array(texts, pa.string()), ROW: pa.array(np.array(rows, np.uint64))})
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     options = BuildOptions(parameters)
@@ -38,7 +38,7 @@ def problems(snapshot: Snapshot, texts: Sequence[str | None], rows: Sequence[int
 
 
 @pytest.mark.parametrize("with_position", [True, False])
-def test_a_sound_index_is_no_problem_also_after_changes(snapshot: Snapshot, with_position: bool) -> None:
+def test_a_valid_index_has_no_problems_after_changes(snapshot: Snapshot, with_position: bool) -> None:
     assert problems(snapshot, TEXTS, with_position=with_position) == ""
     dataset = ld.dataset(snapshot.uri)
     dataset.update({"s": "'renewed'"}, where="s = 'a duck'")
@@ -51,7 +51,7 @@ def test_rows_that_are_missing_are_a_problem(snapshot: Snapshot) -> None:
     assert "the index lacks row 1 of fragment 0" in problems(snapshot, texts)
 
 
-def test_rows_that_have_no_terms_are_a_problem_in_an_index(snapshot: Snapshot) -> None:
+def test_index_terms_of_rows_without_terms_are_a_problem(snapshot: Snapshot) -> None:
     texts = ["lake" if text == "" else text for text in TEXTS]
     assert "the index has terms of row 1 of fragment 1" in problems(snapshot, texts)
 
@@ -65,12 +65,12 @@ def test_rows_that_have_no_terms_are_a_problem_in_an_index(snapshot: Snapshot) -
         ("lake lake duck", "duck lake lake", True),
     ],
 )
-def test_other_terms_are_a_problem(snapshot: Snapshot, text: str, other: str, with_position: bool) -> None:
+def test_different_terms_are_a_problem(snapshot: Snapshot, text: str, other: str, with_position: bool) -> None:
     texts = [other if each == text else each for each in TEXTS]
     assert "the index has other terms of row" in problems(snapshot, texts, with_position=with_position)
 
 
-def test_the_order_of_words_is_not_compared_where_no_positions_are_kept(snapshot: Snapshot) -> None:
+def test_word_order_is_not_compared_without_positions(snapshot: Snapshot) -> None:
     assert problems(snapshot, ["duck lake lake" if t == "lake lake duck" else t for t in TEXTS]) == ""
 
 

@@ -21,12 +21,12 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return dataset
 
 
-def test_a_sound_table_has_no_problems(dataset: ld.LanceDataset) -> None:
+def test_a_valid_table_has_no_problems(dataset: ld.LanceDataset) -> None:
     dataset.validate()
     assert dataset.find_problems() == []
 
 
-def test_every_problem_is_named_with_its_place(dataset: ld.LanceDataset) -> None:
+def test_every_problem_names_its_location(dataset: ld.LanceDataset) -> None:
     path = Path(dataset.uri)
     (gone,) = dataset.get_fragments()[0].data_files()
     (path / "data" / gone.path).unlink()
@@ -39,7 +39,7 @@ def test_every_problem_is_named_with_its_place(dataset: ld.LanceDataset) -> None
     assert all(str(p) in str(raised.value) for p in problems)
 
 
-def test_a_tag_of_a_version_that_is_gone_is_a_problem(dataset: ld.LanceDataset) -> None:
+def test_a_tag_of_a_removed_version_is_a_problem(dataset: ld.LanceDataset) -> None:
     dataset.tags.create("old", 1)
     name = sorted((Path(dataset.uri) / "_versions").glob("*.manifest"))[-1]
     name.unlink()

@@ -22,7 +22,7 @@ X[3] = np.nan
 
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[Snapshot, Segment]:
-    """Rows of vectors in two fragments, and a segment that says it covers them."""
+    """Return vector rows in two fragments, and a segment whose metadata covers them."""
     uri = str(tmp_path / "t.lance")
     column = pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), 4)
     ds = ld.write_dataset(pa.table({"v": column}), uri, max_rows_per_file=10)
@@ -46,7 +46,7 @@ def problems(table: tuple[Snapshot, Segment], folder: Path, vectors: np.ndarray,
 USABLE = np.array([i for i in range(ROWS) if i != 3])
 
 
-def test_a_segment_with_all_rows_is_sound(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_a_segment_with_all_rows_is_valid(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     problems(table, tmp_path, X[USABLE], USABLE)
 
 
@@ -55,12 +55,12 @@ def test_rows_that_are_missing_are_found(table: tuple[Snapshot, Segment], tmp_pa
         problems(table, tmp_path, np.delete(X[USABLE], 13, 0), np.delete(USABLE, 13))
 
 
-def test_rows_that_come_twice_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_duplicate_rows_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     with pytest.raises(CorruptError, match="twice"):
         problems(table, tmp_path, X[[*USABLE, 5]], np.array([*USABLE, 5]))
 
 
-def test_rows_with_other_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_rows_with_different_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     vectors = X[USABLE]
     vectors[0] += 1
     with pytest.raises(CorruptError, match="another vector for row 0 of fragment 0"):

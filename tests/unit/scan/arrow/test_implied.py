@@ -1,4 +1,4 @@
-"""What a pyarrow expression implies loses no row that pyarrow keeps."""
+"""Implied predicates of pyarrow expressions keep every row that pyarrow keeps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ EXPRESSIONS = st.recursive(
 
 
 def at_most(predicate: Predicate, *, true: bool = True) -> Predicate:
-    """The predicate with what is not understood true wherever that could matter."""
+    """Return the predicate with unknown parts replaced by true, as far as they matter."""
     match predicate:
         case Opaque():
             return ConstantCondition(true)
@@ -86,7 +86,7 @@ def at_most(predicate: Predicate, *, true: bool = True) -> Predicate:
 
 @settings(max_examples=300, deadline=None)
 @given(EXPRESSIONS)
-def test_it_is_true_wherever_the_expression_is(expression: pc.Expression) -> None:
+def test_an_implied_predicate_is_true_wherever_the_expression_is(expression: pc.Expression) -> None:
     try:
         kept = make_filter(expression, SCHEMA)
     except InvalidInputError:
@@ -119,6 +119,6 @@ def test_it_is_true_wherever_the_expression_is(expression: pc.Expression) -> Non
         (pc.add(pc.field("x"), 1) == 2, None),
     ],
 )
-def test_what_it_is(expression: pc.Expression, shown: str | None) -> None:
+def test_implied_predicates_have_the_expected_form(expression: pc.Expression, shown: str | None) -> None:
     found = implied_predicate(expression, SCHEMA)
     assert (None if found is None else str(found)) == shown

@@ -31,14 +31,14 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(table, tmp_path / "t", max_rows_per_file=4, storage_options=LOCAL)
 
 
-def test_blobs_of_every_kind_come_as_bytes(dataset: ld.LanceDataset) -> None:
+def test_blobs_of_every_kind_are_returned_as_bytes(dataset: ld.LanceDataset) -> None:
     parts = batches(dataset)
     assert data_of(parts) == VALUES
     assert [part.schema.names for part in parts] == [["i", "b"]] * 2
     assert parts[0].column("b").type == FIELD.type.storage_type
 
 
-def test_batches_have_few_bytes_of_blobs_but_at_least_a_row(dataset: ld.LanceDataset) -> None:
+def test_batches_limit_blob_bytes_but_have_at_least_one_row(dataset: ld.LanceDataset) -> None:
     assert [part.num_rows for part in batches(dataset, 8)] == [4, 1, 2]
     assert data_of(batches(dataset, 1)) == VALUES
 
@@ -51,12 +51,12 @@ def test_filters_columns_and_addresses_are_kept(dataset: ld.LanceDataset) -> Non
     assert second.column("_rowaddr").to_pylist() == [1 << 32, (1 << 32) + 2]
 
 
-def test_tables_without_blobs_are_scanned_as_they_are(tmp_path: Path) -> None:
+def test_tables_without_blobs_use_the_normal_scan(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"i": [1, 2]}), tmp_path / "t", storage_options=LOCAL)
     assert [part.to_pydict() for part in batches(dataset)] == [{"i": [1, 2]}]
 
 
-def test_blobs_of_bytes_and_below_other_structure(tmp_path: Path) -> None:
+def test_nested_blobs_are_returned_as_bytes(tmp_path: Path) -> None:
     plain = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     array = pa.StructArray.from_arrays(
         [pa.array([b"xy", None, b"z", b""], pa.large_binary())],
@@ -77,7 +77,7 @@ def test_blobs_of_bytes_and_below_other_structure(tmp_path: Path) -> None:
     assert found == [[b"1", None], [], [b"22"]]
 
 
-def test_references_stay_references(tmp_path: Path) -> None:
+def test_external_references_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "f").write_bytes(b"0123456789")
@@ -99,7 +99,7 @@ def test_references_stay_references(tmp_path: Path) -> None:
     assert options.place("s3://elsewhere/x", "") == (0, "s3://elsewhere/x")
 
 
-def test_compaction_keeps_references_and_copies_the_rest(tmp_path: Path) -> None:
+def test_compaction_keeps_references_and_copies_other_blobs(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"0123456789")
     values = [*VALUES, (tmp_path / "f").as_uri()]
     table = pa.table([pa.array(range(8)), ld.blob_array(values)], pa.schema([pa.field("i", pa.int64()), FIELD]))

@@ -13,7 +13,7 @@ from lance_duck.wire.schema import Field
 
 
 @pytest.mark.parametrize("rows", [{}, {"ids": [1], "indices": [1]}, {"ids": [], "addresses": [], "indices": []}])
-def test_rows_are_chosen_in_one_way(rows: dict[str, Any]) -> None:
+def test_rows_are_selected_by_ids_addresses_or_indices(rows: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="one of ids, addresses and indices"):
         choose(**rows)
     assert choose(ids=[]) == ("ids", [])
@@ -30,7 +30,7 @@ def test_bytes_of_blobs_are_read_few_rows_at_a_time() -> None:
     assert Read(blob, pa.int64()).width == 8
 
 
-def test_settings_of_a_store_are_not_for_others() -> None:
+def test_store_options_are_not_sent_to_other_locations() -> None:
     options = {"region": "r", "base_1.region": "other"}
     inside = Location("s3://bucket/t", options)
     assert inside.options_for("s3://elsewhere/x") == {"region": "r"}

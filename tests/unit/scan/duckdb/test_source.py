@@ -1,4 +1,4 @@
-"""DuckDB scans a table in memory through the protocol: whatever it pushes down, the answer is that of its own table."""
+"""DuckDB scans an in-memory table through the protocol and returns the same rows as for a native table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAN = float("nan")
 
 
 class InMemory(pads.Dataset, ScanSource):
-    """A table in memory that notes what it is asked for."""
+    """An in-memory table that records requests."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -129,7 +129,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("where", [w.strip() for line in FILTERS.splitlines() for w in line.split(";") if w.strip()])
-def test_filters_keep_the_rows_that_duckdb_itself_keeps(connection: duckdb.DuckDBPyConnection, where: str) -> None:
+def test_pushed_filters_select_the_same_rows_as_duckdb(connection: duckdb.DuckDBPyConnection, where: str) -> None:
     source = InMemory(TABLE)  # noqa: F841
     expected = connection.execute(f"SELECT i, s, f::VARCHAR FROM own WHERE {where}").fetchall()
     assert connection.execute(f"SELECT i, s, f::VARCHAR FROM source WHERE {where}").fetchall() == expected
@@ -137,7 +137,7 @@ def test_filters_keep_the_rows_that_duckdb_itself_keeps(connection: duckdb.DuckD
 
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
-def test_only_the_columns_of_the_result_are_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+def test_only_result_columns_are_requested(connection: duckdb.DuckDBPyConnection) -> None:
     source = InMemory(TABLE)
     connection.execute("SELECT s, i FROM source WHERE f > 0 AND st.x = 1").fetchall()
     ((names, predicate),) = source.asked
@@ -145,7 +145,7 @@ def test_only_the_columns_of_the_result_are_asked_for(connection: duckdb.DuckDBP
 
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
-def test_the_optimizer_knows_how_many_rows_there_are(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_optimizer_receives_the_row_count(connection: duckdb.DuckDBPyConnection) -> None:
     source = InMemory(TABLE)  # noqa: F841
     assert "~5 rows" in connection.execute("EXPLAIN FROM source").fetchall()[0][1]
 
@@ -156,17 +156,17 @@ def test_a_long_chain_of_or_is_translated(connection: duckdb.DuckDBPyConnection)
     assert connection.execute(f"SELECT count(*) FROM source WHERE {where}").fetchall() == [(4,)]
 
 
-def test_an_expression_that_duckdb_does_not_push_is_refused() -> None:
+def test_an_expression_that_duckdb_never_pushes_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="not understood"):
         predicate_from_pushed(pc.starts_with(pc.field("s"), "a"), TABLE.schema)
 
 
-def test_a_nan_in_a_pushed_expression_has_duckdbs_meaning() -> None:
+def test_nan_in_a_pushed_expression_has_duckdb_semantics() -> None:
     predicate = predicate_from_pushed(pc.field("f") > 1.0, TABLE.schema)
     assert mask(predicate, {"f": TABLE["f"].combine_chunks()}, 5).to_pylist() == [False, True, False, False, True]
 
 
-def test_a_literal_whose_column_is_unknown_is_refused() -> None:
+def test_a_pushed_literal_without_a_column_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="not understood"):
         predicate_from_pushed(pc.scalar(True) & (pc.field("i") > 1), TABLE.schema)
 
@@ -236,7 +236,7 @@ assert duckdb.sql("SELECT i FROM rows WHERE i > 6").fetchall() == [(7,), (8,), (
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
 @pytest.mark.parametrize("use", [FIRST_QUESTION, QUESTIONS_AT_ONCE, SUBCLASS])
-def test_a_process_that_imports_duckdb_later_has_sources_for_it(use: str) -> None:
+def test_sources_work_if_duckdb_is_imported_later(use: str) -> None:
     run = subprocess.run([sys.executable, "-c", LATE + use], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
 
@@ -262,7 +262,7 @@ else:
     assert run.returncode == 0, run.stderr
 
 
-def test_a_folder_that_another_version_left_is_not_a_module(tmp_path: Path) -> None:
+def test_a_leftover_cache_folder_is_not_a_module(tmp_path: Path) -> None:
     for folder in ("installed/_left/__pycache__", "installed/_old"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "installed/__init__.py").touch()

@@ -33,7 +33,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema, duckdb_arrow_type
     ],
     ids=str,
 )
-def test_types_that_duckdb_takes_in(before: pa.DataType, after: pa.DataType) -> None:
+def test_arrow_types_are_mapped_to_types_duckdb_reads(before: pa.DataType, after: pa.DataType) -> None:
     assert duckdb_arrow_type(pa.field("x", before)) == after
 
 
@@ -45,7 +45,7 @@ def test_bfloat16_is_float32_in_vectors_and_alone() -> None:
     assert field.type.value_field.metadata is None
 
 
-def test_duckdb_reads_every_type_that_is_chosen() -> None:
+def test_duckdb_reads_every_mapped_type() -> None:
     types = [pa.float32(), pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 2), pa.uuid(), pa.string()]
     chosen = pa.table({f"c{i}": pa.nulls(1, type_) for i, type_ in enumerate(types)})  # noqa: F841
     names = [row[1] for row in duckdb.sql("DESCRIBE FROM chosen").fetchall()]

@@ -1,4 +1,4 @@
-"""Errors of SQL text speak of what the user wrote, in every verb that takes SQL."""
+"""SQL errors refer to the user's text, in every verb that accepts SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERBS: dict[str, Verb] = {
     "by source": lambda table, text: table.merge_insert("id").when_not_matched_by_source_delete(text).execute(NEW),
 }
 ADDED = ("WHERE", "FROM", "SELECT", "CAST", "__lance", " AS answer", "LINE 1", "\n")
-"""Words of SQL that is put around a text."""
+"""SQL words that wrap a user expression."""
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ def verb(request: pytest.FixtureRequest) -> Verb:
         ("", "an empty string"),
     ],
 )
-def test_an_error_says_what_is_wrong_with_the_text_of_the_user(
-    verb: Verb, text: str, said: str, table: ld.LanceDataset
-) -> None:
+def test_errors_refer_to_the_filter_of_the_user(verb: Verb, text: str, said: str, table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError) as raised:
         verb(table, text)
     message = str(raised.value)
@@ -73,39 +71,37 @@ def test_an_error_says_what_is_wrong_with_the_text_of_the_user(
     ("text", "remedy"),
     [("new", "strings need single quotes"), ("None", "a missing value is written NULL, and found by IS NULL")],
 )
-def test_a_name_that_is_not_a_column_is_told_how_its_value_is_written(
-    table: ld.LanceDataset, text: str, remedy: str
-) -> None:
+def test_an_unknown_name_in_an_assignment_suggests_quotes(table: ld.LanceDataset, text: str, remedy: str) -> None:
     with pytest.raises(UnknownColumnError, match=f"; {remedy}$"):
         table.update({"city": text})
 
 
 @pytest.mark.parametrize("verb", ["filter", "delete", "where", "by source"], indirect=True)
-def test_a_value_that_cannot_be_converted_is_told_with_the_text(verb: Verb, table: ld.LanceDataset) -> None:
+def test_a_failed_conversion_quotes_the_filter(verb: Verb, table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="Could not convert string 'Kyoto' to INT32") as raised:
         verb(table, "city::INT > 3")
     assert str(raised.value).startswith("'city::INT > 3': ")
 
 
 @pytest.mark.parametrize("verb", ["filter", "columns", "delete", "update", "where", "add_columns"], indirect=True)
-def test_an_unknown_column_names_the_nearest(verb: Verb, table: ld.LanceDataset) -> None:
+def test_an_unknown_column_suggests_the_nearest_name(verb: Verb, table: ld.LanceDataset) -> None:
     with pytest.raises(UnknownColumnError, match=r"no column 'cty': expected one of id, .*did you mean 'city'\?"):
         verb(table, "cty = 'Oslo'")
 
 
-def test_a_column_inside_of_a_struct_is_suggested_with_its_path(table: ld.LanceDataset) -> None:
+def test_an_unknown_struct_field_suggests_its_path(table: ld.LanceDataset) -> None:
     with pytest.raises(UnknownColumnError, match=r"did you mean 's\.a'\?"):
         table.to_table(filter="a = 1")
     with pytest.raises(UnknownColumnError, match=r"did you mean 'source\.fare' or 'target\.fare'\?"):
         VERBS["merge"](table, "fare > 1")
 
 
-def test_text_in_double_quotes_is_noticed(table: ld.LanceDataset) -> None:
+def test_double_quoted_strings_get_a_hint(table: ld.LanceDataset) -> None:
     with pytest.raises(UnknownColumnError, match="strings need single quotes"):
         table.to_table(filter='city = "Kyoto"')
 
 
-def test_subqueries_are_spoken_of_likewise(table: ld.LanceDataset) -> None:
+def test_errors_in_subqueries_refer_to_the_filter(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError) as raised:
         table.delete("id IN (SELECT nope FROM target)")
     assert '"nope" not found!' in str(raised.value)

@@ -44,7 +44,7 @@ def test_expressions_are_evaluated_after_a_fork() -> None:
         duckdb.InvalidInputException("counting the rows of the object failed: KeyboardInterrupt: "),
     ],
 )
-def test_whoever_stops_an_evaluation_gets_what_python_raises(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_interrupts_keep_their_python_class(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def stopped(*_: object) -> pa.Table:
         raise error
 
@@ -55,7 +55,7 @@ def test_whoever_stops_an_evaluation_gets_what_python_raises(monkeypatch: pytest
         expressions.query_tables("SELECT 1", {})
 
 
-def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> pa.Table:
         raise RuntimeError("broken")
 

@@ -19,22 +19,22 @@ def listed(ranking: HybridRanking) -> list[tuple[int, int, float]]:
     return list(zip(ranking.nearest.tolist(), ranking.matching.tolist(), ranking.scores.tolist(), strict=True))
 
 
-def test_linear_scales_each_search_to_one_and_counts_an_absent_side_as_nothing() -> None:
+def test_linear_mixing_scales_both_scores_and_counts_missing_ones_as_zero() -> None:
     mixed = HybridMethod("linear", 0.75).mix(NEAREST, MATCHING, 10)
     assert listed(mixed) == [(0, -1, 0.75), (1, 2, 0.5625), (2, 0, 0.25), (-1, 1, 0.125)]
 
 
-def test_the_best_are_kept_and_rows_of_one_score_come_by_row_id() -> None:
+def test_equal_scores_are_ordered_by_row_id() -> None:
     mixed = HybridMethod("linear", 0.5).mix(NEAREST, MATCHING, 2)
     assert listed(mixed) == [(0, -1, 0.5), (2, 0, 0.5)]  # rows 7 and 9
 
 
 @pytest.mark.parametrize(("alpha", "scores"), [(-3.0, [1.0, 0.5, 0.0, 0.0]), (8.0, [1.0, 0.75, 0.0, 0.0])])
-def test_a_weight_beyond_its_range_is_the_nearest_one_within(alpha: float, scores: list[float]) -> None:
+def test_an_out_of_range_weight_is_clamped(alpha: float, scores: list[float]) -> None:
     assert HybridMethod("linear", alpha).mix(NEAREST, MATCHING, 10).scores.tolist() == scores
 
 
-def test_candidates_that_are_all_alike_count_one_half() -> None:
+def test_equal_candidates_get_a_score_of_one_half() -> None:
     mixed = HybridMethod().mix(candidates({1: 3.0, 2: 3.0}), candidates({2: 1.5}), 10)
     assert listed(mixed) == [(1, 0, 0.5), (0, -1, 0.25)]
 
@@ -51,12 +51,12 @@ def test_reciprocal_ranks_add_up() -> None:
 
 
 @pytest.mark.parametrize("method", ["linear", "rrf"])
-def test_searches_that_find_nothing_mix_to_nothing(method: str) -> None:
+def test_empty_searches_mix_to_an_empty_result(method: str) -> None:
     assert listed(HybridMethod(method).mix(candidates({}), candidates({}), 3)) == []
     assert len(HybridMethod(method).mix(candidates({}), MATCHING, 3).scores) == 3
 
 
-def test_unknown_methods_and_weights_are_refused() -> None:
+def test_unknown_methods_and_weights_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="'linear' or 'rrf'"):
         HybridMethod("liner")
     with pytest.raises(InvalidInputError, match="alpha"):

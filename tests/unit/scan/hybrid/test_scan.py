@@ -31,7 +31,7 @@ def ids(found: pa.Table) -> list[int]:
     return found.column("id").to_pylist()
 
 
-def test_rows_have_the_measures_of_both_searches_and_one_score_of_both(pets: ld.LanceDataset) -> None:
+def test_rows_have_both_scores_and_a_hybrid_score(pets: ld.LanceDataset) -> None:
     found = pets.search(ORIGIN, full_text_query="puppy", k=4)
     assert found.schema.names == ["id", "vec", "text", "_distance", "_score", "_hybrid_score"]
     assert [str(found.schema.field(name).type) for name in found.schema.names[3:]] == ["float"] * 3
@@ -63,7 +63,7 @@ def test_method_weights_filters_and_limits_choose_the_rows(
     assert ids(pets.search(ORIGIN, full_text_query="puppy", **options)) == expected
 
 
-def test_all_ways_to_ask_give_the_same_rows(pets: ld.LanceDataset) -> None:
+def test_all_search_apis_return_the_same_rows(pets: ld.LanceDataset) -> None:
     found = pets.search(ORIGIN, full_text_query={"query": "puppy", "columns": ["text"]}, k=3, column="vec")
     assert pets.search("puppy", nearest=nearest(), k=3).equals(found)  # type: ignore[call-arg]
     assert pets.to_table(nearest=nearest(k=3), full_text_query="puppy").equals(found)
@@ -74,7 +74,7 @@ def test_all_ways_to_ask_give_the_same_rows(pets: ld.LanceDataset) -> None:
     assert not scanner.is_batch
 
 
-def test_expressions_and_hidden_columns_stand_beside_the_scores(pets: ld.LanceDataset) -> None:
+def test_expressions_and_hidden_columns_combine_with_scores(pets: ld.LanceDataset) -> None:
     columns = {"double": "_hybrid_score * 2", "id": "id"}
     found = pets.search(ORIGIN, full_text_query="puppy", k=1, columns=columns, with_row_id=True)
     assert found.schema.names == ["double", "id", "_distance", "_score", "_hybrid_score", "_rowid"]
@@ -101,19 +101,19 @@ def test_a_plan_describes_both_searches(pets: ld.LanceDataset) -> None:
         ({"method": "rrf"}, "both nearest and full_text_query"),
     ],
 )
-def test_errors_say_what_is_wrong(pets: ld.LanceDataset, options: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(pets: ld.LanceDataset, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         pets.search(ORIGIN, **options)
 
 
-def test_one_vector_and_one_query_of_words_are_searched_for(pets: ld.LanceDataset) -> None:
+def test_a_hybrid_search_accepts_one_vector_and_one_text_query(pets: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="query vector: expected one"):
         pets.search([ORIGIN, ORIGIN], full_text_query="puppy")
     with pytest.raises(ld.LanceDuckError, match="full_text_query: expected a query vector with it"):
         pets.search("puppy", full_text_query="puppy")
 
 
-def test_a_column_of_the_name_of_a_score_is_refused(tmp_path: Path) -> None:
+def test_a_column_named_like_a_score_is_rejected(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(ORIGIN, pa.float32()), 2)
     table = pa.table({"vec": vectors, "text": ["puppy"], "_hybrid_score": [1]})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")

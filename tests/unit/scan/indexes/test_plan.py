@@ -1,4 +1,4 @@
-"""Which index answers which part of a predicate."""
+"""Index selection for the parts of a predicate."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def planned(snapshot: Any, condition: str | Predicate) -> str:
         ("_rowoffset = 5", "without an index: no index on _rowoffset"),
     ],
 )
-def test_plans(snapshot: Any, text: str, plan: str) -> None:
+def test_filters_are_planned_over_indexes(snapshot: Any, text: str, plan: str) -> None:
     assert planned(snapshot, text) == plan
 
 
@@ -151,17 +151,17 @@ def test_units_scales_and_dictionaries(value: pa.Scalar, type_: pa.DataType, fit
         (IsNull(("l",)), "value is null", "not (value is null)"),
     ],
 )
-def test_lists(condition: Predicate, shown: str, denied: str) -> None:
+def test_list_conditions_become_index_queries(condition: Predicate, shown: str, denied: str) -> None:
     type_ = pa.list_(pa.int32())
     assert str(query_of(condition, type_)) == shown
     assert str(query_of(condition, type_, true=False)) == denied
 
 
-def test_a_prefix_that_is_null_is_never_met() -> None:
+def test_a_null_prefix_matches_nothing() -> None:
     assert query_of(StartsWith(("s",), pa.scalar(None, pa.string())), pa.string()) is None
 
 
-def test_indexes_that_answer_exactly_come_first(snapshot: Any) -> None:
+def test_exact_indexes_are_preferred(snapshot: Any) -> None:
     made = Indexes(snapshot)
     made.made = list(snapshot.catalog.indexes)
     made.add("free", [[0]], FakeKind("ZoneMap", slack=1), "zones")

@@ -1,4 +1,4 @@
-"""Searches read the names of the rows that they find; rows that are gone without a trace are noticed."""
+"""Searches read the row ids of their results; rows that vanished without a trace are detected."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ids(table: ld.LanceDataset, q: np.ndarray, **settings: object) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_first_search_reads_the_names_of_no_other_rows(
+def test_a_first_search_reads_only_the_row_ids_it_needs(
     kind: str, stable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = vectors(ROWS, 1)
@@ -64,9 +64,7 @@ def test_a_first_search_reads_the_names_of_no_other_rows(
 
 @pytest.mark.parametrize("refine", [None, 3])
 @pytest.mark.parametrize("size", [1, 25])
-def test_rows_that_left_their_fragment_are_not_found_where_counts_do_not_tell(
-    size: int, refine: int | None, tmp_path: Path
-) -> None:
+def test_moved_rows_are_not_returned_even_if_counts_match(size: int, refine: int | None, tmp_path: Path) -> None:
     numbers = vectors(ROWS + FEW, 2)
     made = ld.write_dataset(batch(numbers[:ROWS], 0, gone=FEW), tmp_path / "t.lance")
     made.insert(batch(numbers[ROWS:], ROWS))
@@ -85,7 +83,7 @@ def test_rows_that_left_their_fragment_are_not_found_where_counts_do_not_tell(
     assert ids(opened, moved[3], **settings)[0] == ROWS + 3
 
 
-def test_names_at_positions_are_those_of_all(tmp_path: Path) -> None:
+def test_row_ids_at_positions_equal_those_of_a_full_read(tmp_path: Path) -> None:
     made = ld.write_dataset(batch(vectors(ROWS, 4), 0), tmp_path / "t.lance")
     made.create_index("v", "IVF_FLAT", num_partitions=4)
     files = _files(made)
@@ -102,7 +100,7 @@ def test_names_at_positions_are_those_of_all(tmp_path: Path) -> None:
     st.lists(st.integers(0, PARTS - 1), max_size=PARTS, unique=True),
     st.booleans(),
 )
-def test_names_from_an_object_store_are_those_of_all(
+def test_row_ids_from_an_object_store_equal_those_of_a_full_read(
     remote: ld.LanceDataset, chosen: list[int], partitions: list[int], all_first: bool
 ) -> None:
     files, plain = (_opened(remote) for _ in range(2))
@@ -118,7 +116,7 @@ def test_names_from_an_object_store_are_those_of_all(
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ"])
 @pytest.mark.parametrize("stable", [False, True])
-def test_names_from_an_object_store_come_with_the_codes(
+def test_remote_row_ids_are_read_together_with_the_codes(
     kind: str, stable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = vectors(ROWS, 1)
@@ -158,7 +156,7 @@ def _files(dataset: ld.LanceDataset) -> Any:
 @pytest.mark.filterwarnings("error::lance_duck.IndexWarning")
 @pytest.mark.parametrize("metric", ["l2", "dot"])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_RQ"])
-def test_a_query_so_far_that_distances_overflow_finds_what_a_scan_finds(kind: str, metric: str, tmp_path: Path) -> None:
+def test_a_query_with_overflowing_distances_equals_a_scan(kind: str, metric: str, tmp_path: Path) -> None:
     made = ld.write_dataset(batch(vectors(600, 1), 0), tmp_path / "t.lance")
     made.create_index("v", kind, metric=metric, num_partitions=4)
     for far in (3e38, 1e19):

@@ -37,7 +37,7 @@ def test_the_best_inner_product_may_be_infinite(tmp_path: Path, dtype: str) -> N
     assert (every[0], every[-1], len(every)) == ((5, -np.inf), (900, np.inf), ROWS)
 
 
-def test_rows_at_infinity_come_last_by_address(tmp_path: Path) -> None:
+def test_rows_at_infinite_distance_are_ordered_by_address(tmp_path: Path) -> None:
     dataset = table(tmp_path / "t.lance")
     assert found(dataset, FAR, 4, "l2") == [(5, 0.0), (0, np.inf), (1, np.inf), (2, np.inf)]
     assert found(dataset, np.zeros(DIM), ROWS, "l2")[-2:] == [(5, np.inf), (900, np.inf)]
@@ -46,7 +46,7 @@ def test_rows_at_infinity_come_last_by_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "dot"])
-def test_many_queries_find_what_each_finds(tmp_path: Path, metric: str) -> None:
+def test_batched_queries_find_the_same_rows_as_single_queries(tmp_path: Path, metric: str) -> None:
     dataset = table(tmp_path / "t.lance")
     queries = np.random.default_rng(4).standard_normal((40, DIM)).astype(np.float32)
     queries[7], queries[9] = FAR, -FAR
@@ -59,7 +59,7 @@ def test_many_queries_find_what_each_finds(tmp_path: Path, metric: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
 )
-def test_an_index_answers_as_a_scan_does(tmp_path: Path, kind: str, metric: str) -> None:
+def test_an_index_and_a_scan_return_the_same_rows(tmp_path: Path, kind: str, metric: str) -> None:
     dataset = table(tmp_path / "t.lance")
     dataset.create_index("v", kind, metric=metric, num_partitions=4)
     near = np.random.default_rng(5).standard_normal(DIM).astype(np.float32)
@@ -71,16 +71,17 @@ def test_an_index_answers_as_a_scan_does(tmp_path: Path, kind: str, metric: str)
             assert answer[-3:] == expected[-3:]
 
 
-def test_rows_of_several_vectors_are_ranked_at_infinity(tmp_path: Path) -> None:
+def test_multivector_rows_are_ranked_at_infinity(tmp_path: Path) -> None:
     lists = pa.array([[[1.0] * 4], [[1e20] * 4, [0.0] * 4], [[-1e20] * 4]], pa.list_(pa.list_(pa.float32(), 4)))
     dataset = ld.write_dataset(pa.table({"id": [0, 1, 2], "v": lists}), tmp_path / "t.lance")
     assert found(dataset, [[1e20] * 4, [1.0] * 4], 3, "dot") == [(1, -np.inf), (0, pytest.approx(-4e20)), (2, np.inf)]
 
 
 @pytest.mark.parametrize(
-    ("number", "words"), [(1e300, r"beyond float32.*±3\.4e\+38.*1e\+300"), (np.inf, "found inf"), (np.nan, "found nan")]
+    ("number", "words"),
+    [(1e300, r"exceeds float32.*±3\.4e\+38.*1e\+300"), (np.inf, "found inf"), (np.nan, "found nan")],
 )
-def test_a_query_that_has_no_distance_is_refused_by_its_number(tmp_path: Path, number: float, words: str) -> None:
+def test_a_query_without_finite_distances_is_rejected_by_its_number(tmp_path: Path, number: float, words: str) -> None:
     dataset = table(tmp_path / "t.lance")
     with pytest.raises(InvalidInputError, match=words):
         found(dataset, [number] * DIM, 1, "l2")

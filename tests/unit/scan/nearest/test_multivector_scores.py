@@ -1,4 +1,4 @@
-"""Distances and scores of rows of several vectors, beside loops that say what they are."""
+"""Multivector distances and scores compared with plain loops."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def rows_of(metric: str) -> list[list[list[float] | None] | None]:
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot", "hamming"])
-def test_the_distance_of_a_row_is_the_sum_of_least_distances(
+def test_a_multivector_distance_is_the_sum_of_minimum_distances(
     metric: str, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors at once
+    monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors per block
     rows, item = rows_of(metric), pa.uint8() if metric == "hamming" else pa.float32()
     type_ = (pa.large_list if large else pa.list_)(pa.list_(item, DIM))
     query = np.array([[1, 2, 3, 4], [5, 0, 0, 1], [7, 7, 1, 0]], item.to_pandas_dtype())
@@ -46,7 +46,7 @@ def test_the_distance_of_a_row_is_the_sum_of_least_distances(
 
 
 def scores_one_by_one(nearest: list[tuple[int, float, int]], queries: int) -> dict[int, float]:
-    """The way of XTR, query vector by query vector."""
+    """Return XTR scores, query vector by query vector."""
     totals: dict[int, float] = {}
     floors = 0.0
     for query in range(queries):
@@ -61,7 +61,7 @@ def scores_one_by_one(nearest: list[tuple[int, float, int]], queries: int) -> di
     return totals
 
 
-def test_scores_are_those_of_each_query_vector_in_turn() -> None:
+def test_multivector_scores_equal_per_vector_sums() -> None:
     rng = np.random.default_rng(1)
     found = Neighbours(
         rng.integers(0, 3, 300), rng.random(300).astype(np.float32), rng.integers(0, 40, 300).astype(np.uint64)
@@ -77,6 +77,6 @@ def test_scores_are_those_of_each_query_vector_in_turn() -> None:
     assert best_rows(nearest, 7).tolist() == expected[:7]
 
 
-def test_nothing_found_is_no_row() -> None:
+def test_no_neighbours_give_no_rows() -> None:
     none = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
     assert len(best_rows(nearest_vectors(none, 5), 5)) == 0

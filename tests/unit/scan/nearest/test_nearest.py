@@ -1,4 +1,4 @@
-"""Exact search: neighbours are those of the plain reference, whatever the type, metric, filter or number of queries."""
+"""Exact search: neighbours equal the plain reference for every type, metric, filter and query count."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def ids(table: ld.LanceDataset, nearest: dict[str, Any], **options: Any) -> list
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("column", [*FLOATS, "inner.v"])
 @pytest.mark.parametrize("k", [1, 10, 1000])
-def test_neighbours_are_those_of_the_reference(table: ld.LanceDataset, column: str, metric: str, k: int) -> None:
+def test_neighbours_equal_those_of_the_reference(table: ld.LanceDataset, column: str, metric: str, k: int) -> None:
     query = numbers()[10]
     assert ids(table, {"column": column, "q": query, "k": k, "metric": metric}) == expected(metric, query, k)
 
 
-def test_rows_of_one_distance_come_by_address(table: ld.LanceDataset) -> None:
+def test_rows_at_equal_distance_are_ordered_by_address(table: ld.LanceDataset) -> None:
     found = table.search(numbers()[10], 2, "single", columns=["id"])
     assert found.to_pydict() == {"id": [10, 20], "_distance": [0.0, 0.0]}
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_many_queries_find_what_each_finds(table: ld.LanceDataset, metric: str) -> None:
+def test_batched_queries_find_the_same_rows_as_single_queries(table: ld.LanceDataset, metric: str) -> None:
     queries = np.random.default_rng(2).standard_normal((40, DIM)).astype(np.float32)
     wanted = {"column": "single", "k": 7, "metric": metric}
     found = table.to_table(columns=["id"], nearest={**wanted, "q": queries})
@@ -89,7 +89,7 @@ def test_many_queries_find_what_each_finds(table: ld.LanceDataset, metric: str) 
     assert found.select(["id", "_distance"]).equals(pa.concat_tables(one).combine_chunks())
 
 
-def test_many_queries_find_the_nearest_of_doubles_whose_distances_single_numbers_round(tmp_path: Path) -> None:
+def test_batched_searches_of_tiny_doubles_are_exact(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     short = random.standard_normal((60, 4)) * 1e-22
     ds = ld.write_dataset(pa.table({"id": range(60), "v": vectors(short, pa.float64())}), tmp_path / "t.lance")
@@ -100,7 +100,7 @@ def test_many_queries_find_the_nearest_of_doubles_whose_distances_single_numbers
 
 
 @pytest.mark.parametrize("text", ["id >= 300", "id % 2 = 0", "id in (14, 400, 402)", "id = 5000", "single is not null"])
-def test_a_filter_holds_before_the_search(table: ld.LanceDataset, text: str) -> None:
+def test_a_prefilter_applies_before_the_search(table: ld.LanceDataset, text: str) -> None:
     kept = table.to_table(columns=["id"], filter=text)["id"].to_numpy()
     keep = np.isin(np.arange(ROWS), kept)
     query = numbers()[10]
@@ -111,14 +111,14 @@ def test_a_filter_holds_before_the_search(table: ld.LanceDataset, text: str) -> 
     )
 
 
-def test_a_filter_after_the_search_leaves_fewer_rows(table: ld.LanceDataset) -> None:
+def test_a_postfilter_leaves_fewer_rows(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     nearest = {"column": "single", "q": query, "k": 10}
     wanted = [row for row in expected("l2", query, 10) if row >= 300]
     assert ids(table, nearest, filter="id >= 300", prefilter=False) == wanted
 
 
-def test_a_part_of_a_table_is_searched_alone(table: ld.LanceDataset) -> None:
+def test_filtered_datasets_and_fragments_can_be_searched(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     part = table.filter("id >= 100")
     nearest = {"column": "single", "q": query, "k": 4}
@@ -130,7 +130,7 @@ def test_a_part_of_a_table_is_searched_alone(table: ld.LanceDataset) -> None:
     assert found == expected("l2", query, 4, np.arange(ROWS) // 250 == 2)
 
 
-def test_distances_lie_within_a_range(table: ld.LanceDataset) -> None:
+def test_distance_ranges_are_applied(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     every = table.search(query, 1000, "single", columns=["id"])
     known = every["_distance"].to_numpy()
@@ -141,7 +141,7 @@ def test_distances_lie_within_a_range(table: ld.LanceDataset) -> None:
     assert table.search([query] * 9, 3, "single", distance_range=(low, None))["_distance"].to_pylist()[0] == low
 
 
-def test_bits_are_compared_by_those_that_differ(table: ld.LanceDataset) -> None:
+def test_binary_vectors_use_hamming_distance(table: ld.LanceDataset) -> None:
     query = np.random.default_rng(3).integers(0, 256, DIM).astype(np.uint8)
     stored = np.random.default_rng(1).integers(0, 256, (ROWS, DIM)).astype(np.uint8)
     known = distances("hamming", query[None], stored)[0]
@@ -151,7 +151,7 @@ def test_bits_are_compared_by_those_that_differ(table: ld.LanceDataset) -> None:
     assert found.to_pydict() == {"id": order.tolist(), "_distance": known[order].tolist()}
 
 
-def test_columns_come_in_the_order_asked_for(table: ld.LanceDataset) -> None:
+def test_columns_keep_the_requested_order(table: ld.LanceDataset) -> None:
     nearest = {"column": "single", "q": numbers()[10], "k": 2}
     several = {**nearest, "q": numbers()[10:12]}
 
@@ -205,7 +205,7 @@ def test_one_thread_finds_the_same(table: ld.LanceDataset) -> None:
         [np.float32(0.5)] * DIM,
     ],
 )
-def test_a_query_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
+def test_a_query_vector_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
     assert ids(table, {"column": "single", "q": q, "k": 5}) == expected("l2", np.full(DIM, 0.5), 5)
 
 
@@ -220,13 +220,13 @@ def test_a_query_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
         pa.array([[1] * DIM, [0] * DIM], pa.list_(pa.int8())),
     ],
 )
-def test_several_queries_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
+def test_several_query_vectors_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
     wanted = [*expected("l2", np.ones(DIM), 3), *expected("l2", np.zeros(DIM), 3)]
     assert ids(table, {"column": "single", "q": q, "k": 3}) == wanted
 
 
 @pytest.mark.parametrize("as_query", [np.asarray, list, pa.array, lambda q: np.stack([q, q])])
-def test_a_query_of_a_column_of_doubles_keeps_all_digits(tmp_path: Path, as_query: Callable[[Any], Any]) -> None:
+def test_a_query_on_a_double_column_keeps_full_precision(tmp_path: Path, as_query: Callable[[Any], Any]) -> None:
     vectors = np.array([[1e8, 0.1], [1e8 + 1, 0.1]])
     array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 2)
     ds = ld.write_dataset(pa.table({"id": [0, 1], "v": array}), tmp_path / "t.lance")
@@ -237,7 +237,7 @@ def test_a_query_of_a_column_of_doubles_keeps_all_digits(tmp_path: Path, as_quer
         ds.to_table(nearest={"column": "v", "q": as_query(np.array([1e300, 0])), "k": 1})
 
 
-def test_a_zero_query_has_no_angle(table: ld.LanceDataset) -> None:
+def test_a_zero_query_has_no_cosine_distance(table: ld.LanceDataset) -> None:
     queries = np.stack([np.zeros(DIM), numbers()[10]])
     found = table.search(queries, 2, "single", metric="cosine", columns=["id"])
     assert found["query_index"].to_pylist() == [1, 1]
@@ -275,7 +275,7 @@ def test_a_zero_query_has_no_angle(table: ld.LanceDataset) -> None:
         ({"bogus": 1}, TypeError, "bogus"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_searches_are_rejected(
     table: ld.LanceDataset, nearest: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(ld.LanceDuckError, match=words) as caught:
@@ -284,10 +284,10 @@ def test_what_makes_no_sense_is_refused(
     assert isinstance(caught.value, ValueError)
 
 
-def test_what_a_search_cannot_be_is_refused(table: ld.LanceDataset) -> None:
+def test_invalid_search_arguments_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(TypeError):
         table.scanner(nearest="single")
-    with pytest.raises(TypeError, match="no 'q'"):
+    with pytest.raises(TypeError, match="'q' is missing"):
         table.scanner(nearest={"column": "single"})
     with pytest.raises(ld.UnsupportedError, match="include_deleted_rows"):
         table.scanner(nearest={"column": "single", "q": [1.0] * DIM}, include_deleted_rows=True, with_row_id=True)
@@ -295,14 +295,14 @@ def test_what_a_search_cannot_be_is_refused(table: ld.LanceDataset) -> None:
         table.search([1.0] * DIM)
 
 
-def test_names_of_a_result_are_not_those_of_a_column(tmp_path: Path) -> None:
+def test_result_column_names_cannot_be_table_columns(tmp_path: Path) -> None:
     data = pa.table({"_distance": [1.0], "v": vectors(np.ones((1, 4), np.float32), pa.float32())})
     made = ld.write_dataset(data, tmp_path / "t.lance")
     with pytest.raises(ld.InvalidInputError, match="_distance"):
         made.search([1.0] * 4)
 
 
-def test_an_empty_table_has_no_neighbours(tmp_path: Path) -> None:
+def test_an_empty_table_returns_no_neighbours(tmp_path: Path) -> None:
     data = pa.table({"id": pa.array([], pa.int64()), "v": vectors(np.ones((0, 4), np.float32), pa.float32())})
     made = ld.write_dataset(data, tmp_path / "t.lance")
     found = made.search([1.0] * 4, 10**12)
@@ -310,7 +310,7 @@ def test_an_empty_table_has_no_neighbours(tmp_path: Path) -> None:
     assert found.num_rows == 0
 
 
-def test_explanations_say_which_way_a_search_goes(table: ld.LanceDataset) -> None:
+def test_plans_show_how_a_search_runs(table: ld.LanceDataset) -> None:
     nearest = {"column": "single", "q": numbers()[10], "k": 3, "distance_range": (0.5, None)}
     scanner = table.scanner(nearest=nearest, filter="id > 3", limit=2)
     text = scanner.explain_plan()
@@ -323,7 +323,7 @@ def test_explanations_say_which_way_a_search_goes(table: ld.LanceDataset) -> Non
     assert "use_index is false" in table.scanner(nearest={**nearest, "use_index": False}).explain_plan()
 
 
-def test_searching_indexed_rows_alone_finds_none_without_an_index(table: ld.LanceDataset) -> None:
+def test_fast_search_without_an_index_finds_nothing(table: ld.LanceDataset) -> None:
     assert ids(table, {"column": "single", "q": numbers()[10]}, fast_search=True) == []
     with pytest.raises(ld.UnsupportedError, match="fast_search"):
         table.to_table(fast_search=True)

@@ -1,4 +1,4 @@
-"""Searches that are asked again, with other queries, find what they would find the first time."""
+"""Repeated searches with other queries find the same rows as first searches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
     ],
 )
 @pytest.mark.parametrize("look", [{}, {"nprobes": 2, "k": 30}, {"refine_factor": 3}, {"use_index": False}])
-def test_a_search_asked_again_finds_the_same(
+def test_a_repeated_search_finds_the_same_rows(
     table: ld.LanceDataset, options: dict[str, Any], look: dict[str, Any]
 ) -> None:
     again, rng = ld.dataset(table.uri), np.random.default_rng(0)
@@ -58,7 +58,7 @@ def test_a_search_asked_again_finds_the_same(
         )
 
 
-def test_several_queries_are_each_as_one(table: ld.LanceDataset) -> None:
+def test_several_queries_return_the_same_rows_as_single_ones(table: ld.LanceDataset) -> None:
     queries = np.random.default_rng(5).standard_normal((40, DIM)).astype(np.float32)
     for look in ({}, {"nprobes": 3, "refine_factor": 2}, {"filter": "n = 2"}):
         options = {name: look[name] for name in ("filter",) if name in look}
@@ -70,7 +70,7 @@ def test_several_queries_are_each_as_one(table: ld.LanceDataset) -> None:
             assert mine.equals(one)
 
 
-def test_a_random_filter_is_asked_each_time(table: ld.LanceDataset) -> None:
+def test_a_random_filter_is_evaluated_each_time(table: ld.LanceDataset) -> None:
     q = np.zeros(DIM, np.float32)
     found = {
         tuple(
@@ -83,7 +83,7 @@ def test_a_random_filter_is_asked_each_time(table: ld.LanceDataset) -> None:
     assert len(found) > 1
 
 
-def test_what_is_wrong_is_refused_the_second_time_too(table: ld.LanceDataset) -> None:
+def test_a_repeated_search_still_validates_its_arguments(table: ld.LanceDataset) -> None:
     good = {"column": "v", "q": np.zeros(DIM, np.float32), "k": 1}
     table.to_table(nearest=good)
     for bad in ({"q": np.zeros(DIM + 1, np.float32)}, {"q": np.full(DIM, np.nan, np.float32)}, {"q": "text"}):
@@ -93,7 +93,7 @@ def test_what_is_wrong_is_refused_the_second_time_too(table: ld.LanceDataset) ->
         table.to_table(nearest=good | {"k": True})
 
 
-def test_a_version_keeps_no_rows_of_another(tmp_path: Path) -> None:
+def test_cached_rows_are_not_shared_between_versions(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.eye(4, dtype=np.float32).ravel()), 4)
     dataset = ld.write_dataset(pa.table({"id": range(4), "v": vectors}), tmp_path / "t.lance")
     nearest = {"column": "v", "q": np.array([1, 0, 0, 0], np.float32), "k": 1}
@@ -104,7 +104,7 @@ def test_a_version_keeps_no_rows_of_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type_", [pa.float16(), pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
-def test_distances_of_flat_segments_are_those_of_the_table(tmp_path: Path, type_: pa.DataType, metric: str) -> None:
+def test_flat_segment_distances_equal_those_of_a_scan(tmp_path: Path, type_: pa.DataType, metric: str) -> None:
     rng = np.random.default_rng(2)
     numbers = rng.standard_normal((700, DIM)).astype(np.float16)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()).cast(type_), DIM)

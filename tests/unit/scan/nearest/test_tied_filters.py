@@ -1,4 +1,4 @@
-"""Filters that allow other clusters than that of a query; settings are measured for filters by chance."""
+"""Filters that allow clusters far from a query; settings are measured with random filters."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ def recall(dataset: ld.LanceDataset, queries: Sequence[np.ndarray], **settings: 
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ", "IVF_HNSW_PQ"])
-def test_the_promised_recall_holds_where_partitions_hold_allowed_clusters_and_others(kind: str, tmp_path: Path) -> None:
+def test_recall_holds_if_partitions_mix_allowed_and_other_clusters(kind: str, tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, kind, partitions=5)
     assert recall(dataset, queries) >= 0.95
 
 
 @pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_HNSW_FLAT"])
-def test_the_promised_recall_holds_where_the_filter_allows_other_clusters(kind: str, tmp_path: Path) -> None:
+def test_recall_holds_if_the_filter_allows_distant_clusters(kind: str, tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, kind)
     assert recall(dataset, queries) >= 0.95
-    assert recall(dataset, queries, nprobes=1) < 0.9  # explicit settings are kept to
+    assert recall(dataset, queries, nprobes=1) < 0.9  # explicit settings are respected
 
 
-def test_a_walk_over_one_graph_finds_no_less_with_more_candidates(tmp_path: Path) -> None:
+def test_more_candidates_do_not_reduce_recall(tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, "IVF_HNSW_FLAT")
     assert recall(dataset, queries, ef=40, nprobes=12) >= 0.95
     assert recall(dataset, queries, ef=200, nprobes=12) >= 0.95
 
 
-def test_many_queries_at_once_find_what_each_finds(tmp_path: Path) -> None:
+def test_batched_queries_find_the_same_rows_as_single_queries(tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, "IVF_FLAT")
     nearest = {"column": "v", "k": K}
     together = dataset.to_table(["id"], filter=FILTER, prefilter=True, nearest={**nearest, "q": queries})

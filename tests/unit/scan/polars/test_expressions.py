@@ -1,4 +1,4 @@
-"""Conditions of polars, as predicates and as what a scan finds by them."""
+"""Polars conditions as predicates, and the rows that a scan finds by them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 def asked(condition: pl.Expr) -> PushedDown:
-    """What a scan does of a condition, in the form in which polars gives it to a source, if it does."""
+    """Return the pushed-down part of a condition, in the form that polars passes to a source."""
     found: list[PushedDown] = []
     frame: Any = pl.from_arrow(ROWS.slice(0, 0))
 
@@ -93,14 +93,14 @@ def test_a_condition_is_the_predicate_that_it_means(words: str) -> None:
 
 
 @pytest.mark.parametrize("condition", [C("s").str.contains("a.", literal=True), C("s").str.contains("ab")])
-def test_a_part_of_a_text_is_asked_of_the_scan(condition: pl.Expr) -> None:
+def test_substring_conditions_are_pushed_down(condition: pl.Expr) -> None:
     found = asked(condition)
     assert str(found.predicate).startswith('contains("s", ')
     assert found.is_whole
 
 
 @pytest.mark.parametrize("condition", [C("i") % 3 == 1, C("r").struct.field("p") % 2 != 0, pl.lit(2) > C("i") % 4])
-def test_a_remainder_is_asked_of_the_scan(condition: pl.Expr, table: ld.LanceDataset) -> None:
+def test_remainder_conditions_are_pushed_down(condition: pl.Expr, table: ld.LanceDataset) -> None:
     found = asked(condition)
     assert "::BIGINT % ?" in str(found.predicate)
     assert found.is_whole
@@ -128,20 +128,20 @@ def test_a_remainder_is_asked_of_the_scan(condition: pl.Expr, table: ld.LanceDat
     ],
     ids=str,
 )
-def test_what_is_not_known_is_left_to_polars(condition: pl.Expr) -> None:
+def test_unsupported_conditions_are_evaluated_by_polars(condition: pl.Expr) -> None:
     assert asked(condition) == PushedDown(None, is_whole=False)
     found = asked((C("i") > 1) & condition)
     assert (str(found.predicate), found.is_whole) == ("i > 1", False)
     assert asked((C("i") > 1) | condition) == PushedDown(None, is_whole=False)
 
 
-def test_a_function_of_python_is_left_to_polars(table: ld.LanceDataset) -> None:
+def test_python_functions_are_evaluated_by_polars(table: ld.LanceDataset) -> None:
     condition = C("i").map_batches(lambda values: values > 2, return_dtype=pl.Boolean)
     found = table.to_polars().filter(condition, C("i") < 50).collect()
     assert found["i"].to_list() == [3]
 
 
-def test_a_condition_of_thousands_of_parts_is_answered(table: ld.LanceDataset) -> None:
+def test_a_condition_with_thousands_of_terms_is_evaluated(table: ld.LanceDataset) -> None:
     condition = pl.all_horizontal([C("i") != number for number in range(2, 400)])
     assert table.to_polars().filter(condition).collect()["i"].to_list() == [1, -5, 0]
 
@@ -172,7 +172,7 @@ def leaves(draw: st.DrawFn) -> pl.Expr:
     kind = draw(st.sampled_from(["op", "in", "between", "null", "text", "member", "b"]))
     if kind == "in":
         items = [draw(st.none() | ITEMS[name]) for _ in range(draw(st.integers(1, 3)))]
-        # polars makes no list of decimals and whole numbers
+        # polars cannot build lists of decimals and integers
         return column.is_in([Decimal(item) if name == "n" and item is not None else item for item in items])
     if kind == "between" and name != "c":
         closed = draw(st.sampled_from(["both", "left", "right", "none"]))
@@ -205,7 +205,7 @@ CONDITIONS = st.recursive(
 
 
 @given(CONDITIONS)
-def test_rows_are_those_that_polars_finds_by_itself(table: ld.LanceDataset, condition: pl.Expr) -> None:
+def test_filtered_rows_equal_those_of_polars(table: ld.LanceDataset, condition: pl.Expr) -> None:
     memory: Any = pl.from_arrow(ROWS)
     expected = memory.with_row_index().filter(condition)["index"].to_list()
     numbered = table.to_polars().with_row_index()
@@ -216,7 +216,7 @@ def test_rows_are_those_that_polars_finds_by_itself(table: ld.LanceDataset, cond
     ]
 
 
-def test_a_filter_of_polars_goes_through_an_index(tmp_path: Path) -> None:
+def test_a_polars_filter_uses_an_index(tmp_path: Path) -> None:
     dataset = ld.write_dataset({"s": ["duck", "goose", "a duck.", "lake"]}, tmp_path / "t.lance")
     dataset.create_scalar_index("s", "NGRAM")
     found = asked(C("s").str.contains("duck")).predicate

@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[ScanOptions]:
-    """What scans are asked for."""
+    """Return the options of all scans."""
     found: list[ScanOptions] = []
 
     class Noted(scanner.LanceScanner):
@@ -60,7 +60,7 @@ def test_rows_are_counted(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_both_engines_of_polars_give_the_rows(table: ld.LanceDataset, engine: Any) -> None:
+def test_both_polars_engines_return_the_same_rows(table: ld.LanceDataset, engine: Any) -> None:
     grouped = table.to_polars().group_by("x").agg(pl.col("id").sum()).sort("x").collect(engine=engine)
     expected = pl.DataFrame(table.to_table()).group_by("x").agg(pl.col("id").sum()).sort("x")
     assert grouped.equals(expected)
@@ -73,7 +73,7 @@ def test_the_frame_stays_on_its_version(table: ld.LanceDataset) -> None:
     assert table.to_polars().select(pl.len()).collect().item() == 10
 
 
-def test_columns_and_a_filter_can_be_said_before(table: ld.LanceDataset) -> None:
+def test_columns_and_a_filter_can_be_given_to_to_polars(table: ld.LanceDataset) -> None:
     lazy = table.to_polars(["s", "_rowid"], filter="id >= 97")
     assert lazy.collect_schema() == {"s": pl.String, "_rowid": pl.UInt64}
     least = lazy.select(pl.col("_rowid").min()).collect().item()
@@ -81,7 +81,7 @@ def test_columns_and_a_filter_can_be_said_before(table: ld.LanceDataset) -> None
     assert table.filter("id >= 97").to_polars().select("id").collect()["id"].to_list() == [97, 98, 99]
 
 
-def test_a_frame_goes_to_another_process(table: ld.LanceDataset) -> None:
+def test_a_lazy_frame_can_be_pickled(table: ld.LanceDataset) -> None:
     lazy = pickle.loads(pickle.dumps(table.to_polars()))
     assert lazy.filter(pl.col("id") == 7).collect()["s"].to_list() == ["row 7"]
 
@@ -100,7 +100,9 @@ def test_frames_fill_a_table(table: ld.LanceDataset, tmp_path: Path) -> None:
     assert sorted(copy.to_table()["id"].to_pylist()) == [1, 2, 1000, 1001]
 
 
-def test_what_cannot_be_is_said(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_arguments_and_a_missing_polars_raise_clear_errors(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UnknownColumnError):
         table.to_polars(["nope"])
     with pytest.raises(InvalidInputError, match="with_columns"):
@@ -118,7 +120,7 @@ def test_what_cannot_be_is_said(table: ld.LanceDataset, monkeypatch: pytest.Monk
         table.to_polars()
 
 
-def test_types_that_polars_does_not_have_are_refused(tmp_path: Path) -> None:
+def test_types_missing_in_polars_are_rejected(tmp_path: Path) -> None:
     wide = pa.table({"id": [1], "n": pa.array([1], pa.decimal256(50, 2))})
     dataset = ld.write_dataset(wide, tmp_path / "wide.lance")
     with pytest.raises(UnsupportedError, match="column n"):

@@ -37,7 +37,7 @@ def test_lists_of_any_length(type_: pa.DataType, values: list[Any]) -> None:
             assert found.to_pylist() == ask(function, lists, values, "DOUBLE")
 
 
-def test_lists_of_a_fixed_length_and_of_dictionaries() -> None:
+def test_fixed_size_and_dictionary_lists_are_searched() -> None:
     fixed = pa.array([[1, 2], None, [3, 1], [2, None]], pa.list_(pa.int32(), 2)).slice(1)
     words = pa.ListArray.from_arrays([0, 2, 2, 3], pa.array(["x", "y", "x"]).dictionary_encode())
     for lists, values, kind in ((fixed, [1], "INTEGER"), (fixed, [3, 1], "INTEGER"), (words, ["x", "y"], "VARCHAR")):
@@ -46,6 +46,6 @@ def test_lists_of_a_fixed_length_and_of_dictionaries() -> None:
             assert found.to_pylist() == ask(function, lists, values, kind)
 
 
-def test_other_columns_have_no_items() -> None:
+def test_list_predicates_require_list_columns() -> None:
     with pytest.raises(InvalidInputError, match="need a list column"):
         evaluate(HasAny(("x",), pa.array([1])), {"x": pa.array([1])}, 1)

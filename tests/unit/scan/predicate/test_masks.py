@@ -69,7 +69,7 @@ def trees(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
 
 
 @given(questions())
-def test_a_mask_is_the_evaluation_with_null_as_no(question: tuple[Predicate, dict[str, pa.Array], int]) -> None:
+def test_a_mask_equals_the_evaluation_with_null_as_false(question: tuple[Predicate, dict[str, pa.Array], int]) -> None:
     predicate, columns, count = question
 
     expected = evaluate(predicate, columns, count).fill_null(False)
@@ -77,7 +77,7 @@ def test_a_mask_is_the_evaluation_with_null_as_no(question: tuple[Predicate, dic
     assert mask(predicate, columns, count).to_pylist() == expected.to_pylist()
 
 
-def test_a_constant_beyond_the_type_is_an_error_or_compares_as_a_number() -> None:
+def test_a_constant_outside_the_type_is_rejected_in_comparisons() -> None:
     values = {"i": pa.array([1, 2], pa.int8())}
 
     with pytest.raises(InvalidInputError, match="does not fit"):

@@ -8,7 +8,7 @@ from lance_duck.scan.predicate.masks import keep_members
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
 @pytest.mark.parametrize("count", [0, 1, 40, 3000])
-def test_rows_that_were_left_stay_where_their_number_is_a_member(dtype: type[np.integer], count: int) -> None:
+def test_membership_masks_keep_only_matching_rows(dtype: type[np.integer], count: int) -> None:
     rng = np.random.default_rng(count)
     limits = np.iinfo(dtype)
     edges = np.array([limits.min, limits.max], dtype)

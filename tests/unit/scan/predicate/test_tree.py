@@ -49,7 +49,7 @@ def test_comparison_with_null_is_null() -> None:
     assert ask(Compare("=", ("a",), pa.scalar(None, pa.int64())), a=a) == [None, None, None]
 
 
-def test_nan_is_the_greatest_and_equals_itself() -> None:
+def test_nan_is_the_greatest_number_and_equal_to_nan() -> None:
     a = pa.array([1.0, NAN, None])
     assert ask(Compare(">", ("a",), pa.scalar(5.0)), a=a) == [False, True, None]
     assert ask(Compare("=", ("a",), pa.scalar(NAN)), a=a) == [False, True, None]
@@ -57,13 +57,13 @@ def test_nan_is_the_greatest_and_equals_itself() -> None:
     assert ask(Compare(">", ("a",), pa.scalar(NAN)), a=a) == [False, False, None]
 
 
-def test_minus_zero_is_zero_also_in_lists() -> None:
+def test_negative_zero_equals_zero() -> None:
     a = pa.array([-0.0, 0.0])
     assert ask(Compare("=", ("a",), pa.scalar(0.0)), a=a) == [True, True]
     assert ask(In(("a",), pa.array([0.0])), a=a) == [True, True]
 
 
-def test_in_with_a_null_among_the_constants_is_true_or_null() -> None:
+def test_in_with_a_null_constant_is_true_or_null() -> None:
     a = pa.array([1, 2, None])
     assert ask(In(("a",), pa.array([1, None])), a=a) == [True, None, None]
     assert ask(In(("a",), pa.array([1])), a=a) == [True, False, None]
@@ -80,7 +80,7 @@ def test_three_valued_and_or_not() -> None:
     assert ask(Or(()), a=a) == [False, False, False]
 
 
-def test_mask_counts_null_as_no() -> None:
+def test_a_mask_counts_null_as_false() -> None:
     a = pa.array([1, None])
     assert mask(Compare("=", ("a",), pa.scalar(1)), {"a": a}, 2).to_pylist() == [True, False]
 
@@ -93,7 +93,7 @@ def test_field_of_a_null_struct_is_null() -> None:
     assert ask(IsNull(("s",)), s=s) == [False, False, True]
 
 
-def test_dictionary_is_compared_by_value() -> None:
+def test_a_dictionary_is_compared_by_value() -> None:
     d = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2, 0], pa.int32()), pa.array(["a", "b", None]))
     assert ask(Compare("=", ("d",), pa.scalar("a")), d=d) == [True, False, None, None, True]
     assert ask(In(("d",), pa.array(["b"])), d=d) == [False, True, None, None, False]
@@ -101,7 +101,7 @@ def test_dictionary_is_compared_by_value() -> None:
 
 
 @pytest.mark.parametrize("type_", [pa.string_view(), pa.large_string(), pa.string()])
-def test_every_form_of_text_compares_and_is_in(type_: pa.DataType) -> None:
+def test_every_string_type_can_be_compared(type_: pa.DataType) -> None:
     a = pa.array(["a", "b", None], type_)
     assert ask(Compare("<", ("a",), pa.scalar("b")), a=a) == [True, False, None]
     assert ask(In(("a",), pa.array(["b"])), a=a) == [False, True, None]
@@ -114,7 +114,7 @@ def test_float16_and_narrow_decimals_compare() -> None:
     assert ask(In(("a",), pa.array([2], pa.int32()).cast(pa.decimal64(12, 2))), a=narrow) == [False, True]
 
 
-def test_missing_column_and_misfit_constant_are_invalid_input() -> None:
+def test_unknown_columns_and_mismatched_constants_are_invalid_input() -> None:
     with pytest.raises(InvalidInputError, match="does not exist"):
         ask(IsNull(("b",)), a=pa.array([1]))
     with pytest.raises(InvalidInputError, match="does not exist"):
@@ -125,7 +125,7 @@ def test_missing_column_and_misfit_constant_are_invalid_input() -> None:
         Compare("~", ("a",), pa.scalar(1))  # type: ignore[arg-type]
 
 
-def test_columns_are_listed_once_and_in_order() -> None:
+def test_columns_of_a_predicate_are_listed_once_in_order() -> None:
     one, two = IsNull(("s", "x")), Compare("=", ("a",), pa.scalar(1))
     both = all_of(one, all_of(two, Not(one)))
     assert both.paths() == (("s", "x"), ("a",))
@@ -135,7 +135,7 @@ def test_columns_are_listed_once_and_in_order() -> None:
     assert all_of(one) is one
 
 
-def test_text_reads_like_sql() -> None:
+def test_predicates_print_as_sql() -> None:
     p = all_of(Compare(">", ("a b",), pa.scalar("it's")), Not(IsNull(("s", "x"))), In(("i",), pa.array([1, None])))
     assert str(p) == "(\"a b\" > 'it''s' AND NOT (s.x IS NULL) AND i IN (1, NULL))"
 

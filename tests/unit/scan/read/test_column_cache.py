@@ -1,4 +1,4 @@
-"""Columns that are decoded in memory give what the file gives."""
+"""Cached columns return the same values as the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("columns", [["id"], ["real", "text", "day"], ["holes", "flag", "small"], None])
-def test_rows_taken_often_are_those_taken_once(table: ld.LanceDataset, columns: Any) -> None:
+def test_repeatedly_taken_rows_equal_rows_taken_once(table: ld.LanceDataset, columns: Any) -> None:
     rng = np.random.default_rng(1)
     often = ld.dataset(table.uri)
     for turn in range(3 * column_cache.TAKES_BEFORE_CACHE):
@@ -53,7 +53,7 @@ def test_only_narrow_columns_without_nulls_are_cached(table: ld.LanceDataset) ->
     assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4)
 
 
-def test_a_hidden_column_comes_along(table: ld.LanceDataset) -> None:
+def test_a_hidden_column_can_be_taken_with_cached_columns(table: ld.LanceDataset) -> None:
     for _ in range(column_cache.TAKES_BEFORE_CACHE + 1):
         found = table.take([1, 400, 7], ["id", "_rowid"])
     assert found.to_pydict() == {"id": [1, 445, 8], "_rowid": [1, (2 << 32) + 45, 8]}

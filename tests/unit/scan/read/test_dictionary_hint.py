@@ -27,13 +27,13 @@ def asked(path: Path, *fragments: list[str]) -> bool:
     ("fragments", "expected"),
     [([FEW * 1000], True), ([FEW * 1000, FEW * 1000], True), ([MANY], False), ([FEW * 1000, MANY], False)],
 )
-def test_texts_travel_as_a_dictionary_where_all_pages_have_one(
+def test_strings_are_exported_as_a_dictionary_if_all_pages_have_one(
     tmp_path: Path, fragments: list[list[str]], expected: bool
 ) -> None:
     assert asked(tmp_path / "t.lance", *fragments) == expected
 
 
-def test_long_texts_and_no_texts_stay_as_they_are(tmp_path: Path) -> None:
+def test_long_and_empty_columns_are_not_exported_as_a_dictionary(tmp_path: Path) -> None:
     long = [f"{i}" * 4 * LARGEST_REPEATED_TEXT for i in range(4)]
     assert not asked(tmp_path / "long.lance", [each for each in long for _ in range(5)])
     assert not asked(tmp_path / "empty.lance", [])

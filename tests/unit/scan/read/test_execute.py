@@ -65,20 +65,20 @@ def test_all_rows_in_order_without_the_deleted() -> None:
     assert found.schema.equals(snapshot.schema.arrow)
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
+def test_columns_keep_the_requested_order() -> None:
     snapshot = table(10)
     found = read(snapshot, columns=["st.y", "i", "_rowaddr", "st"], with_row_id=True)
     assert found.schema.names == ["st.y", "i", "_rowaddr", "st", "_rowid"]
     assert found["st.y"].to_pylist() == [str(i) for i in range(10)]
 
 
-def test_only_the_wanted_columns_are_read() -> None:
+def test_only_requested_columns_are_read() -> None:
     snapshot = table(10)
     read(snapshot, columns=["i"])
     assert {name for _, name, _ in snapshot.reads} == {"i"}
 
 
-def test_hidden_columns() -> None:
+def test_hidden_columns_can_be_selected() -> None:
     snapshot = table(3, 4, ids=[2, 5], deleted={2: [1], 5: [0]})
     snapshot.versions = {5: VersionSequence(np.array([1, 3]), np.array([3, 9], np.uint64))}
     names = ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -89,7 +89,7 @@ def test_hidden_columns() -> None:
     assert found["_row_created_at_version"] == found["_row_last_updated_at_version"] == [1, 1, 9, 9, 9]
 
 
-def test_row_id_and_address_come_last_in_this_order() -> None:
+def test_row_id_and_address_are_the_last_columns() -> None:
     snapshot = table(2)
     assert read(snapshot, columns=["i"], with_row_address=True, with_row_id=True).schema.names == [
         "i",
@@ -98,13 +98,13 @@ def test_row_id_and_address_come_last_in_this_order() -> None:
     ]
 
 
-def test_no_columns_still_have_rows() -> None:
+def test_a_scan_without_columns_returns_row_counts() -> None:
     snapshot = table(5, 5, deleted={1: [0]})
     assert read(snapshot, columns=[]).num_rows == 9
     assert snapshot.reads == []
 
 
-def test_columns_of_the_result_are_read_for_the_rows_left_alone() -> None:
+def test_result_columns_are_read_only_for_matching_rows() -> None:
     snapshot = table(1000)
     found = read(snapshot, columns=["s", "i"], filter="i = 500")
     assert found.to_pydict() == {"s": ["row 500"], "i": [500]}
@@ -114,7 +114,7 @@ def test_columns_of_the_result_are_read_for_the_rows_left_alone() -> None:
     assert len(snapshot.reads) == 2
 
 
-def test_a_filter_that_nothing_passes_reads_its_own_columns_alone() -> None:
+def test_a_filter_without_matches_reads_only_its_columns() -> None:
     snapshot = table(1000)
     assert read(snapshot, columns=["s"], filter="i < 0").num_rows == 0
     assert {name for _, name, _ in snapshot.reads} == {"i"}
@@ -137,7 +137,7 @@ def test_filters_on_hidden_columns() -> None:
     assert read(snapshot, columns=["i"], filter="_rowoffset % 10 = 9").to_pydict() == {"i": [9, 19]}
 
 
-def test_expressions_are_computed_by_duckdb() -> None:
+def test_expressions_are_evaluated_by_duckdb() -> None:
     snapshot = table(4)
     found = read(snapshot, columns={"twice": "i * 2", "same": "i", "u": "upper(s)"}, filter="i > 1", with_row_id=True)
     assert found.to_pydict() == {"twice": [4, 6], "same": [2, 3], "u": ["ROW 2", "ROW 3"], "_rowid": [2, 3]}
@@ -146,7 +146,7 @@ def test_expressions_are_computed_by_duckdb() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 50])
-def test_batches_stay_in_fragments_unless_told_otherwise(batch: int) -> None:
+def test_batches_end_at_fragment_boundaries_by_default(batch: int) -> None:
     snapshot = table(20, 30)
     loose = plan_scan(snapshot, ScanOptions(batch_size=batch))
     expected = [min(batch, size - at) for size in (20, 30) for at in range(0, size, batch)]
@@ -157,7 +157,7 @@ def test_batches_stay_in_fragments_unless_told_otherwise(batch: int) -> None:
     assert pa.Table.from_batches(found)["i"].to_pylist() == list(range(50))
 
 
-def test_a_limit_reads_no_further() -> None:
+def test_a_limit_stops_reading() -> None:
     snapshot = table(100, 100, 100)
     assert read(snapshot, columns=["i"], limit=5, offset=120)["i"].to_pylist() == [120, 121, 122, 123, 124]
     assert snapshot.reads == [(1, "i", slice(20, 25))]
@@ -169,7 +169,7 @@ def test_a_limit_on_a_filter_ends_the_scan() -> None:
     assert len(snapshot.reads) == 1
 
 
-def test_a_scan_that_is_closed_leaves_no_thread() -> None:
+def test_a_closed_scan_leaves_no_thread() -> None:
     snapshot = table(*[20_000] * 5)
     reader = open_reader(snapshot, plan_scan(snapshot, ScanOptions(columns=["i"])), workers=2)
     for _ in range(3):
@@ -190,21 +190,21 @@ def test_counting_without_a_filter_reads_nothing() -> None:
     assert snapshot.deletions_read == 0
 
 
-def test_counting_with_a_filter_reads_its_columns_alone() -> None:
+def test_counting_with_a_filter_reads_only_its_columns() -> None:
     snapshot = table(100, 50, deleted={0: [1, 2]})
     assert count_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i < 10"))) == 8
     assert count_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i < 10 and s like 'row%'"))) == 6
     assert {name for _, name, _ in snapshot.reads} == {"i", "s"}
 
 
-def test_has_rows_reads_no_further_than_the_first() -> None:
+def test_has_rows_stops_at_the_first_row() -> None:
     snapshot = table(100, 100)
     assert has_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i = 3")))
     assert [fragment for fragment, _, _ in snapshot.reads] == [0]
     assert not has_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i = 1000")))
 
 
-def test_deleted_rows_on_request_have_no_row_id() -> None:
+def test_deleted_rows_are_returned_on_request_with_a_null_row_id() -> None:
     snapshot = table(4, deleted={0: [1]})
     found = read(snapshot, columns=["i"], include_deleted_rows=True, with_row_id=True)
     assert found.to_pydict() == {"i": [0, 1, 2, 3], "_rowid": [0, None, 2, 3]}
@@ -212,7 +212,7 @@ def test_deleted_rows_on_request_have_no_row_id() -> None:
         ScanOptions(include_deleted_rows=True)
 
 
-def test_fragments_are_scanned_in_the_order_given() -> None:
+def test_fragments_are_scanned_in_the_given_order() -> None:
     snapshot = table(2, 2, 2)
     chosen = [snapshot.fragment(2), snapshot.fragment(0)]
     assert read(snapshot, columns=["i"], fragments=chosen)["i"].to_pylist() == [4, 5, 0, 1]
@@ -220,7 +220,7 @@ def test_fragments_are_scanned_in_the_order_given() -> None:
         read(snapshot, fragments=[9])
 
 
-def test_sorting() -> None:
+def test_order_by_sorts_rows() -> None:
     snapshot = table(5)
     scan = TableScan(snapshot)
 
@@ -258,7 +258,7 @@ def test_sorting() -> None:
         ({"order_by": [3]}, InvalidInputError),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], error: type[Exception]) -> None:
     scan = TableScan(table(3))
 
     def run() -> None:
@@ -269,7 +269,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], error: 
         run()
 
 
-def test_an_unknown_option_is_a_type_error() -> None:
+def test_an_unknown_option_raises_type_error() -> None:
     with pytest.raises(TypeError, match="bogus"):
         ScanOptions(bogus=1)  # type: ignore[call-arg]
 

@@ -1,4 +1,4 @@
-"""Vectors that are fetched where they lie are those that a take reads, whatever pages, types, nulls and fragments."""
+"""Vectors fetched in place equal those of a take, for all pages, types, nulls and fragments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(path: Path, array: pa.Array, version: str) -> ld.LanceDataset:
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("type_", [pa.float32(), pa.float64(), pa.float16(), pa.uint8()], ids=str)
 @pytest.mark.parametrize("has_nulls", [False, True])
-def test_rows_ranked_where_they_lie_have_the_distances_of_rows_that_are_read(
+def test_rows_ranked_in_place_have_the_same_distances_as_rows_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, type_: pa.DataType, has_nulls: bool
 ) -> None:
     ds = table(tmp_path / "t.lance", vectors(type_, has_nulls=has_nulls), version)

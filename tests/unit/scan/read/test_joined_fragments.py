@@ -1,4 +1,4 @@
-"""Small fragments are read together, several at once, and alone where that cannot be."""
+"""Small fragments are read together, and separately if joining is impossible."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def read_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of fragments that were read together, or alone."""
+    """Return the sizes of joined fragment groups."""
     found: list[int] = []
     together, alone = JoinedFragments.read, FragmentReader.read
 
@@ -64,15 +64,13 @@ def read_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_scan_reads_one_fragment_then_ever_more_together(path: str, read_together: list[int]) -> None:
+def test_a_scan_joins_more_and_more_fragments(path: str, read_together: list[int]) -> None:
     table = ld.dataset(path).to_table(use_threads=False)
     assert table.equals(pa.concat_tables([rows(start) for start in range(0, 40, 4)]))
     assert read_together == [1, 4, 5]
 
 
-def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_joined_files_stay_open_for_the_next_versions(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
 
     def spied(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool) -> JoinedFile:
@@ -92,7 +90,7 @@ def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
     assert opened == [4, 5, 6]
 
 
-def test_files_that_stay_open_are_those_of_the_fields_of_a_version(path: str) -> None:
+def test_open_files_match_the_fields_of_their_version(path: str) -> None:
     ds = ld.dataset(path)
     first, flags = ds.to_table(), [i % 4 == 0 for i in range(40)]
     rewritten = ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
@@ -117,7 +115,7 @@ def test_each_file_has_the_rows_of_its_fragment(tmp_path: Path) -> None:
         hostile.to_table(use_threads=False)
 
 
-def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
+def test_small_files_with_many_rows_are_not_joined(tmp_path: Path, read_together: list[int]) -> None:
     ones = pa.table({"x": np.ones(150_000, np.int64)})
     ds = ld.write_dataset(ones, tmp_path / "t.lance", max_rows_per_file=25_000, storage_options=HASTY)
     assert all(fragment.data_files()[0].file_size_bytes < JOINED_FILE_BYTES for fragment in ds.get_fragments())
@@ -130,7 +128,7 @@ def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_tog
     assert set(read_together) == {1}
 
 
-def test_batches_keep_to_their_fragments(path: str) -> None:
+def test_batches_end_at_fragment_boundaries(path: str) -> None:
     ds = ld.dataset(path)
     ds.delete("id IN (5, 6) OR (id >= 12 AND id < 16)")
     assert [batch.column("id").to_pylist() for batch in ds.to_batches(columns=["id"])][1:4] == [
@@ -140,12 +138,14 @@ def test_batches_keep_to_their_fragments(path: str) -> None:
     ]
 
 
-def test_a_limit_takes_whole_fragments_together_and_the_last_alone(path: str, read_together: list[int]) -> None:
+def test_a_limit_reads_whole_fragments_together_and_the_last_one_separately(
+    path: str, read_together: list[int]
+) -> None:
     assert ld.dataset(path).to_table(columns=["id"], limit=22)["id"].to_pylist() == [*range(22)]
     assert sorted(read_together) == [1, 1, 4]
 
 
-def test_fragments_of_other_columns_are_read_with_their_like(path: str, read_together: list[int]) -> None:
+def test_fragments_with_different_columns_are_joined_separately(path: str, read_together: list[int]) -> None:
     ds = ld.dataset(path)
     ds.add_columns({"twice": "2 * id"})
     ld.write_dataset(rows(40).append_column("twice", pa.array([0, 0, 0, 0])), path, mode="append")
@@ -161,7 +161,7 @@ def test_fragments_of_other_columns_are_read_with_their_like(path: str, read_tog
     assert read_together == [1, 4, 5, 1]
 
 
-def test_dictionaries_blobs_large_files_and_counted_reads_are_read_alone(
+def test_dictionaries_blobs_large_files_and_counted_reads_are_not_joined(
     tmp_path: Path, path: str, read_together: list[int]
 ) -> None:
     words = pa.table({"word": pa.array(["a", "b"] * 2).dictionary_encode()})
@@ -176,7 +176,7 @@ def test_dictionaries_blobs_large_files_and_counted_reads_are_read_alone(
     assert set(read_together) == {1}
 
 
-def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_with_the_same_layout_are_decoded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
 
     def spied(pages: Sequence[Page], layouts: Sequence[Any]) -> Any:
@@ -193,7 +193,7 @@ def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("sizes", [[2500] * 5, [900, 1500, 700, 2049, 1024, 1025]])
-def test_pages_of_several_chunks_are_decoded_at_once(
+def test_pages_of_several_chunks_are_decoded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int]
 ) -> None:
     decoded: list[bool] = []
@@ -217,7 +217,7 @@ def test_pages_of_several_chunks_are_decoded_at_once(
     assert all(decoded)
 
 
-def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
+def test_a_broken_or_missing_file_is_named(path: str) -> None:
     fifth = ld.dataset(path).get_fragments()[4].metadata.files[0].path
     file = Path(path, "data", fifth)
     content = file.read_bytes()
@@ -232,7 +232,7 @@ def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
         ld.dataset(path).to_table()
 
 
-def test_rows_are_counted_and_numbered_as_those_of_each_fragment(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_addresses_and_counts_equal_those_of_single_fragments(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ld.dataset(path).delete("id % 5 = 0")
     hidden = ["id", "_rowaddr", "_rowoffset"]
 

@@ -21,7 +21,7 @@ def wait_for_threads() -> None:
     assert scan_threads() == []
 
 
-def test_results_come_in_order() -> None:
+def test_results_are_ordered() -> None:
     def work(i: int) -> int:
         time.sleep(0.002 if i % 3 else 0)
         return i * i
@@ -32,15 +32,15 @@ def test_results_come_in_order() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_few_items(count: int, workers: int) -> None:
+def test_fewer_items_than_workers_are_mapped_in_order(count: int, workers: int) -> None:
     assert list(map_ordered(str, range(count), workers=workers)) == [str(i) for i in range(count)]
 
 
-def test_all_results_come_however_few_may_wait() -> None:
+def test_all_results_arrive_with_a_small_queue() -> None:
     assert list(map_ordered(str, range(5), workers=2, ahead=1)) == ["0", "1", "2", "3", "4"]
 
 
-def test_nothing_is_begun_before_it_is_asked_for() -> None:
+def test_no_work_starts_before_the_first_result_is_requested() -> None:
     wait_for_threads()
     drawn: list[int] = []
 
@@ -57,7 +57,7 @@ def test_nothing_is_begun_before_it_is_asked_for() -> None:
     results.close()
 
 
-def test_no_more_than_so_many_results_wait() -> None:
+def test_the_number_of_waiting_results_is_limited() -> None:
     begun = 0
     lock = threading.Lock()
 
@@ -76,7 +76,7 @@ def test_no_more_than_so_many_results_wait() -> None:
     wait_for_threads()
 
 
-def test_an_error_comes_out_in_its_turn_as_itself() -> None:
+def test_an_error_is_raised_in_order_and_unchanged() -> None:
     error = CorruptError("broken", where="page 3")
 
     def work(i: int) -> int:
@@ -100,7 +100,7 @@ def test_threads_end_when_the_generator_is_dropped() -> None:
     wait_for_threads()
 
 
-def test_work_that_waits_begins_at_once() -> None:
+def test_at_once_starts_all_workers_immediately() -> None:
     together = threading.Barrier(3, timeout=10)
 
     def work(i: int) -> int:

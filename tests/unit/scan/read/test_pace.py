@@ -1,4 +1,4 @@
-"""How far a scan goes ahead."""
+"""Read-ahead of a scan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import lance_duck as ld
 from lance_duck.scan.costs import SMALL_BATCH_BYTES
 
 
-def test_batches_of_wide_values_are_small_from_the_first(tmp_path: Path) -> None:
+def test_batches_of_wide_values_are_small_from_the_start(tmp_path: Path) -> None:
     size, rng = 128 << 10, np.random.default_rng(0)
     values = [rng.bytes(size) for _ in range(80)]
     table = pa.table({"id": range(80), "b": pa.array(values, pa.binary())})

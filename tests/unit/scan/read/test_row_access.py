@@ -26,18 +26,18 @@ MANY = 100 * POINT_ROWS * POINT_SHARE
         (np.empty(0, np.int64), RowAccess.REQUESTS),
     ],
 )
-def test_few_rows_are_decoded_one_by_one(rows: Rows, way: RowAccess) -> None:
+def test_a_few_rows_are_decoded_one_by_one(rows: Rows, way: RowAccess) -> None:
     assert choose_row_access(rows, MANY) is way
 
 
-def test_rows_that_lie_close_together_may_be_read_with_those_between() -> None:
+def test_close_rows_may_be_read_with_the_rows_between_them() -> None:
     close = np.arange(1000) * DENSE_SHARE
     assert choose_row_access(close, MANY, may_read_between=True) is RowAccess.BETWEEN
     assert choose_row_access(close * 2, MANY, may_read_between=True) is not RowAccess.BETWEEN
     assert choose_row_access(close, MANY) is RowAccess.POINTS
 
 
-def test_no_row_is_decoded_by_itself_while_reads_are_counted() -> None:
+def test_counted_reads_do_not_use_point_access() -> None:
     with watched():
         assert choose_row_access(np.array([1, 5]), MANY) is RowAccess.REQUESTS
 

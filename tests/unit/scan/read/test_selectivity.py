@@ -51,7 +51,7 @@ def test_tables_without_rows_or_fragments() -> None:
     assert estimate_selectivity(table(3), ColumnCache(), below(3)) == 1.0
 
 
-def test_a_filter_pays_where_very_few_rows_stay() -> None:
+def test_filtering_first_pays_if_few_rows_match() -> None:
     large = table(200_000)
     assert filter_pays(large, ColumnCache(), below(500))
     assert not filter_pays(large, ColumnCache(), below(100_000))
@@ -65,7 +65,7 @@ def test_a_filter_pays_on_wide_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not filter_pays(table(1000), ColumnCache(), below(900))
 
 
-def test_a_filter_pays_far_away_and_on_hidden_columns() -> None:
+def test_filtering_first_pays_on_object_stores_and_hidden_columns() -> None:
     snapshot = table(1000)
     assert filter_pays(snapshot, ColumnCache(), TreeFilter(Compare("<", ("_rowid",), pa.scalar(5, pa.uint64()))))
     snapshot.uri = "s3://bucket/table"

@@ -29,11 +29,11 @@ def sizes(batches: Generator[pa.RecordBatch, None, None]) -> list[int]:
     return [batch.num_rows for batch in batches]
 
 
-def test_the_first_row_goes_out_at_once_and_later_ones_wait_for_ever_more() -> None:
+def test_the_first_row_is_returned_immediately_and_batches_grow() -> None:
     assert sizes(join_batches(pieces(*[[1]] * 30))) == [1, 4, 16, 9]
 
 
-def test_no_more_work_is_done_than_the_first_row_needs() -> None:
+def test_the_first_row_needs_no_further_work() -> None:
     begun = []
 
     def work() -> Generator[list[pa.RecordBatch], None, None]:
@@ -47,25 +47,25 @@ def test_no_more_work_is_done_than_the_first_row_needs() -> None:
     batches.close()
 
 
-def test_large_batches_are_not_copied_to_be_joined_with_small_ones() -> None:
+def test_large_batches_are_not_copied_to_join_small_ones() -> None:
     large = pa.record_batch({"i": pa.array(range(SMALL_BATCH_ROWS), pa.int64())})
     found = list(join_batches(piece for piece in [[numbers(0, 1)], [numbers(1, 1)], [large], [numbers(2, 2)]]))
     assert [batch.num_rows for batch in found] == [1, 1, SMALL_BATCH_ROWS, 2]
     assert found[2] is large
 
 
-def test_wide_rows_go_out_when_they_are_enough_bytes() -> None:
+def test_wide_rows_are_returned_once_they_reach_the_byte_limit() -> None:
     wide = pa.record_batch({"v": pa.array([b"x" * (SMALL_BATCH_BYTES // 2)], pa.binary())})
     assert sizes(join_batches(piece for piece in [[wide]] * 7)) == [1, 2, 2, 2]
     assert sizes(join_batches((piece for piece in [[wide]] * 4), bytes_=1000)) == [1, 1, 1, 1]
 
 
-def test_batches_have_no_more_rows_than_were_asked_for_and_as_many_where_there_are() -> None:
+def test_batches_reach_but_do_not_exceed_the_row_limit() -> None:
     assert sizes(join_batches(pieces(*[[30]] * 8), most_rows=50)) == [30, 30, 30, 50, 50, 50]
     assert sizes(join_batches(pieces(*[[30]] * 8, [7]), most_rows=50)) == [30, 30, 30, 50, 50, 50, 7]
 
 
-def test_dictionaries_are_put_together() -> None:
+def test_dictionaries_are_merged() -> None:
     parts = [pa.array(texts).dictionary_encode() for texts in (["a"], ["b", "a"], ["c", None, "b"])]
     first, second = join_batches([pa.record_batch({"d": part})] for part in parts)
     assert first["d"].to_pylist() == ["a"]
@@ -85,7 +85,7 @@ def dictionary(texts: list[str | None], indices: list[int]) -> pa.RecordBatch:
     ],
     ids=["more entries than the index counts", "nulls among the entries"],
 )
-def test_dictionaries_that_do_not_go_together_stay_apart(batches: list[pa.RecordBatch]) -> None:
+def test_dictionaries_that_cannot_be_merged_stay_separate(batches: list[pa.RecordBatch]) -> None:
     found = list(join_batches([batch] for batch in batches))
     assert [value for batch in found for value in batch["d"].to_pylist()] == [
         value for batch in batches for value in batch["d"].to_pylist()
@@ -105,7 +105,7 @@ def test_closing_ends_the_work() -> None:
     st.none() | st.integers(1, 60),
     st.none() | st.integers(1, 300),
 )
-def test_all_rows_come_in_order(plan: list[list[int]], most_rows: int | None, bytes_: int | None) -> None:
+def test_all_rows_are_returned_in_order(plan: list[list[int]], most_rows: int | None, bytes_: int | None) -> None:
     found = list(join_batches(pieces(*plan), most_rows, bytes_))
     assert [i for batch in found for i in batch["i"].to_pylist()] == list(range(sum(map(sum, plan))))
     assert all(0 < batch.num_rows <= (most_rows or SMALL_BATCH_ROWS) for batch in found)

@@ -42,12 +42,12 @@ def take(snapshot: Any, positions: Any, columns: Any = ("i",)) -> pa.RecordBatch
     return Taker(snapshot, ColumnCache()).by_position(positions, project(snapshot.schema, columns))
 
 
-def test_rows_come_in_the_order_asked_for_and_repeatedly() -> None:
+def test_rows_are_returned_in_the_requested_order_with_repeats() -> None:
     snapshot = table(10, 10)
     assert take(snapshot, [15, 3, 15, 0])["i"].to_pylist() == [15, 3, 15, 0]
 
 
-def test_only_the_rows_that_are_needed_are_read_each_once() -> None:
+def test_each_needed_row_is_read_once() -> None:
     snapshot = table(10, 10, 10)
     take(snapshot, [25, 3, 25, 1])
     assert [(fragment, name, rows.tolist()) for fragment, name, rows in snapshot.reads] == [
@@ -56,7 +56,7 @@ def test_only_the_rows_that_are_needed_are_read_each_once() -> None:
     ]
 
 
-def test_positions_leave_deleted_rows_out() -> None:
+def test_positions_skip_deleted_rows() -> None:
     snapshot = table(5, 5, deleted={0: [0, 1], 1: [4]})
     assert take(snapshot, list(range(7)))["i"].to_pylist() == [2, 3, 4, 5, 6, 7, 8]
     with pytest.raises(InvalidInputError, match="0 to 6"):
@@ -64,7 +64,7 @@ def test_positions_leave_deleted_rows_out() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], np.array([], np.int64), pa.array([], pa.int64()), range(0)])
-def test_no_rows(rows: Any) -> None:
+def test_taking_no_rows_keeps_the_schema(rows: Any) -> None:
     snapshot = table(3)
     found = take(snapshot, rows, ["i", "_rowid", "st.x"])
     assert found.num_rows == 0
@@ -72,12 +72,12 @@ def test_no_rows(rows: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [(2, 0), np.array([2, 0], np.uint8), pa.array([2, 0]), iter([2, 0]), range(2, -1, -2)])
-def test_positions_come_as_many_things(rows: Any) -> None:
+def test_positions_are_accepted_as_several_types(rows: Any) -> None:
     assert take(table(3), rows)["i"].to_pylist() == [2, 0]
 
 
 @pytest.mark.parametrize("rows", [[-1], [3], [1.5], ["a"], [[1]], pa.array([None, 1]), [2**70], 5])
-def test_bad_positions_are_refused(rows: Any) -> None:
+def test_invalid_positions_are_rejected(rows: Any) -> None:
     with pytest.raises(InvalidInputError):
         take(table(3), rows)
 
@@ -93,13 +93,13 @@ def test_hidden_columns_and_expressions() -> None:
     assert take(snapshot, [4, 0], {"z": "i * 10"}).to_pydict() == {"z": [50, 10]}
 
 
-def test_struct_fields_come_as_structs() -> None:
+def test_struct_fields_are_returned_as_structs() -> None:
     snapshot = table(3)
     found = Taker(snapshot, ColumnCache()).by_position([1], nested_projection(snapshot.schema, ["st.y", "i"]))
     assert found.to_pylist() == [{"st": {"y": -1}, "i": 1}]
 
 
-def test_addresses_of_deleted_rows_are_left_out_and_of_no_rows_refused() -> None:
+def test_deleted_addresses_are_skipped_and_unknown_addresses_are_rejected() -> None:
     snapshot = table(3, 3, deleted={1: [0]})
     taker, projection = Taker(snapshot, ColumnCache()), project(snapshot.schema, ["i"])
     assert taker.by_address([(3 << 32) + 1, 3 << 32, 0], projection)["i"].to_pylist() == [4, 0]
@@ -109,7 +109,7 @@ def test_addresses_of_deleted_rows_are_left_out_and_of_no_rows_refused() -> None
             taker.by_address(bad, projection)
 
 
-def test_rows_of_one_fragment() -> None:
+def test_rows_of_one_fragment_are_taken_by_offset() -> None:
     snapshot = table(3, 3, deleted={1: [0]})
     taker, projection = Taker(snapshot, ColumnCache()), project(snapshot.schema, ["i"])
     assert taker.in_fragment(snapshot.fragment(3), [1, 0], projection)["i"].to_pylist() == [5, 4]

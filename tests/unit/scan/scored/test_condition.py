@@ -1,4 +1,4 @@
-"""Filters on scores: `_score > 1` beside a full-text query."""
+"""Score filters: `_score > 1` together with a full-text query."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scores(birds: ld.LanceDataset) -> list[float]:
         ("_score < {1}", {"order_by": ["id"], "limit": 1}, [3]),
     ],
 )
-def test_a_filter_on_scores_holds_for_all_rows_that_match_or_for_the_best(
+def test_a_score_filter_applies_to_all_matches_or_to_the_best(
     birds: ld.LanceDataset, scores: list[float], condition: str, options: dict[str, Any], expected: list[int]
 ) -> None:
     text = condition.format(*scores)
@@ -54,12 +54,12 @@ def test_a_filter_on_scores_holds_for_all_rows_that_match_or_for_the_best(
     assert [row for batch in batches for row in batch.column(0).to_pylist()] == expected
 
 
-def test_parameters_are_bound(birds: ld.LanceDataset, scores: list[float]) -> None:
+def test_score_filters_accept_parameters(birds: ld.LanceDataset, scores: list[float]) -> None:
     for given in ({"filter": "_score < ?", "parameters": [scores[1]]}, {"filter": ("_score < ?", [scores[1]])}):
         assert birds.search("duck", columns=["id"], **given).column("id").to_pylist() == [3, 5]  # type: ignore[arg-type]
 
 
-def test_a_search_for_vectors_and_words_filters_by_each_of_its_scores(birds: ld.LanceDataset) -> None:
+def test_a_hybrid_search_can_be_filtered_by_each_score(birds: ld.LanceDataset) -> None:
     text = "_distance > 0 AND _score IS NULL AND _hybrid_score >= 0"
     assert birds.search(ORIGIN, full_text_query="duck", filter=text).column("id").to_pylist() == [4]
 
@@ -70,11 +70,11 @@ def test_a_plan_names_the_filter(birds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("condition", ["_score > 'x' AND", "_score > no_column", "_score"])
-def test_bad_conditions_are_refused(birds: ld.LanceDataset, condition: str) -> None:
+def test_invalid_conditions_are_rejected(birds: ld.LanceDataset, condition: str) -> None:
     with pytest.raises(ld.LanceDuckError, match="bad filter"):
         birds.scanner(full_text_query="duck", filter=condition)
 
 
-def test_a_text_that_only_looks_like_a_score_is_a_filter_of_rows(birds: ld.LanceDataset) -> None:
+def test_a_string_that_mentions_a_score_is_an_ordinary_filter(birds: ld.LanceDataset) -> None:
     found = birds.search("duck", filter="text <> '_score' AND id < 3")
     assert found.column("id").to_pylist() == [1, 2]

@@ -19,7 +19,7 @@ ROWS = pa.table(
 )
 
 
-def test_no_rows_have_the_columns_of_a_result(tmp_path) -> None:
+def test_an_empty_result_has_the_columns_of_a_result(tmp_path) -> None:
     table = ld.write_dataset(ROWS, tmp_path / "t.lance").handle.table
     columns: Any = {**{name: name for name in ROWS.column_names}, "more": "_score + id"}
     layout = score_layout(table.snapshot.schema, columns, with_row_id=True)

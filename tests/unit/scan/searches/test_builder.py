@@ -54,7 +54,7 @@ def test_without_k_it_is_built_and_read_in_the_end(ponds: ld.LanceDataset) -> No
     assert isinstance(query.to_pandas(), pd.DataFrame)
 
 
-def test_words_and_both_are_built_likewise(ponds: ld.LanceDataset) -> None:
+def test_text_and_hybrid_queries_are_built_like_vector_queries(ponds: ld.LanceDataset) -> None:
     words = ponds.search("duck").where("price > 0").limit(4).to_arrow()
     assert words.equals(ponds.search("duck", 4, filter="price > 0"))
     both = ponds.search("duck", 4, nearest={"column": "vec", "q": ORIGIN}, method="linear", alpha=0.2)  # type: ignore[call-overload]
@@ -77,14 +77,14 @@ def test_without_a_query_it_is_a_scan(ponds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("text", ["true) OR (true", "true) OR (true --", "true /*", "", "(true"])
-def test_a_condition_cannot_loosen_the_one_beside_it(ponds: ld.LanceDataset, text: str) -> None:
+def test_a_condition_with_unbalanced_parentheses_cannot_escape(ponds: ld.LanceDataset, text: str) -> None:
     with pytest.raises(InvalidInputError):
         ponds.search().where(text).where("id = 1").to_arrow()
     with pytest.raises(InvalidInputError):
         ponds.search().where("id = 1").where(text).to_arrow()
 
 
-def test_all_conditions_hold(ponds: ld.LanceDataset) -> None:
+def test_all_conditions_are_combined(ponds: ld.LanceDataset) -> None:
     assert ids(ponds.search().where("price = 1 OR id = 3 -- few").where("id > 2")) == [3, 6, 11, 16]
     assert ids(ponds.search().where(pc.field("price") == 1).where(pc.field("id") > 2)) == [6, 11, 16]
     assert ids(ponds.search(filter="price = 1").where("id > 2")) == [6, 11, 16]
@@ -97,7 +97,7 @@ def test_a_filter_after_the_search_leaves_fewer_rows(ponds: ld.LanceDataset) -> 
     assert ids(ponds.search(ORIGIN).limit(5).where("price = 1", prefilter=False)) == [1]
 
 
-def test_settings_of_the_search_reach_it(ponds: ld.LanceDataset) -> None:
+def test_search_settings_are_applied(ponds: ld.LanceDataset) -> None:
     query = ponds.search(ORIGIN).nprobes(3).refine_factor(2).distance_type("cosine").ef(9).bypass_vector_index()
     expected = ponds.search(ORIGIN, 10, nprobes=3, refine_factor=2, metric="cosine", ef=9, use_index=False)
     assert query.to_arrow().equals(expected)
@@ -109,7 +109,7 @@ def test_settings_of_the_search_reach_it(ponds: ld.LanceDataset) -> None:
         ponds.search(ORIGIN).metric("dot").recall(1.8).to_list()
 
 
-def test_until_it_is_read_it_stands_for_its_table(ponds: ld.LanceDataset) -> None:
+def test_an_unread_query_behaves_like_its_table(ponds: ld.LanceDataset) -> None:
     found, expected = ponds.search(ORIGIN), ponds.search(ORIGIN, 10)
     assert (found.num_rows, len(found), found.column_names) == (10, 10, expected.column_names)
     assert found["id"] == expected["id"] == found.column("id")
@@ -126,9 +126,7 @@ def test_until_it_is_read_it_stands_for_its_table(ponds: ld.LanceDataset) -> Non
     assert {"num_rows", "where", "to_pylist"} <= set(dir(found))
 
 
-def test_a_misspelled_name_is_answered_without_a_search(
-    ponds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_misspelled_method_does_not_run_the_search(ponds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     query = ponds.search(ORIGIN)
     monkeypatch.setattr("lance_duck.scan.searches.builder.read_table", lambda *_: pytest.fail("it was run"))
     with pytest.raises(AttributeError, match="has no attribute 'wher'; did you mean 'where'"):
@@ -137,14 +135,14 @@ def test_a_misspelled_name_is_answered_without_a_search(
         _ = query._repr_html_
 
 
-def test_rows_are_read_once_and_again_after_a_change(ponds: ld.LanceDataset) -> None:
+def test_results_are_cached_until_the_query_changes(ponds: ld.LanceDataset) -> None:
     query = ponds.search(ORIGIN)
     assert query.to_arrow() is query.to_arrow()
     assert query.limit(2).num_rows == 2
     assert query.num_rows == 2
 
 
-def test_it_stays_on_its_version(tmp_path: Path) -> None:
+def test_a_query_stays_on_its_version(tmp_path: Path) -> None:
     dataset = ld.write_dataset({"id": [1, 2, 3]}, tmp_path / "t.lance")
     query = dataset.search().where("id > 1")
     dataset.delete("id = 2")
@@ -152,14 +150,14 @@ def test_it_stays_on_its_version(tmp_path: Path) -> None:
     assert ids(dataset.search().where("id > 1")) == [3]
 
 
-def test_copies_and_pickles_are_of_their_own(ponds: ld.LanceDataset) -> None:
+def test_copies_and_pickles_are_independent(ponds: ld.LanceDataset) -> None:
     query = ponds.search(ORIGIN).select(["id"])
     other = copy.deepcopy(query).limit(1)
     assert (ids(other), len(ids(query))) == ([0], 10)
     assert ids(pickle.loads(pickle.dumps(query))) == ids(query)
 
 
-def test_what_makes_no_sense_is_refused_when_it_is_asked(ponds: ld.LanceDataset) -> None:
+def test_invalid_queries_are_rejected_at_once(ponds: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError):
         ponds.search([1.0])
     with pytest.raises(UnknownColumnError):

@@ -42,11 +42,11 @@ def test_a_filter_with_comments_finds_the_rows_of_duckdb(table: ld.LanceDataset,
 
 
 @pytest.mark.parametrize("text", ["a = 1 /* /* */", "a = 1 /*/ OR b = 2 /*/", "a = 1 /*", "s ^@ 'a' || 'b'"])
-def test_what_duckdb_refuses_is_refused(table: ld.LanceDataset, text: str) -> None:
+def test_filters_rejected_by_duckdb_are_rejected(table: ld.LanceDataset, text: str) -> None:
     with pytest.raises(InvalidInputError):
         table.to_table(filter=text)
 
 
-def test_a_deleted_row_is_one_that_duckdb_finds(table: ld.LanceDataset) -> None:
+def test_deletes_with_comments_remove_the_same_rows_as_duckdb(table: ld.LanceDataset) -> None:
     table.delete("b >= 0 AND a + 0 = 1 -- keep\rAND p")
     assert table.count_rows() == 3

@@ -1,4 +1,4 @@
-"""Constants of SQL text are compared as DuckDB compares them, however they are written."""
+"""Constants in SQL filters compare like in DuckDB, in every spelling."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def check(text: str, parameters: Any = None, *, whole: bool = True) -> None:
         "c = null::decimal(8, 2)",
     ],
 )
-def test_constants_are_compared_as_duckdb_does(text: str) -> None:
+def test_constants_compare_like_in_duckdb(text: str) -> None:
     check(text)
 
 
@@ -147,7 +147,7 @@ def test_constants_are_compared_as_duckdb_does(text: str) -> None:
         "z = t",
     ],
 )
-def test_other_constants_mean_the_same(text: str) -> None:
+def test_other_constants_give_the_same_result(text: str) -> None:
     check(text, whole=False)
 
 
@@ -175,11 +175,11 @@ def test_bound_values_are_constants(text: str, parameters: Any) -> None:
     check(text, parameters)
 
 
-def test_the_time_of_the_day_is_asked_each_time() -> None:
+def test_now_is_evaluated_for_each_filter() -> None:
     assert str(make_filter("t < now()", SCHEMA)) != str(make_filter("t < now()", SCHEMA))
 
 
-def test_a_handle_asks_for_the_time_each_time(tmp_path: Path) -> None:
+def test_now_is_evaluated_for_each_scan(tmp_path: Path) -> None:
     dataset = write_dataset(pa.table({"t": pa.array([0], pa.timestamp("us"))}), tmp_path / "t")
     plans = [dataset.scanner(filter="t < now()").explain_plan() for _ in range(2)]
     assert plans[0] != plans[1]
@@ -240,10 +240,10 @@ conditions = st.one_of(
 @settings(max_examples=300, deadline=None)
 @example("y in ['2020-01-01 19:00:00-05', timestamp '1969-01-01 12:00:00']", False)
 @given(conditions, st.booleans())
-def test_no_constant_changes_an_answer(condition: str, negated: bool) -> None:
+def test_arbitrary_constants_do_not_change_an_answer(condition: str, negated: bool) -> None:
     text = f"NOT ({condition})" if negated else condition
     try:
         parse_sql(text, SCHEMA, "filter")
         check(text, whole=False)
-    except InvalidInputError:  # DuckDB compares no such values
+    except InvalidInputError:  # DuckDB cannot compare these values
         return

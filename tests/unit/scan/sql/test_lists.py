@@ -69,7 +69,7 @@ def literal_of(item: str) -> Literal:
     st.sampled_from([",", " ,\n", ", "]),
 )
 @example(["1.5", "2"], ",")
-def test_a_written_list_has_the_values_that_its_constants_have_one_by_one(items: list[str], comma: str) -> None:
+def test_a_list_literal_equals_its_constants_one_by_one(items: list[str], comma: str) -> None:
     run = comma.join(items)
     assert constants_end(f"{run} )", 0) == len(run)
     for type_ in TYPES:
@@ -88,13 +88,13 @@ def test_a_written_list_has_the_values_that_its_constants_have_one_by_one(items:
 )  # fmt: skip
 @example([Decimal("NaN"), Decimal("1.5")])
 @example([-(2**63)])
-def test_bound_values_are_those_that_they_are_one_by_one(values: list[Any]) -> None:
+def test_bound_values_equal_values_bound_one_by_one(values: list[Any]) -> None:
     for type_ in TYPES if values else ():
         expected = answer(lambda t=type_: one_by_one([Literal("value", value) for value in values], t))
         assert answer(lambda t=type_: bound_values(values, t)) == expected
 
 
-def test_blocks_of_a_list_stand_in_order_and_one_may_hold_what_the_column_cannot() -> None:
+def test_long_lists_keep_order_and_unrepresentable_values_become_null() -> None:
     run = ", ".join([*map(str, range(5000)), "1.5", "NULL", "3000000000", "7"])
     assert written_values(run, pa.int32()).to_pylist() == [*range(5000), None, 7]
 
@@ -102,7 +102,7 @@ def test_blocks_of_a_list_stand_in_order_and_one_may_hold_what_the_column_cannot
 @pytest.mark.parametrize(
     "run", ["1, 'a'", "1, 2::int", "1, x", "1 2", "(1), 2", "1,", ",1", "'a' 'b'", "1, --2\n3", ""]
 )
-def test_other_lists_are_read_word_by_word(run: str) -> None:
+def test_other_lists_are_parsed_token_by_token(run: str) -> None:
     assert constants_end(f"{run})", 0) == -1
 
 
@@ -129,7 +129,7 @@ def test_other_lists_are_read_word_by_word(run: str) -> None:
         ("NOT (" + " OR ".join(f"f = {i}" for i in range(100)) + ")", None),
     ],
 )
-def test_long_text_answers_as_duckdb_does(text: str, parameters: Any) -> None:
+def test_long_filters_equal_those_of_duckdb(text: str, parameters: Any) -> None:
     batch = {
         "i": pa.array([1, -5, None, 300, 0], pa.int32()),
         "s": pa.array(["a", "it's", None, "", "b"]),
@@ -147,30 +147,30 @@ def test_long_text_answers_as_duckdb_does(text: str, parameters: Any) -> None:
     assert make_filter(padded, SCHEMA, parameters).mask(batch, 5).to_pylist() == expected.to_pylist()  # type: ignore[union-attr]
 
 
-def test_a_long_list_is_one_token_and_a_short_one_is_not() -> None:
+def test_only_long_lists_become_one_token() -> None:
     assert [token.kind for token in tokens("i IN (1, 2)")] == ["word", "keyword", "mark", *["number", "mark"] * 2]
     assert [token.kind for token in tokens("i IN (1, 2" + LONG + ") OR b")][3:5] == ["constants", "mark"]
 
 
-def test_too_few_parameters_for_a_long_list_are_left_to_duckdb() -> None:
+def test_a_long_list_with_missing_parameters_is_evaluated_by_duckdb() -> None:
     assert tree_from_sql("i IN (?, ?" + LONG + ")", SCHEMA, [1]) is None
     assert tree_from_sql("i IN (?, ?" + LONG + ")", SCHEMA, [1, 2, 3]) is None
 
 
 @pytest.mark.parametrize("value", [1, "ab", None, [], [None], [1, 2.0], [True], [[1]], {1: 2}])
-def test_what_is_no_list_of_one_kind_is_not_taken(value: Any) -> None:
+def test_lists_of_mixed_types_are_not_simple(value: Any) -> None:
     with pytest.raises(NotSimpleError):
         listed_values(value, pa.int64())
 
 
-def test_long_chains_of_or_are_one_list_of_constants() -> None:
+def test_long_or_chains_become_one_list() -> None:
     found = tree_from_sql(" OR ".join(f"i = {i}" for i in range(10_000)) + " OR s = 'x' OR i > 3", SCHEMA)
     assert isinstance(found, Or)
     assert found.operands[0] == In(("i",), pa.array(range(10_000), pa.int32()))
     assert [type(part) for part in found.operands[1:]] == [Compare, Compare]
 
 
-def test_a_hundred_thousand_constants_are_read_at_once() -> None:
+def test_a_hundred_thousand_constants_are_parsed() -> None:
     found = make_filter(f"i IN ({', '.join(map(str, range(100_000)))})", SCHEMA)
     assert isinstance(found, TreeFilter)
     assert found.predicate == In(("i",), pa.array(range(100_000), pa.int32()))

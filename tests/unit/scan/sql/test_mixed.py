@@ -1,4 +1,4 @@
-"""Parts of a filter that only DuckDB evaluates stand beside those that indexes may answer."""
+"""Filter parts for DuckDB are combined with parts that indexes may answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SCHEMA = pa.schema([(name, array.type) for name, array in COLUMNS.items()])
         ("s LIKE '_x%' AND x = 1", "(x = 1 AND (s LIKE '_x%'))"),
     ],
 )
-def test_simple_conditions_are_found_beside_others(text: str, shown: str | None) -> None:
+def test_simple_conditions_are_split_from_others(text: str, shown: str | None) -> None:
     found = make_filter(text, SCHEMA)
     assert isinstance(found, TreeFilter)
     assert shown is None or str(found) == shown
@@ -62,7 +62,7 @@ def test_simple_conditions_are_found_beside_others(text: str, shown: str | None)
     assert found.mask(COLUMNS, ROWS).to_pylist() == plain.mask(COLUMNS, ROWS).to_pylist()
 
 
-def test_what_begins_a_pattern_is_known_without_duckdb() -> None:
+def test_a_pattern_prefix_is_recognised_without_duckdb() -> None:
     found = make_filter("s LIKE 'a_c%'", SCHEMA)
     assert isinstance(found, TreeFilter)
     assert found.predicate == And((StartsWith(("s",), pa.scalar("a")), Opaque("(s LIKE 'a_c%'\n)", (("s",),))))
@@ -70,7 +70,7 @@ def test_what_begins_a_pattern_is_known_without_duckdb() -> None:
 
 
 @pytest.mark.parametrize("text", ["length(s) > 1", "x + 1 = 2 OR length(s) = 1", "NOT length(s) > 1"])
-def test_text_that_is_all_for_duckdb_stays_whole(text: str) -> None:
+def test_filters_that_only_duckdb_can_evaluate_stay_whole(text: str) -> None:
     assert isinstance(make_filter(text, SCHEMA), SqlFilter)
 
 
@@ -83,7 +83,7 @@ def test_text_that_is_all_for_duckdb_stays_whole(text: str) -> None:
         ("x = $1 AND length(s) = $2", [1, 3]),
     ],
 )
-def test_each_part_has_its_parameters(text: str, parameters: Any) -> None:
+def test_each_part_receives_its_parameters(text: str, parameters: Any) -> None:
     found = make_filter(text, SCHEMA, parameters)
     plain = SqlFilter(parse_sql(text, SCHEMA, "filter", parameters), parameters)
     assert found is not None
@@ -94,11 +94,11 @@ def test_each_part_has_its_parameters(text: str, parameters: Any) -> None:
     "text",
     [
         "j -> '$.a' = x AND x = 1",  # an arrow binds looser than AND
-        "x = 1 AND j ->> '$.a' = '1'",  # and so does this one in DuckDB 1.5
+        "x = 1 AND j ->> '$.a' = '1'",  # DuckDB 1.5 behaves the same here
         "x = 1 AND j ->> '$.a' = '1' OR length(s) = 3",
     ],
 )
-def test_operators_that_bind_looser_than_and_are_not_cut(text: str) -> None:
+def test_filters_with_loosely_binding_operators_are_not_split(text: str) -> None:
     columns = {**COLUMNS, "j": column(['{"a": 1}', '{"a": 2}'], pa.string())}
     schema = pa.schema([(name, array.type) for name, array in columns.items()])
 
@@ -123,7 +123,7 @@ def test_operators_that_bind_looser_than_and_are_not_cut(text: str) -> None:
         "s <> '\u00a0' AND length(s) = 3 -- it's\n AND\u00a0length(l) = 2",
     ],
 )
-def test_positions_are_those_of_the_text(text: str) -> None:
+def test_parameter_positions_match_the_filter(text: str) -> None:
     plain = SqlFilter(parse_sql(text, SCHEMA, "filter"))
     assert make_filter(text, SCHEMA).mask(COLUMNS, ROWS).equals(plain.mask(COLUMNS, ROWS))  # type: ignore[union-attr]
 
@@ -156,7 +156,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted
 
 
-def test_a_mixed_filter_is_parsed_once_and_its_piece_is_bound(texts: list[str]) -> None:
+def test_a_mixed_filter_is_parsed_and_bound_once(texts: list[str]) -> None:
     make_filter("x = 11 AND length(s) > 11", SCHEMA)
     assert sum("x = 11 AND length(s) > 11" in text for text in texts) == 1
     assert sum("length(s) > 11" in text for text in texts) == 2
@@ -166,13 +166,13 @@ def test_a_mixed_filter_is_parsed_once_and_its_piece_is_bound(texts: list[str]) 
 
 
 @pytest.mark.parametrize("text", ["x = 1 AND length(s) = ", "x = 1 AND none + 1 = 2", "x = 1 AND j -> 'a' AND b"])
-def test_a_filter_that_is_refused_is_parsed_once(text: str, texts: list[str]) -> None:
+def test_a_rejected_filter_is_parsed_once(text: str, texts: list[str]) -> None:
     with pytest.raises(InvalidInputError):
         make_filter(text, SCHEMA)
     assert sum("json_serialize_sql" in each for each in texts) == 1
 
 
-def test_a_mixed_filter_with_other_parameters_is_bound_alone(texts: list[str]) -> None:
+def test_a_mixed_filter_with_other_parameters_is_bound_again(texts: list[str]) -> None:
     text = "x = ? AND length(s) > ? + 12"
     make_filter(text, SCHEMA, [1, 2])
     assert sum(text in each for each in texts) == 1
@@ -187,14 +187,14 @@ def test_a_mixed_filter_with_other_parameters_is_bound_alone(texts: list[str]) -
     assert not texts
 
 
-def test_parameters_that_are_equal_but_not_the_same_are_told_apart() -> None:
+def test_equal_parameters_of_different_types_are_distinguished() -> None:
     text = "x > 0 AND CAST(? AS VARCHAR) = '1'"
     counts = [make_filter(text, SCHEMA, [value]).mask(COLUMNS, ROWS).true_count for value in (1, True, 1.0)]  # type: ignore[union-attr]
     assert counts[0] > 0
     assert counts[1:] == [0, 0]
 
 
-def test_a_filter_does_not_change_with_a_list_of_parameters() -> None:
+def test_a_filter_keeps_a_copy_of_its_parameters() -> None:
     bound = ["a"]
     found = make_filter("length(s) > 0 AND s || 'x' = ? || 'x'", SCHEMA, bound)
     assert found is not None
@@ -205,12 +205,12 @@ def test_a_filter_does_not_change_with_a_list_of_parameters() -> None:
 
 
 @pytest.mark.parametrize("parameters", [[1], [1, 2, 3], None, {"a": 1}])
-def test_other_parameters_than_those_of_the_text_are_refused(parameters: Any) -> None:
+def test_wrong_parameter_counts_are_rejected(parameters: Any) -> None:
     with pytest.raises(InvalidInputError, match="bad filter"):
         make_filter("x = ? AND length(s) = ?", SCHEMA, parameters)
 
 
-def test_texts_that_differ_in_numbers_of_simple_conditions_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_that_differ_only_in_numbers_are_tokenized_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def cut(text: str, *rest: Any) -> Any:
@@ -227,7 +227,7 @@ def test_texts_that_differ_in_numbers_of_simple_conditions_are_cut_once(monkeypa
 
 
 @pytest.mark.parametrize("text", ["#1 = 1", "x = 1 AND #1 = 1", "abs(#2) = 1 OR x = 1"])
-def test_columns_by_number_are_refused(text: str) -> None:
+def test_columns_by_number_are_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="a column by its number instead of its name"):
         make_filter(text, SCHEMA)
 

@@ -43,7 +43,7 @@ def test_types_are_nested_to_any_depth() -> None:
     assert with_casts(f"arrow_cast(a, '{name}')") == f"CAST(a AS TINYINT{'[]' * 2000})"
 
 
-def test_filters_and_new_columns_have_it(tmp_path: Path) -> None:
+def test_arrow_cast_works_in_filters_and_new_columns(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"a": [1, 2, 3]}), tmp_path / "t.lance")
     assert dataset.to_table(filter="arrow_cast(a, 'Utf8') = '2' OR a = 3")["a"].to_pylist() == [2, 3]
     dataset.add_columns({"v": "arrow_cast(NULL, 'FixedSizeList(4, Float32)')"})
@@ -73,7 +73,7 @@ def test_bytes_are_compared_with_hexadecimal_literals(tmp_path: Path, filter_: s
         "i > arrow_cast('7', 'Int64') AND b = 0xff01",
     ],
 )
-def test_conditions_with_it_are_answered_by_indexes(filter_: str, tmp_path: Path) -> None:
+def test_arrow_cast_conditions_use_indexes(filter_: str, tmp_path: Path) -> None:
     schema = pa.schema({"b": pa.binary(), "f": pa.binary(2), "i": pa.int32()})
     rows = pa.table([[b"\xff\x01", b"a", None], [b"\xff\x01", b"ab", None], [9, 7, None]], schema=schema)
     dataset = ld.write_dataset(rows, tmp_path / "t.lance")

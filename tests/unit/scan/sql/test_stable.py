@@ -1,4 +1,4 @@
-"""SQL expressions that surely are the same for the same row each time: only what they choose is remembered."""
+"""Deterministic SQL expressions: only their results may be cached."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_columns_constants_and_pure_functions_are_stable(text) -> None:
         "CAST(i AS VARCHAR) = t",
     ],
 )
-def test_what_may_change_or_is_not_known_is_not_stable(text) -> None:
+def test_volatile_and_unknown_functions_are_not_stable(text) -> None:
     assert not parse_sql(text, SCHEMA, "filter").is_stable

@@ -1,4 +1,4 @@
-"""Columns whose texts are searched, and those that are refused by name."""
+"""Searchable columns, and rejected ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("name", ["texts", "s.a", "structs.t", "structs.item.t"])
-def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceDataset, name: str) -> None:
+def test_lists_of_strings_and_struct_fields_are_searched(dataset: ld.LanceDataset, name: str) -> None:
     assert dataset.count_rows(full_text_query=MatchQuery("duck", name)) == 1
 
 
@@ -40,13 +40,13 @@ def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceData
         ("`s", UnknownColumnError, "path '`s' does not exist"),
     ],
 )
-def test_other_columns_are_refused_by_name(
+def test_other_columns_are_rejected_by_name(
     dataset: ld.LanceDataset, name: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         dataset.scanner(full_text_query=MatchQuery("duck", name))
 
 
-def test_json_is_asked_by_its_paths_and_types(dataset: ld.LanceDataset) -> None:
+def test_json_is_searched_by_path_and_type(dataset: ld.LanceDataset) -> None:
     assert dataset.count_rows(full_text_query=MatchQuery("a,str,duck", "json")) == 1
     assert dataset.count_rows(full_text_query=MatchQuery("b,str,duck", "json")) == 0

@@ -17,7 +17,7 @@ DOG = MatchQuery("Dogs", "Text")
 
 
 def write(folder: Path, *, indexed: bool, stable: bool) -> ld.LanceDataset:
-    """Six rows at distances 0, 2, 8, 18, 32, 50; of the texts of 3 and 4 both have the word, an index has 3 alone."""
+    """Six rows at distances 0, 2, 8, 18, 32, 50; rows 3 and 4 contain the word, the index covers only row 3."""
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(i // 2) for i in range(12)], pa.float32()), 2)
     table = pa.table({"id": range(1, 7), "Vec": vectors, "Text": pa.array(TEXTS)})
     dataset = ld.write_dataset(table[:3], folder / "t.lance", enable_stable_row_ids=stable)
@@ -52,9 +52,7 @@ def ids(found: pa.Table) -> list[int]:
         ({"filter": MatchQuery("puppy", "Text"), "full_text_query": DOG, "prefilter": False}, [3]),
     ],
 )
-def test_rows_that_match_are_those_that_pass(
-    pets: ld.LanceDataset, options: dict[str, Any], expected: list[int]
-) -> None:
+def test_a_match_query_filters_rows(pets: ld.LanceDataset, options: dict[str, Any], expected: list[int]) -> None:
     assert ids(pets.to_table(columns=["id"], **options)) == expected
     scanner = pets.scanner(columns=["id"], **options)
     assert ids(scanner.to_table()) == expected
@@ -62,7 +60,7 @@ def test_rows_that_match_are_those_that_pass(
     assert pets.count_rows(**{"nearest": None, **options}) == len(expected)
 
 
-def test_searches_from_python_take_a_query_as_filter(pets: ld.LanceDataset) -> None:
+def test_python_searches_accept_a_query_as_filter(pets: ld.LanceDataset) -> None:
     assert ids(pets.search(ORIGIN, k=1, filter=DOG)) == [3]
     assert ids(pets.search(ORIGIN, full_text_query="bird", filter=DOG)) == [3, 4]
     fragment = pets.get_fragment(1)
@@ -89,7 +87,7 @@ def test_columns_are_found_in_any_case(pets: ld.LanceDataset, name: str) -> None
     assert sorted(ids(pets.search("dog", column=name))) == [3, 4]
 
 
-def test_a_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
+def test_an_ambiguous_column_name_is_rejected(tmp_path: Path) -> None:
     table = pa.table({"Text": ["dog"], "TEXT": ["cat"], "s": [{"A": "dog"}]})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")
     assert dataset.count_rows(MatchQuery("dog", "Text")) == 1
@@ -98,7 +96,7 @@ def test_a_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
         dataset.count_rows(MatchQuery("dog", "text"))
 
 
-def test_what_takes_no_query_says_so(pets: ld.LanceDataset) -> None:
+def test_methods_without_query_filters_reject_them(pets: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="parameters need an SQL string"):
         pets.to_table(filter=DOG, parameters=[1])
     with pytest.raises(ld.LanceDuckError, match="found MatchQuery"):

@@ -23,7 +23,7 @@ from lance_duck.scan.text.request import query_of_json, query_of_text
         ),
     ],
 )
-def test_a_text_is_words_or_a_phrase_or_a_form_whose_column_may_be_left_out(text: str, query: FullTextQuery) -> None:
+def test_a_string_is_parsed_as_words_phrase_or_json_query(text: str, query: FullTextQuery) -> None:
     assert query_of_text(text, "body") == query
 
 
@@ -41,18 +41,18 @@ def test_a_text_is_words_or_a_phrase_or_a_form_whose_column_may_be_left_out(text
         json.dumps({"boost": {"positive": {"match": {"terms": "a"}}}}),
     ],
 )
-def test_a_brace_begins_a_form_and_nothing_else(text: str) -> None:
+def test_text_that_starts_with_a_brace_must_be_a_json_query(text: str) -> None:
     with pytest.raises(LanceDuckError):
         query_of_text(text, "body")
 
 
-def test_forms_in_one_another_without_end_are_refused() -> None:
+def test_deeply_nested_json_queries_are_rejected() -> None:
     text = '{"boolean": {"must": [' * 300 + '{"match": {"terms": "a"}}' + "]}}" * 300
     with pytest.raises(LanceDuckError, match="the query is nested too deeply"):
         query_of_text(text, "body")
 
 
-def test_the_text_of_a_form_may_be_called_terms_or_query() -> None:
+def test_the_search_text_key_may_be_terms_or_query() -> None:
     for name in ("terms", "query"):
         assert query_of_json({"match": {name: "a", "column": "b"}}) == MatchQuery("a", "b")
         assert query_of_json({"combined_fields": {name: "a", "columns": ["b"]}}) == CombinedFieldsQuery("a", ["b"])

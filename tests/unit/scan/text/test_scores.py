@@ -1,4 +1,4 @@
-"""Scores of BM25, computed by hand: the same whether an index covers all rows, some or none."""
+"""BM25 scores equal a manual computation whether an index covers all, some or none of the rows."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def pairs(table: pa.Table) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_scores_are_those_of_the_plain_model_to_the_last_bit(table: ld.LanceDataset, query: FullTextQuery) -> None:
+def test_scores_equal_the_reference_model_exactly(table: ld.LanceDataset, query: FullTextQuery) -> None:
     expected = MODEL.scores(query)
     result = table.to_table(full_text_query=query, columns=["id", "_score"])
     assert pairs(result) == [(row, expected[row].tobytes()) for row in in_order(expected)]
     assert table.count_rows(full_text_query=query) == len(expected)
 
 
-def test_a_score_is_computed_as_the_formula_says(table: ld.LanceDataset) -> None:
+def test_scores_equal_the_bm25_formula(table: ld.LanceDataset) -> None:
     # Six documents of 14 words; three of them have "alfa".
     idf = np.log((6 - 3 + 0.5) / (3 + 0.5) + 1)
     norm = 1.2 * (0.25 + 0.75 * 3 / (14 / 6))
@@ -101,7 +101,7 @@ def test_a_score_is_computed_as_the_formula_says(table: ld.LanceDataset) -> None
 
 
 @pytest.mark.parametrize("condition", ["id > 0", "id in (2, 4)", "id = 7"])
-def test_a_filter_holds_before_the_search_and_changes_no_score(table: ld.LanceDataset, condition: str) -> None:
+def test_a_prefilter_does_not_change_scores(table: ld.LanceDataset, condition: str) -> None:
     every = pairs(table.to_table(full_text_query=ALFA, columns=["id", "_score"]))
     passing = set(table.to_table(["id"], condition)["id"].to_pylist())
     filtered = table.to_table(full_text_query=ALFA, columns=["id", "_score"], filter=condition, limit=2)
@@ -110,20 +110,20 @@ def test_a_filter_holds_before_the_search_and_changes_no_score(table: ld.LanceDa
     assert pairs(late) == [pair for pair in every[:2] if pair[0] in passing]
 
 
-def test_limit_and_offset_cut_the_whole_result(table: ld.LanceDataset) -> None:
+def test_limit_and_offset_apply_to_the_ranked_result(table: ld.LanceDataset) -> None:
     query = MatchQuery("alfa golf", "a")
     every = table.to_table(full_text_query=query)
     for offset, limit in ((0, 0), (0, 2), (1, 2), (2, None), (9, 1)):
         assert table.to_table(full_text_query=query, limit=limit, offset=offset).equals(every.slice(offset, limit))
 
 
-def test_rows_of_one_score_come_by_row_id(tmp_path: Path) -> None:
+def test_rows_with_equal_scores_are_ordered_by_row_id(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["tango"] * 9, "id": range(9)}), tmp_path / "t", max_rows_per_file=2)
     for k in range(1, 10):
         assert table.search("tango", k=k, columns=["id"])["id"].to_pylist() == list(range(k))
 
 
-def test_deleted_and_old_rows_never_show_and_new_ones_do(tmp_path: Path) -> None:
+def test_deleted_rows_are_not_found_and_new_rows_are(tmp_path: Path) -> None:
     rows = pa.table({"s": ["alfa", "alfa bravo", "bravo", "golf"], "id": range(4)})
     table = ld.write_dataset(rows, tmp_path / "t", enable_stable_row_ids=True)
     assert table.count_rows(full_text_query="alfa") == 2
@@ -134,7 +134,7 @@ def test_deleted_and_old_rows_never_show_and_new_ones_do(tmp_path: Path) -> None
     assert pairs(result) == [(row, expected[row].tobytes()) for row in in_order(expected)]
 
 
-def test_fragments_limit_the_rows_and_not_the_statistics(table: ld.LanceDataset) -> None:
+def test_fragments_limit_rows_but_not_statistics(table: ld.LanceDataset) -> None:
     every = pairs(table.to_table(full_text_query=ALFA, columns=["id", "_score"]))
     some = table.to_table(full_text_query=ALFA, columns=["id", "_score"], fragments=table.get_fragments()[1:2])
     ids = table.get_fragments()[1].to_table(columns=["id"])["id"].to_pylist()
@@ -143,7 +143,7 @@ def test_fragments_limit_the_rows_and_not_the_statistics(table: ld.LanceDataset)
     assert pairs(one) == pairs(some)
 
 
-def test_the_score_comes_after_the_columns_and_before_hidden_ones(table: ld.LanceDataset) -> None:
+def test_the_score_follows_the_columns_and_precedes_hidden_ones(table: ld.LanceDataset) -> None:
     def names(**options: Any) -> list[str]:
         return list(table.to_table(full_text_query=ALFA, limit=1, **options).schema.names)
 
@@ -155,7 +155,7 @@ def test_the_score_comes_after_the_columns_and_before_hidden_ones(table: ld.Lanc
     assert table.scanner(full_text_query=ALFA).projected_schema.field("_score") == pa.field("_score", pa.float32())
 
 
-def test_expressions_and_orderings_may_name_the_score(table: ld.LanceDataset) -> None:
+def test_expressions_and_orderings_may_use_the_score(table: ld.LanceDataset) -> None:
     columns = {"sum": "_score * 2 + id", "_score": "_score", "id": "id"}
     result = table.to_table(full_text_query=ALFA, columns=columns, order_by=["_score"])
     scores = result["_score"].to_numpy()
@@ -166,7 +166,7 @@ def test_expressions_and_orderings_may_name_the_score(table: ld.LanceDataset) ->
     assert by_id["id"].to_pylist() == [0, 2]
 
 
-def test_a_column_without_an_index_has_the_default_analyser_or_one_that_the_query_names(tmp_path: Path) -> None:
+def test_an_unindexed_column_uses_the_default_or_named_analyser(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["The Running Ducks", "duck"], "id": [0, 1]}), tmp_path / "t")
     assert table.search("DUCK", columns=["id"])["id"].to_pylist() == [1, 0]
     assert table.search("the").num_rows == 0
@@ -176,13 +176,13 @@ def test_a_column_without_an_index_has_the_default_analyser_or_one_that_the_quer
     assert table.search({**query, "query": "duck"}, columns=["id"])["id"].to_pylist() == [1]
 
 
-def test_a_beginning_matches_terms_that_are_stems_and_whole_words(tmp_path: Path) -> None:
+def test_prefix_queries_match_stems_and_whole_words(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["running", "runner up", "ran", "sprint"]}), tmp_path / "t")
     assert sorted(table.search(PrefixQuery("Run", "s"))["s"].to_pylist()) == ["runner up", "running"]
     assert table.search(PrefixQuery("running", "s"))["s"].to_pylist() == ["running"]
 
 
-def test_lists_of_texts_are_one_document_and_phrases_run_over_elements(tmp_path: Path) -> None:
+def test_lists_of_strings_form_one_document(tmp_path: Path) -> None:
     rows = pa.table({"l": [["alfa bravo", "golf"], ["golf"], [], None], "id": range(4)})
     nested = pa.StructArray.from_arrays([pa.array(["alfa", "bravo", None, ""])], ["t"])
     table = ld.write_dataset(rows.append_column("st", nested), tmp_path / "t")
@@ -191,7 +191,7 @@ def test_lists_of_texts_are_one_document_and_phrases_run_over_elements(tmp_path:
     assert table.search("bravo", column="st.t", columns=["id"])["id"].to_pylist() == [1]
 
 
-def test_a_plan_says_how_columns_are_searched(tmp_path: Path) -> None:
+def test_the_plan_shows_how_columns_are_searched(tmp_path: Path) -> None:
     rows = pa.table({"id": range(len(A)), "a": A, "b": B})
     table = ld.write_dataset(rows, tmp_path / "t", max_rows_per_file=3)
     table.create_scalar_index("b", "INVERTED")
@@ -212,7 +212,7 @@ def test_a_plan_says_how_columns_are_searched(tmp_path: Path) -> None:
     assert "a: 8 rows of 3 fragments were searched flat" in scanner.analyze_plan()
 
 
-def test_a_broken_segment_is_set_aside_with_one_warning(tmp_path: Path) -> None:
+def test_a_broken_segment_warns_once_and_is_skipped(tmp_path: Path) -> None:
     rows = pa.table({"id": range(len(A)), "a": A})
     table = ld.write_dataset(rows, tmp_path / "t")
     expected = table.to_table(full_text_query="alfa bravo")
@@ -228,7 +228,7 @@ def test_a_broken_segment_is_set_aside_with_one_warning(tmp_path: Path) -> None:
     assert scanner.to_table().equals(expected)
 
 
-def test_an_index_of_another_analyser_is_not_asked_by_a_query_that_names_one(tmp_path: Path) -> None:
+def test_an_index_with_another_analyser_is_not_used(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["The Ducks", "duck"]}), tmp_path / "t")
     table.create_scalar_index("s", "INVERTED", stem=False)
     assert table.search("duck")["s"].to_pylist() == ["duck"]
@@ -239,7 +239,7 @@ def test_an_index_of_another_analyser_is_not_asked_by_a_query_that_names_one(tmp
     assert "1 through the index" not in plan
 
 
-def test_a_fast_search_leaves_out_rows_that_no_segment_covers(tmp_path: Path) -> None:
+def test_a_fast_search_skips_uncovered_rows(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["alfa", "bravo"]}), tmp_path / "t")
     table.create_scalar_index("s", "INVERTED")
     expected = table.search("alfa")
@@ -248,7 +248,7 @@ def test_a_fast_search_leaves_out_rows_that_no_segment_covers(tmp_path: Path) ->
     assert table.search("alfa", fast_search=True).equals(expected)
 
 
-def test_n_grams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> None:
+def test_ngrams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["lake house", "duck", "the lak", "zooo"]}), tmp_path / "t")
     for _ in range(2):
         both = table.search(MatchQuery("lake", "s", operator=AND, analyzer={"base_tokenizer": "ngram"}))
@@ -262,7 +262,7 @@ def test_n_grams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_segment_of_deleted_rows_alone_has_no_scores(tmp_path: Path, stable: bool) -> None:
+def test_a_segment_with_only_deleted_rows_has_no_scores(tmp_path: Path, stable: bool) -> None:
     rows = pa.table({"n": range(3), "s": ["lake", None, "lake lake"]})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
     dataset.create_scalar_index("s", "INVERTED")
@@ -276,7 +276,7 @@ def test_a_segment_of_deleted_rows_alone_has_no_scores(tmp_path: Path, stable: b
 @pytest.mark.parametrize(
     "query", [MatchQuery("wx", "s", fuzziness=1, max_expansions=2), PrefixQuery("w", "s", max_expansions=2)]
 )
-def test_terms_of_deleted_rows_alone_take_no_place_among_expansions(tmp_path: Path, query: FullTextQuery) -> None:
+def test_terms_of_deleted_rows_do_not_count_as_expansions(tmp_path: Path, query: FullTextQuery) -> None:
     words = [f"w{letter}" for letter in "abcdefghijklmnop"]
     rows = pa.table({"id": range(16), "s": words})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=True, max_rows_per_file=4)
@@ -290,9 +290,7 @@ def test_terms_of_deleted_rows_alone_take_no_place_among_expansions(tmp_path: Pa
 
 @pytest.mark.parametrize("stable", [True, False])
 @pytest.mark.parametrize("query", ['"lake duck"', "lake", "lake~1"])
-def test_rows_without_any_term_are_searched_when_all_others_are_deleted(
-    query: str, stable: bool, tmp_path: Path
-) -> None:
+def test_rows_without_terms_are_searched_after_all_others_are_deleted(query: str, stable: bool, tmp_path: Path) -> None:
     rows = pa.table({"s": pa.array([None, "lake lake duck", None, ""], pa.string())})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
     dataset.create_scalar_index("s", "INVERTED", with_position=True)
@@ -302,7 +300,7 @@ def test_rows_without_any_term_are_searched_when_all_others_are_deleted(
 
 @pytest.mark.parametrize("form", [{"base_tokenizer": "ngram"}, {"format_version": 1}, {}])
 @pytest.mark.parametrize("stable", [True, False])
-def test_a_phrase_of_a_deleted_row_gives_no_other_row(form: dict[str, Any], stable: bool, tmp_path: Path) -> None:
+def test_a_phrase_of_a_deleted_row_matches_no_other_row(form: dict[str, Any], stable: bool, tmp_path: Path) -> None:
     rows = pa.table({"id": [0, 1, 2], "s": ["lakes of ducks", "of lakes", "a lake of lakes"]})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
     dataset.create_scalar_index("s", "INVERTED", with_position=True, stem=False, remove_stop_words=False, **form)
@@ -312,7 +310,7 @@ def test_a_phrase_of_a_deleted_row_gives_no_other_row(form: dict[str, Any], stab
 
 @pytest.mark.parametrize("state", ["untrained", "emptied", "broken"])
 @pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
-def test_an_index_of_which_no_segment_answers_says_how_texts_are_analysed(state: str, tmp_path: Path) -> None:
+def test_an_unused_index_still_determines_the_analyser(state: str, tmp_path: Path) -> None:
     rows, place = pa.table({"id": [0, 1, 2], "s": ["a duck", "ducks", "Duck the"]}), tmp_path / "t.lance"
     dataset = ld.write_dataset(rows, place, storage_options={"checksums": "false"})
     dataset.create_scalar_index("s", "INVERTED", stem=False, lower_case=False, train=state != "untrained")
@@ -325,7 +323,7 @@ def test_an_index_of_which_no_segment_answers_says_how_texts_are_analysed(state:
     assert [each["id"].to_pylist() for each in found] == [[0], [1], []]
 
 
-def test_stop_words_of_an_index_whose_rows_are_all_gone_are_left_out(tmp_path: Path) -> None:
+def test_stop_words_follow_an_index_without_live_rows(tmp_path: Path) -> None:
     rows = pa.table({"id": [0, 1], "s": ["duck the", "lake"]})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance")
     dataset.create_scalar_index("s", "INVERTED", custom_stop_words=["lake"])
@@ -335,7 +333,7 @@ def test_stop_words_of_an_index_whose_rows_are_all_gone_are_left_out(tmp_path: P
     assert found == [[], [0]]
 
 
-def test_rows_that_a_deferred_compaction_dropped_count_in_no_score(tmp_path: Path) -> None:
+def test_rows_dropped_by_a_deferred_compaction_do_not_affect_scores(tmp_path: Path) -> None:
     texts = [f"duck{' lake' * (i % 5)}" if i % 3 else "moon" for i in range(40)]
     rows = pa.table({"id": range(40), "s": texts})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=10)

@@ -47,7 +47,7 @@ def shown(array: pa.Array, field: pa.Field | None = None) -> pa.Array:
         (pa.null(), [None, None, None, None]),
     ],
 )
-def test_nested_values_stay_what_they_are(kind: pa.DataType, values: list[Any]) -> None:
+def test_nested_values_are_unchanged(kind: pa.DataType, values: list[Any]) -> None:
     assert shown(pa.array(values, kind)).to_pylist() == values
 
 
@@ -65,18 +65,18 @@ def test_upper_halves_of_floats_become_floats() -> None:
     assert shown(vectors, pa.field("x", pa.list_(item, 2))).to_pylist() == [[1.0, 1.0], None, [-2.0, -2.0]]
 
 
-def test_parts_of_a_microsecond_are_cut_off_downwards() -> None:
+def test_nanoseconds_are_rounded_down_to_microseconds() -> None:
     found = shown(pa.array([1999, -1, -1000, -1001], pa.timestamp("ns", "UTC")))
     assert found.cast(pa.int64()).to_pylist() == [1, -1, -1, -2]
 
 
-def test_nulls_in_a_column_that_was_declared_without_are_refused() -> None:
+def test_nulls_in_a_not_null_column_are_rejected() -> None:
     schema = st.StructType([st.StructField("x", st.LongType(), nullable=False)])
     with pytest.raises(InvalidInputError, match="column 'x'"):
         as_declared(pa.record_batch({"x": [1, None]}), schema)
 
 
-def test_numbers_are_widened_and_never_narrowed_in_silence() -> None:
+def test_numbers_are_widened_and_never_narrowed_silently() -> None:
     batch = pa.record_batch({"x": pa.array([1, 2**40])})
     assert as_declared(batch, st.StructType().add("x", st.DoubleType())).column(0).to_pylist() == [1.0, float(2**40)]
     with pytest.raises(InvalidInputError, match="column 'x'"):
@@ -87,7 +87,7 @@ def test_numbers_are_widened_and_never_narrowed_in_silence() -> None:
             Declaration(st.StructType().add("x", wanted), pa.schema({"x": found}))
 
 
-def test_large_batches_go_to_spark_in_pieces() -> None:
+def test_large_batches_are_split_for_spark() -> None:
     items = pa.array(range(3 << 20), pa.float32())
     table = pa.table({"id": range(3 << 10), "v": pa.FixedSizeListArray.from_arrays(items, 1 << 10)})
     (batch,) = table.to_batches()

@@ -19,7 +19,7 @@ def found(schema: st.StructType, said: str | None = None) -> pa.DataType:
     return table_schema(schema, {} if said is None else {"v": said}).field("v").type
 
 
-def test_vectors_are_of_the_length_that_is_said() -> None:
+def test_vectors_have_the_declared_length() -> None:
     assert found(column(FLOATS), "4") == pa.list_(pa.float32(), 4)
     assert found(column(st.ArrayType(st.DoubleType())), "4") == pa.list_(pa.float64(), 4)
     assert found(column(FLOATS), "float16[4]") == pa.list_(pa.float16(), 4)
@@ -28,7 +28,7 @@ def test_vectors_are_of_the_length_that_is_said() -> None:
     assert found(column(FLOATS, **{"arrow.fixed-size-list.size": 8}), "4") == pa.list_(pa.float32(), 4)
 
 
-def test_what_spark_was_told_of_vectors_makes_the_same_vectors() -> None:
+def test_vectors_declared_to_spark_round_trip() -> None:
     schema = pa.schema({"v": pa.list_(pa.float16(), 3), "w": pa.list_(pa.float64(), 2), "l": pa.list_(pa.int64())})
     assert table_schema(spark_schema(schema)) == schema
 
@@ -46,12 +46,14 @@ def test_what_spark_was_told_of_vectors_makes_the_same_vectors() -> None:
         (st.ArrayType(st.YearMonthIntervalType()), None, UnsupportedError),
     ],
 )
-def test_columns_that_are_refused_by_name(kind: st.DataType, said: str | None, error: type[LanceDuckError]) -> None:
+def test_unsupported_columns_are_rejected_by_name(
+    kind: st.DataType, said: str | None, error: type[LanceDuckError]
+) -> None:
     with pytest.raises(error, match="v"):
         found(column(kind), said)
 
 
-def test_columns_that_there_are_not() -> None:
+def test_unknown_columns_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="no column 'w'"):
         table_schema(column(FLOATS), {"w": "4"})
     with pytest.raises(InvalidInputError, match="no column 'w'"):
@@ -60,7 +62,7 @@ def test_columns_that_there_are_not() -> None:
         table_schema(column(st.LongType()), {}, frozenset({"v"}))
 
 
-def test_a_column_of_the_table_keeps_its_type_where_spark_sees_no_difference() -> None:
+def test_a_column_keeps_its_table_type_if_spark_cannot_express_it() -> None:
     like = pa.schema(
         [
             pa.field("v", pa.list_(pa.float16(), 4)),

@@ -12,7 +12,7 @@ import lance_duck as ld
 from lance_duck.spark.io.datasource import LanceDataSource
 
 
-def test_a_tag_of_a_version_on_a_branch_is_read_there(tmp_path: Path) -> None:
+def test_a_tag_on_a_branch_is_read(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [0]}), tmp_path)
     table.create_branch("side").insert(pa.table({"id": [1]}))
     table.insert(pa.table({"id": [2]}))
@@ -22,7 +22,7 @@ def test_a_tag_of_a_version_on_a_branch_is_read_there(tmp_path: Path) -> None:
     assert _ids(_source(tmp_path, branch="main")) == [0, 2]
 
 
-def test_a_frame_stays_on_the_version_that_its_columns_are_of(tmp_path: Path) -> None:
+def test_a_frame_stays_on_the_version_of_its_schema(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [0]}), tmp_path)
     source = _source(tmp_path)
     schema = source.schema()

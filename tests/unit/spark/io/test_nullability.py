@@ -27,7 +27,7 @@ def loose(kind: pa.DataType) -> pa.DataType:
 
 
 def of(kind: pa.DataType, values: list[Any]) -> pa.Array:
-    """An array of a type that its values need not keep to, which Arrow itself would refuse to make."""
+    """Return an array whose values may violate its type, which Arrow would reject."""
     return _typed(pa.array(values, loose(kind)), kind)
 
 
@@ -45,13 +45,13 @@ def _typed(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 @pytest.mark.parametrize("kind", [LISTS, STRUCTS, MAPS, DEEP])
-def test_only_what_rules_out_more_than_was_found_is_looked_at(kind: pa.DataType) -> None:
+def test_only_stricter_nullability_is_checked(kind: pa.DataType) -> None:
     assert promises_more(loose(kind), kind)
     assert not promises_more(kind, kind)
     assert not promises_more(loose(kind), loose(kind))
 
 
-def test_vectors_and_fields_in_another_order_are_compared_by_their_meaning() -> None:
+def test_vectors_and_reordered_fields_are_compared_by_meaning() -> None:
     assert promises_more(pa.list_(pa.int64(), 2), LISTS)
     assert not promises_more(pa.list_(ITEM, 2), LISTS)
     assert not promises_more(pa.struct([STRUCTS.field("y"), STRUCTS.field("x")]), STRUCTS)
@@ -66,14 +66,14 @@ def test_vectors_and_fields_in_another_order_are_compared_by_their_meaning() -> 
         (DEEP, [[{"v": [1]}, None, {"v": None}], None], [[{"v": [1]}], [{"v": [None]}]]),
     ],
 )
-def test_nulls_are_refused_where_the_type_rules_them_out(kind: pa.DataType, good: list[Any], bad: list[Any]) -> None:
+def test_nulls_are_rejected_if_the_type_excludes_them(kind: pa.DataType, good: list[Any], bad: list[Any]) -> None:
     refuse_nulls(of(kind, good), "c")
     with pytest.raises(InvalidInputError, match=r"column c\."):
         refuse_nulls(of(kind, bad), "c")
     refuse_nulls(of(kind, bad).slice(0, 1), "c")
 
 
-def test_items_below_a_null_list_are_not_nulls_of_it() -> None:
+def test_items_below_a_null_list_do_not_count_as_nulls() -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), pa.array([1, 2, None, 4]), type=LISTS)
     hidden = pa.Array.from_buffers(LISTS, 2, [pa.py_buffer(b"\x01"), lists.buffers()[1]], children=[lists.values])
     refuse_nulls(hidden, "c")

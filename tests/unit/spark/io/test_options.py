@@ -49,7 +49,7 @@ def test_all_options_of_a_read() -> None:
         ({"paths": '["/tmp/t"]'}, "place", TableRef("/tmp/t")),
     ],
 )
-def test_forms_of_an_option(options: dict[str, str], attribute: str, value: Any) -> None:
+def test_options_accept_several_forms(options: dict[str, str], attribute: str, value: Any) -> None:
     assert (
         getattr(ReadOptions.of({"path": "/tmp/t"} | options if "paths" not in options else options), attribute) == value
     )
@@ -72,7 +72,7 @@ def test_forms_of_an_option(options: dict[str, str], attribute: str, value: Any)
         ({"path": "/t", "storage_options": "[]"}, InvalidInputError, "option 'storage_options'"),
     ],
 )
-def test_options_of_a_read_that_are_refused(options: dict[str, str], error: type[LanceDuckError], said: str) -> None:
+def test_invalid_read_options_are_rejected(options: dict[str, str], error: type[LanceDuckError], said: str) -> None:
     with pytest.raises(error, match=said):
         ReadOptions.of(options)
 
@@ -111,19 +111,19 @@ def test_all_options_of_a_write() -> None:
         {"write_mode": "append"},
     ],
 )
-def test_options_of_a_write_that_are_refused(options: dict[str, str]) -> None:
+def test_invalid_write_options_are_rejected(options: dict[str, str]) -> None:
     (name,) = options
     with pytest.raises(LanceDuckError, match=f"option '{name}'"):
         SparkWriteOptions.of({"path": "/t"} | options)
 
 
-def test_options_of_others_pass() -> None:
+def test_options_of_other_formats_are_ignored() -> None:
     others = {"starting_version": "1", "checkpointLocation": "/c"}
     assert ReadOptions.of({"path": "/t"} | others, ["startingversion"]) == ReadOptions.of({"path": "/t"})
     assert SparkWriteOptions.of({"path": "/t", "txnAppId": "x"}, ["txnappid"]) == SparkWriteOptions.of({"path": "/t"})
 
 
-def test_the_option_of_vectors_names_the_call_that_finds_lengths() -> None:
+def test_the_vector_option_error_suggests_the_call_that_finds_lengths() -> None:
     with pytest.raises(LanceDuckError) as raised:
         SparkWriteOptions.of({"path": "/t", "vector_columns": "v"})
     assert str(raised.value) == (

@@ -60,7 +60,7 @@ def test_with_a_filter_ranges_are_of_addresses(table: str) -> None:
     assert ids(made) == LIVING
 
 
-def test_ranges_of_a_fragment_have_each_living_row_once(table: str) -> None:
+def test_fragment_ranges_return_each_live_row_once(table: str) -> None:
     ld.dataset(table).delete("id BETWEEN 100 AND 9000 OR id > 19000")
     made = reader(table, max_partition_bytes=300_000)
     found = [(part.offset, part.limit) for part in made.partitions()]
@@ -68,7 +68,7 @@ def test_ranges_of_a_fragment_have_each_living_row_once(table: str) -> None:
     assert ids(made) == [i for i in LIVING if i < 100 or 9000 < i <= 19_000]
 
 
-def test_a_small_table_is_one_task_unless_more_are_asked_for(table: str) -> None:
+def test_a_small_table_is_one_task_by_default(table: str) -> None:
     assert [len(part.pieces) for part in reader(table).partitions()] == [12]
     assert len(reader(table, min_partitions=4).partitions()) >= 4
     assert ids(reader(table, min_partitions=4)) == LIVING
@@ -79,13 +79,13 @@ def test_a_limit_counts_living_rows(table: str, limit: int) -> None:
     assert ids(reader(table, limit=limit)) == LIVING[:limit]
 
 
-def test_a_limit_counts_rows_that_pass_a_filter(table: str) -> None:
+def test_a_limit_counts_rows_that_match_a_filter(table: str) -> None:
     assert ids(reader(table, limit=3, filter="id >= 25000 -- so")) == [25000, 25001, 25002]
     found = [7, 10007, 20007, 30007]
     assert ids(reader(table, filter="id % 10000 = 7 -- so", max_partition_bytes=600_000)) == found
 
 
-def test_few_rows_that_an_index_finds_are_one_task(table: str) -> None:
+def test_a_few_indexed_rows_become_one_task(table: str) -> None:
     ld.dataset(table).create_scalar_index("id", "BTREE")
     made = reader(table, filter="id = 39000", max_partition_bytes=600_000)
     assert len(made.partitions()) == 1
@@ -94,7 +94,7 @@ def test_few_rows_that_an_index_finds_are_one_task(table: str) -> None:
     assert ids(plain) == [123]
 
 
-def test_a_reader_keeps_to_its_version(table: str) -> None:
+def test_a_reader_stays_on_its_version(table: str) -> None:
     made = reader(table)
     ld.dataset(table).delete("true")
     assert ids(made) == LIVING
@@ -102,7 +102,7 @@ def test_a_reader_keeps_to_its_version(table: str) -> None:
     assert ids(reader(table, version=3)) == list(range(ROWS))
 
 
-def test_a_table_without_fragments_is_read_as_no_rows(tmp_path: Path) -> None:
+def test_a_table_without_fragments_returns_no_rows(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "t")
     made = reader(str(tmp_path / "t"))
     assert made.partitions() == []
@@ -118,7 +118,7 @@ def test_hidden_columns_and_expressions_are_columns(table: str) -> None:
     assert batch.schema.types[2:] == [pa.int64(), pa.int64()]
 
 
-def test_what_is_wrong_is_said_by_the_driver(table: str) -> None:
+def test_invalid_options_raise_in_the_driver(table: str) -> None:
     with pytest.raises(NotFoundError):
         reader(table + "x")
     with pytest.raises(NotFoundError):
@@ -132,7 +132,7 @@ def test_what_is_wrong_is_said_by_the_driver(table: str) -> None:
         LanceReader(options, declared(options, opened_version(options)).add("_rowaddr", StringType()))
 
 
-def test_a_table_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
+def test_a_recreated_table_is_read_again(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     for value in (1, 2):
         ld.write_dataset(pa.table({"id": [value]}), uri)
@@ -152,7 +152,7 @@ def may_hold_nulls(uri: str, **options: object) -> bool:
     return field.dataType.containsNull
 
 
-def test_vectors_without_null_items_are_declared_so_where_their_files_say_it(tmp_path: Path) -> None:
+def test_vectors_without_null_items_are_declared_if_metadata_proves_it(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     ld.write_dataset(vectors([1, 2], None), uri)
     ld.write_dataset(vectors(None, None), uri, mode="append")
@@ -170,7 +170,7 @@ def test_vectors_without_null_items_are_declared_so_where_their_files_say_it(tmp
     assert not may_hold_nulls(uri, contains_null="auto", version=2)
 
 
-def test_many_fragments_are_not_looked_into_for_null_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_fragments_are_not_checked_for_null_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = str(tmp_path / "t")
     ld.write_dataset(vectors([1, 2], [3, 4]), uri, max_rows_per_file=1)
     assert not may_hold_nulls(uri, contains_null="auto")
@@ -178,7 +178,7 @@ def test_many_fragments_are_not_looked_into_for_null_items(tmp_path: Path, monke
     assert may_hold_nulls(uri, contains_null="auto")
 
 
-def test_a_null_item_of_a_vector_that_was_declared_without_is_refused(tmp_path: Path) -> None:
+def test_a_null_item_in_a_vector_declared_without_nulls_is_rejected(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     ld.write_dataset(vectors([1, 2], None, [3, None]), uri)
     assert not may_hold_nulls(uri, contains_null="false")

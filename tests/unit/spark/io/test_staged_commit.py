@@ -37,7 +37,7 @@ def travelled(landing: Landing) -> Landing:
 
 
 @pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
-def test_rows_of_tasks_make_a_table(place: TableRef, mode: str) -> None:
+def test_rows_of_several_tasks_form_a_table(place: TableRef, mode: str) -> None:
     landing = travelled(Landing.begin(place, ROWS.schema, mode))
     parts = [travelled(landing).write(table.to_batches()) for table in (OTHERS, ROWS)]
 
@@ -47,7 +47,7 @@ def test_rows_of_tasks_make_a_table(place: TableRef, mode: str) -> None:
     assert rows(place) == [4, 1, 2, 3]
 
 
-def test_rows_are_added_or_replace_what_is_there(place: TableRef) -> None:
+def test_rows_are_appended_or_replace_existing_rows(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
 
     added = Landing.begin(place, OTHERS.schema)
@@ -59,7 +59,7 @@ def test_rows_are_added_or_replace_what_is_there(place: TableRef) -> None:
     assert place.dataset().to_table() == pa.table({"id": pa.array([7], pa.int32())})
 
 
-def test_no_rows_make_an_empty_table_and_an_empty_version(place: TableRef) -> None:
+def test_no_rows_create_an_empty_table_and_an_empty_version(place: TableRef) -> None:
     for version in (1, 2):
         landing = Landing.begin(place, ROWS.schema)
         assert landing.write([]) == ()
@@ -68,7 +68,7 @@ def test_no_rows_make_an_empty_table_and_an_empty_version(place: TableRef) -> No
     assert rows(place) == []
 
 
-def test_what_failed_attempts_left_is_swept_and_nothing_else(place: TableRef) -> None:
+def test_files_of_failed_attempts_are_removed(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     before = files(place)
     other, landing = Landing.begin(place, ROWS.schema), Landing.begin(place, ROWS.schema)
@@ -87,7 +87,7 @@ def test_what_failed_attempts_left_is_swept_and_nothing_else(place: TableRef) ->
     assert rows(place) == [1, 2, 3, 4, 1, 2, 3]
 
 
-def test_a_change_lands_once(place: TableRef) -> None:
+def test_a_change_is_committed_once(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     landing = Landing.begin(place, OTHERS.schema)
     first, again = landing.write(OTHERS.to_batches()), landing.write(OTHERS.to_batches())
@@ -101,7 +101,7 @@ def test_a_change_lands_once(place: TableRef) -> None:
 
 
 @pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
-def test_what_has_landed_is_never_deleted(place: TableRef, mode: str) -> None:
+def test_committed_files_are_never_deleted(place: TableRef, mode: str) -> None:
     if mode != "create":
         ld.write_dataset(ROWS, place.uri)
     landing = Landing.begin(place, OTHERS.schema, mode)
@@ -116,7 +116,7 @@ def test_what_has_landed_is_never_deleted(place: TableRef, mode: str) -> None:
     assert len(files(place)) == {"create": 2, "append": 3, "overwrite": 3}[mode]
 
 
-def test_what_was_given_up_leaves_nothing(place: TableRef) -> None:
+def test_an_abandoned_write_leaves_nothing(place: TableRef) -> None:
     landing = Landing.begin(place, ROWS.schema)
     landing.write(ROWS.to_batches())
     landing.abandon()
@@ -125,7 +125,7 @@ def test_what_was_given_up_leaves_nothing(place: TableRef) -> None:
     landing.abandon()
 
 
-def test_nothing_is_deleted_while_it_is_not_known_whether_it_has_landed(place: TableRef) -> None:
+def test_nothing_is_deleted_while_the_commit_outcome_is_unknown(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     landing = Landing.begin(place, ROWS.schema)
     landing.write(ROWS.to_batches())
@@ -145,7 +145,7 @@ def test_nothing_is_deleted_while_it_is_not_known_whether_it_has_landed(place: T
     assert files(place) == before
 
 
-def test_what_does_not_fit_is_refused_before_a_task_runs(place: TableRef) -> None:
+def test_mismatched_schemas_are_rejected_before_tasks_run(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     with pytest.raises(AlreadyExistsError, match="the table already exists"):
         Landing.begin(place, ROWS.schema, "create")
@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_refused_before_a_task_runs(place: TableRef) -> Non
         Landing.begin(place, pa.schema({"s": pa.int64()}))
 
 
-def test_a_table_that_became_another_one_meanwhile_takes_no_rows(place: TableRef) -> None:
+def test_a_recreated_table_takes_no_rows(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     landing = Landing.begin(place, ROWS.schema)
     counted = landing.write(ROWS.to_batches())
@@ -167,7 +167,7 @@ def test_a_table_that_became_another_one_meanwhile_takes_no_rows(place: TableRef
     assert len(files(place)) == 2
 
 
-def test_two_that_make_one_table_at_once_make_it_together_or_one_is_refused(place: TableRef) -> None:
+def test_concurrent_creations_combine_or_one_is_rejected(place: TableRef) -> None:
     first, second = Landing.begin(place, ROWS.schema), Landing.begin(place, ROWS.schema)
     third, fourth = Landing.begin(place, OTHERS.schema, "create"), Landing.begin(place, pa.schema({"x": pa.int64()}))
     written = [one.write(ROWS.to_batches()) for one in (first, second)]
@@ -182,7 +182,7 @@ def test_two_that_make_one_table_at_once_make_it_together_or_one_is_refused(plac
     assert len(files(place, "_transactions")) == 2
 
 
-def test_a_batch_of_a_stream_that_two_make_a_table_of_lands_once(place: TableRef) -> None:
+def test_a_stream_batch_written_by_two_drivers_commits_once(place: TableRef) -> None:
     batch = StreamBatch("q", 0)
     first, second = Landing.begin(place, ROWS.schema), Landing.begin(place, ROWS.schema)
     written = [one.write(ROWS.to_batches()) for one in (first, second)]
@@ -192,7 +192,7 @@ def test_a_batch_of_a_stream_that_two_make_a_table_of_lands_once(place: TableRef
     assert rows(place) == [1, 2, 3]
 
 
-def test_a_guard_can_refuse_and_a_name_can_be_given(place: TableRef) -> None:
+def test_a_guard_may_reject_and_a_transaction_may_be_named(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     uuid = uuid4()
 

@@ -32,7 +32,7 @@ def files(table: ld.LanceDataset) -> list[int]:
     return [len(fragment.files) for fragment in table.handle.snapshot.fragments]
 
 
-def test_structs_keep_their_nulls_when_a_field_without_values_stays(place: str) -> None:
+def test_structs_keep_nulls_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([{"a": 1}, None, {"a": None}], STRUCT))
     table.add_columns(with_null_field(pa.struct([("k", pa.string())])))
     table.drop_columns(["c.a"])
@@ -40,14 +40,14 @@ def test_structs_keep_their_nulls_when_a_field_without_values_stays(place: str) 
     assert table.schema.field("c").type == pa.struct([("k", pa.string())])
 
 
-def test_lists_keep_their_lengths_when_a_field_without_values_stays(place: str) -> None:
+def test_lists_keep_lengths_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([[{"a": 1}, None], None, []], pa.list_(STRUCT)))
     table.add_columns(with_null_field(pa.list_(pa.struct([("k", pa.int8())]))))
     table.drop_columns(["c.item.a"])
     assert table.to_table().column("c").to_pylist() == [[{"k": None}, None], None, []]
 
 
-def test_tables_keep_their_rows_when_a_column_without_values_stays(place: str) -> None:
+def test_tables_keep_rows_if_an_empty_column_remains(place: str) -> None:
     table = made(place, pa.array([1, 2, 3]), max_rows_per_file=2)
     table.add_columns(pa.schema([pa.field("s", STRUCT), pa.field("k", pa.string())]))
     table.delete("id = 1")
@@ -59,7 +59,7 @@ def test_tables_keep_their_rows_when_a_column_without_values_stays(place: str) -
 
 
 @pytest.mark.parametrize("dropped", ["id", "c.a"])
-def test_a_drop_keeps_rows_that_others_append_without_the_fields_that_stay(place: str, dropped: str) -> None:
+def test_a_drop_keeps_concurrently_appended_rows_without_the_remaining_fields(place: str, dropped: str) -> None:
     struct = pa.struct([("a", pa.int32()), ("b", pa.int32())])
     table = ld.write_dataset(pa.table({"id": [1], "c": pa.array([{"a": 1, "b": 2}], struct)}), place)
     narrow = pa.table({"id": [2]}) if dropped == "id" else pa.table({"c": pa.array([{"a": 2}], STRUCT)})
@@ -70,7 +70,7 @@ def test_a_drop_keeps_rows_that_others_append_without_the_fields_that_stay(place
     assert table.to_table().to_pylist()[1] == last
 
 
-def test_an_append_without_the_fields_that_others_keep_is_not_committed(place: str) -> None:
+def test_an_append_without_required_fields_is_not_committed(place: str) -> None:
     table = ld.write_dataset(pa.table({"id": [1], "c": [2]}), place)
     narrow = ld.write_dataset(pa.table({"id": [2]}), place, mode="append")
     operation = Append(tuple(narrow.handle.snapshot.fragments)[1:])
@@ -91,7 +91,7 @@ def test_only_fragments_without_the_field_get_a_file(place: str) -> None:
     assert files(table) == [2, 1]
 
 
-def test_a_drop_writes_nothing_while_another_field_has_values(place: str) -> None:
+def test_dropping_a_field_writes_nothing_if_another_field_has_values(place: str) -> None:
     two = pa.struct([("a", pa.int32()), ("b", pa.int32())])
     table = made(place, pa.array([{"a": 1, "b": 2}, None], two))
     table.add_columns(with_null_field(pa.struct([("k", pa.int32())])))
@@ -110,7 +110,7 @@ def test_lists_with_deleted_rows_agree_about_their_lengths(place: str) -> None:
     assert table.to_table().column("c").to_pylist() == [[{"a": {"k": None}, "b": 2}], []]
 
 
-def test_an_index_of_the_dropped_field_goes_and_others_stay(place: str) -> None:
+def test_dropping_a_field_removes_only_its_index(place: str) -> None:
     table = made(place, pa.array([{"a": 1}, None, {"a": 3}], STRUCT))
     table.create_scalar_index("id", "BTREE", "by_id")
     table.create_scalar_index("c.a", "BTREE", "by_a")
@@ -122,20 +122,20 @@ def test_an_index_of_the_dropped_field_goes_and_others_stay(place: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["c.entries.key", "c.entries.value"])
-def test_keys_and_values_of_maps_are_not_dropped(place: str, path: str) -> None:
+def test_keys_and_values_of_maps_cannot_be_dropped(place: str, path: str) -> None:
     table = made(place, pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int32())))
     with pytest.raises(InvalidInputError, match="keys and values of a map"):
         table.drop_columns([path])
     assert ld.dataset(place).to_table().column("c").to_pylist() == [[("x", 1)]]
 
 
-def test_a_map_goes_with_the_last_field_of_its_values(place: str) -> None:
+def test_a_map_is_dropped_with_its_last_value_field(place: str) -> None:
     table = made(place, pa.array([[("x", {"a": 1})]], pa.map_(pa.string(), STRUCT)))
     table.drop_columns(["c.entries.value.a"])
     assert ld.dataset(place).schema.names == ["id"]
 
 
-def test_maps_keep_their_keys_and_lengths_when_a_field_without_values_stays(place: str) -> None:
+def test_maps_keep_keys_and_lengths_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([[("x", {"a": 1}), ("y", None)], None, []], pa.map_(pa.string(), STRUCT)))
     before = table.handle.snapshot
     value = before.schema.by_path("c.entries.value")
@@ -148,7 +148,7 @@ def test_maps_keep_their_keys_and_lengths_when_a_field_without_values_stays(plac
     assert table.to_table().column("c").to_pylist() == [[("x", {"k": None}), ("y", None)], None]
 
 
-def test_fields_of_packed_structs_are_not_dropped(place: str) -> None:
+def test_fields_of_packed_structs_cannot_be_dropped(place: str) -> None:
     two = pa.struct([("a", pa.int32()), ("b", pa.int32())])
     schema = pa.schema([pa.field("p", two, metadata={"lance-encoding:packed": "true"}), pa.field("id", pa.int64())])
     table = ld.write_dataset(pa.table({"p": pa.array([{"a": 1, "b": 2}], two), "id": [1]}, schema=schema), place)

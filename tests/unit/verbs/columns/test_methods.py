@@ -37,7 +37,7 @@ def column(table: ld.LanceDataset, name: str) -> list[Any]:
     return found
 
 
-def test_sql_gives_columns_and_writes_only_them(table: ld.LanceDataset) -> None:
+def test_sql_expressions_write_only_the_new_columns(table: ld.LanceDataset) -> None:
     before = [f.data_files() for f in table.get_fragments()]
     table.add_columns({"n": "a * 2", "upper name": "upper(b)", "x": "s.p + len(l)"})
     assert table.schema.names == ["a", "b", "s", "l", "n", "upper name", "x"]
@@ -48,7 +48,7 @@ def test_sql_gives_columns_and_writes_only_them(table: ld.LanceDataset) -> None:
     assert table.to_table(["a", "b", "s", "l"]) == ROWS
 
 
-def test_deleted_rows_are_not_looked_at(table: ld.LanceDataset) -> None:
+def test_deleted_rows_are_not_evaluated(table: ld.LanceDataset) -> None:
     table.delete("a IN (1, 3, 4)")
     table.add_columns({"n": "10 / (a - 1)", "m": "b || '!'"})
     assert column(table, "n") == [10.0, 2.5]
@@ -62,7 +62,7 @@ def test_deleted_rows_are_not_looked_at(table: ld.LanceDataset) -> None:
     ]
 
 
-def test_constant_nulls_write_nothing(table: ld.LanceDataset) -> None:
+def test_constant_nulls_write_no_files(table: ld.LanceDataset) -> None:
     before = files(table)
     table.add_columns({"n": "CAST(NULL AS INT)", "m": " null::varchar ", "k": "NULL"})
     table.add_columns([pa.field("o", pa.list_(pa.int8())), pa.field("s", pa.struct([("r", pa.int8())]))])
@@ -72,7 +72,7 @@ def test_constant_nulls_write_nothing(table: ld.LanceDataset) -> None:
     assert column(table, "s")[0] == {"p": 1, "q": 1.5, "r": None}
 
 
-def test_a_function_is_given_batches_and_gives_batches(table: ld.LanceDataset) -> None:
+def test_a_function_maps_batches_to_batches(table: ld.LanceDataset) -> None:
     seen: list[list[str]] = []
 
     def double(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -86,7 +86,7 @@ def test_a_function_is_given_batches_and_gives_batches(table: ld.LanceDataset) -
     assert seen[0] == ["_rowaddr", "a"]
 
 
-def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
+def test_a_function_may_return_frames(table: ld.LanceDataset) -> None:
     @ld.batch_udf()
     def triple(batch: pa.RecordBatch) -> pd.DataFrame:
         return pd.DataFrame({"t": [3 * i.as_py() for i in batch["a"]]})
@@ -110,14 +110,14 @@ def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
         ),
     ],
 )
-def test_a_function_that_gives_something_else_is_refused(table: ld.LanceDataset, function: Any, message: str) -> None:
+def test_a_function_with_an_invalid_result_is_rejected(table: ld.LanceDataset, function: Any, message: str) -> None:
     before = files(table)
     with pytest.raises(InvalidInputError, match=message):
         table.add_columns(function)
     assert (table.version, table.latest_version, files(table)) == (1, 1, before)
 
 
-def test_an_error_of_a_function_comes_through_and_leaves_nothing(table: ld.LanceDataset) -> None:
+def test_an_error_in_a_function_is_raised_and_leaves_nothing(table: ld.LanceDataset) -> None:
     before = files(table)
 
     def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -130,7 +130,7 @@ def test_an_error_of_a_function_comes_through_and_leaves_nothing(table: ld.Lance
     assert (table.latest_version, files(table)) == (1, before)
 
 
-def test_a_checkpoint_keeps_what_was_computed(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_checkpoint_keeps_computed_batches(table: ld.LanceDataset, tmp_path: Path) -> None:
     checkpoint = tmp_path / "kept.sqlite"
     calls: list[int] = []
 
@@ -153,7 +153,7 @@ def test_a_checkpoint_keeps_what_was_computed(table: ld.LanceDataset, tmp_path: 
     assert not checkpoint.exists()
 
 
-def test_a_checkpoint_of_other_columns_is_not_taken(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_checkpoint_for_other_columns_is_rejected(table: ld.LanceDataset, tmp_path: Path) -> None:
     function = ld.batch_udf(checkpoint_file=tmp_path / "kept.sqlite")(lambda b: pa.record_batch({"n": b["a"]}))
     assert function.cache is not None
     other = table.get_fragment(0).data_files()[0]
@@ -166,7 +166,7 @@ def test_a_checkpoint_of_other_columns_is_not_taken(table: ld.LanceDataset, tmp_
         ld.batch_udf(checkpoint_file=tmp_path / "kept.sqlite")(lambda b: b)
 
 
-def test_a_stream_gives_the_rows_one_after_the_other(table: ld.LanceDataset) -> None:
+def test_a_stream_supplies_rows_in_order(table: ld.LanceDataset) -> None:
     batches = (pa.record_batch({"n": [i, i]}) for i in range(3))
     cut = iter([next(batches), next(batches), next(batches).slice(0, 1)])
     table.add_columns(cut, reader_schema=pa.schema({"n": pa.int64()}))
@@ -174,14 +174,14 @@ def test_a_stream_gives_the_rows_one_after_the_other(table: ld.LanceDataset) -> 
 
 
 @pytest.mark.parametrize("rows", [0, 4, 6])
-def test_a_stream_of_another_length_is_refused(table: ld.LanceDataset, rows: int) -> None:
+def test_a_stream_with_a_wrong_row_count_is_rejected(table: ld.LanceDataset, rows: int) -> None:
     before = files(table)
-    with pytest.raises(InvalidInputError, match="than the table"):
+    with pytest.raises(InvalidInputError, match="row count of the table"):
         table.add_columns(pa.table({"n": pa.array(range(rows), pa.int64())}))
     assert (table.latest_version, files(table)) == (1, before)
 
 
-def test_a_struct_is_there_where_one_of_its_files_has_it(table: ld.LanceDataset) -> None:
+def test_a_struct_is_not_null_if_one_of_its_files_has_a_value(table: ld.LanceDataset) -> None:
     table.add_columns(pa.table({"s": [{"r": 1}, {"r": 2}, None, None, {"r": None}]}))
     assert column(table, "s") == [
         {"p": 1, "q": 1.5, "r": 1},
@@ -193,7 +193,7 @@ def test_a_struct_is_there_where_one_of_its_files_has_it(table: ld.LanceDataset)
     assert table.count_rows("s IS NULL") == 0
 
 
-def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.LanceDataset) -> None:
+def test_a_column_merge_uses_the_last_equal_key_and_matches_nulls(table: ld.LanceDataset) -> None:
     other = pa.table({"k": ["z", "w", "w", None, "none"], "n": [1, 2, 3, 4, 5], "t": list("abcde")})
     table.merge(other, "b", "k")
     assert column(table, "n") == [None, 3, 4, None, 1]
@@ -213,7 +213,7 @@ def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.La
         (pa.table({"k": [[1]], "n": [1]}), "l", "k", "cannot be compared"),
     ],
 )
-def test_merges_that_make_no_sense_are_refused(
+def test_invalid_column_merges_are_rejected(
     table: ld.LanceDataset, other: pa.Table, left_on: str, right_on: str | None, message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
@@ -231,17 +231,17 @@ def test_merges_that_make_no_sense_are_refused(
         ({"n.m": "a"}, "cannot contain a dot"),
         ({"n": "CAST(b AS INT)"}, "Could not convert"),
         (pa.field("n", pa.int8(), nullable=False), "must be nullable"),
-        (3, "of this kind"),
+        (3, "this type of data"),
     ],
 )
-def test_new_columns_that_make_no_sense_are_refused(table: ld.LanceDataset, transforms: Any, message: str) -> None:
+def test_invalid_new_columns_are_rejected(table: ld.LanceDataset, transforms: Any, message: str) -> None:
     before = files(table)
     with pytest.raises(InvalidInputError, match=message):
         table.add_columns(transforms)
     assert (table.latest_version, files(table)) == (1, before)
 
 
-def test_values_are_cast_wherever_they_lie(table: ld.LanceDataset) -> None:
+def test_values_are_cast_at_every_level(table: ld.LanceDataset) -> None:
     table.alter_columns(
         {"path": "a", "data_type": pa.int8(), "name": "small"},
         {"path": "b", "data_type": pa.dictionary(pa.int8(), pa.string())},
@@ -265,9 +265,9 @@ def test_a_value_that_the_new_type_cannot_hold_is_named(table: ld.LanceDataset) 
     assert (table.latest_version, files(table)) == (2, before)
 
 
-def test_nulls_are_looked_for_before_they_are_forbidden(table: ld.LanceDataset) -> None:
+def test_not_null_requires_a_check_for_nulls(table: ld.LanceDataset) -> None:
     for path in ("b", "s", "s.q", "l"):
-        with pytest.raises(InvalidInputError, match=rf"{path}: column with nulls"):
+        with pytest.raises(InvalidInputError, match=rf"{path}: a column with nulls"):
             table.alter_columns({"path": path, "nullable": False})
     table.delete("b IS NULL OR s IS NULL")
     for path in ("b", "s", "s.q", "l", "l.item"):
@@ -277,7 +277,7 @@ def test_nulls_are_looked_for_before_they_are_forbidden(table: ld.LanceDataset) 
         ld.write_dataset(pa.table({"a": [1]}), table, mode="append")
 
 
-def test_fields_in_lists_are_cast_where_rows_are_deleted(place: str) -> None:
+def test_fields_in_lists_are_cast_with_deleted_rows(place: str) -> None:
     type_ = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
     lists = [[{"x": 2**40, "y": 1}] * 3, [{"x": 5, "y": 2}], None, [{"x": 6, "y": 3}] * 2]
     table = ld.write_dataset(pa.table({"a": range(4), "l": pa.array(lists, type_)}), place)
@@ -291,7 +291,7 @@ def test_fields_in_lists_are_cast_where_rows_are_deleted(place: str) -> None:
     assert column(table, "l") == lists[1:]
 
 
-def test_dropping_writes_no_file(table: ld.LanceDataset) -> None:
+def test_dropping_writes_no_files(table: ld.LanceDataset) -> None:
     before = files(table)
     table.drop_columns(["b", "s.q"])
     assert (table.schema.names, files(table)) == (["a", "s", "l"], before)
@@ -300,7 +300,7 @@ def test_dropping_writes_no_file(table: ld.LanceDataset) -> None:
         table.drop_columns("a")
 
 
-def test_a_dropped_name_comes_back_with_other_values(table: ld.LanceDataset) -> None:
+def test_a_dropped_column_name_can_be_reused(table: ld.LanceDataset) -> None:
     table.drop_columns(["a"])
     table.add_columns({"a": "b"})
     assert column(table, "a") == ROWS["b"].to_pylist()
@@ -314,7 +314,7 @@ def test_a_dropped_name_comes_back_with_other_values(table: ld.LanceDataset) -> 
         lambda t: t.merge(pa.table({"a": [1, 7], "n": [1, 7]}), "a"),
     ],
 )
-def test_columns_are_computed_again_for_rows_that_came_meanwhile(
+def test_columns_are_computed_for_concurrently_appended_rows(
     table: ld.LanceDataset, change: Callable[[ld.LanceDataset], None]
 ) -> None:
     ld.write_dataset(pa.table({"a": [7]}), table, mode="append")
@@ -325,19 +325,19 @@ def test_columns_are_computed_again_for_rows_that_came_meanwhile(
     assert (found[1], found[7]) in ((1, 7), (1, None))
 
 
-def test_a_cast_does_not_lose_rows_that_came_meanwhile(table: ld.LanceDataset) -> None:
+def test_a_cast_keeps_concurrently_appended_rows(table: ld.LanceDataset) -> None:
     ld.write_dataset(pa.table({"a": [7]}), table, mode="append")
     table.alter_columns({"path": "a", "data_type": pa.int8()})
     assert column(table, "a") == [1, 2, 3, 4, 5, 7]
 
 
-def test_nulls_that_came_meanwhile_are_seen(table: ld.LanceDataset) -> None:
+def test_concurrently_appended_nulls_are_detected(table: ld.LanceDataset) -> None:
     ld.write_dataset(pa.table({"a": pa.array([None], pa.int64())}), table, mode="append")
     with pytest.raises(InvalidInputError, match="nulls"):
         table.alter_columns({"path": "a", "nullable": False})
 
 
-def test_two_columns_of_one_name_cannot_come_at_once(table: ld.LanceDataset) -> None:
+def test_concurrent_additions_of_one_column_name_conflict(table: ld.LanceDataset) -> None:
     other = ld.dataset(table.uri)
     other.add_columns({"n": "a"})
     with pytest.raises(InvalidInputError, match="already exists"):
@@ -346,7 +346,7 @@ def test_two_columns_of_one_name_cannot_come_at_once(table: ld.LanceDataset) -> 
     assert column(table, "n") == [1, 2, 3, 4, 5]
 
 
-def test_a_stream_cannot_be_read_again(table: ld.LanceDataset) -> None:
+def test_a_stream_cannot_be_read_twice(table: ld.LanceDataset) -> None:
     ld.dataset(table.uri).alter_columns({"path": "a", "data_type": pa.int8()})
     with pytest.raises(IncompatibleError, match="read only once"):
         table.add_columns(pa.table({"n": range(5)}).to_reader())
@@ -366,7 +366,7 @@ def test_columns_of_a_table_without_rows(place: str, hasty: dict[str, str]) -> N
     assert table.count_rows() == 0
 
 
-def test_a_change_says_why(table: ld.LanceDataset) -> None:
+def test_column_changes_accept_a_commit_message(table: ld.LanceDataset) -> None:
     table.add_columns({"n": "a"}, commit_message="more", transaction_properties={"who": "me"})
     assert table.get_transactions(1)[0].transaction_properties["who"] == "me"  # type: ignore[union-attr]
     assert table.get_transactions(1)[0].commit_message == "more"  # type: ignore[union-attr]
@@ -374,20 +374,20 @@ def test_a_change_says_why(table: ld.LanceDataset) -> None:
         table.drop_columns(["n"], transaction_properties={"n": 1})  # type: ignore[dict-item]
 
 
-def test_other_handles_stay_and_files_of_other_versions_too(table: ld.LanceDataset) -> None:
+def test_other_handles_keep_their_version_and_files(table: ld.LanceDataset) -> None:
     other = ld.dataset(table.uri)
     table.drop_columns(["b"])
     table.alter_columns({"path": "a", "data_type": pa.int8()})
     assert (other.version, other.latest_version, other.to_table()) == (1, 3, ROWS)
 
 
-def test_what_was_computed_before_a_lost_race_serves_again(tmp_path: Path) -> None:
+def test_computed_files_are_reused_after_a_lost_race(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     dataset = ld.write_dataset(pa.table({"a": range(6)}), path, max_rows_per_file=2)
     seen: list[int] = []
 
     def double(batch: pa.RecordBatch) -> pa.RecordBatch:
-        if len(seen) < 6:  # somebody else is faster, twice
+        if len(seen) < 6:  # another writer wins twice
             ld.dataset(path).insert(pa.table({"a": [100 + len(seen)]}))
         seen.extend(batch["a"].to_pylist())
         return pa.record_batch({"b": pc.multiply(batch["a"], 2)})
@@ -400,7 +400,7 @@ def test_what_was_computed_before_a_lost_race_serves_again(tmp_path: Path) -> No
     assert {file.name for file in (path / "data").iterdir()} == named
 
 
-def test_columns_are_computed_anew_when_others_came_first(tmp_path: Path) -> None:
+def test_columns_are_recomputed_after_a_conflicting_change(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     dataset = ld.write_dataset(pa.table({"a": [1, 2]}), path)
     calls = []
@@ -451,9 +451,7 @@ def metadata(table: ld.LanceDataset, name: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("name", KEYED.names)
 @pytest.mark.parametrize("way", ["sql", "function"])
-def test_new_columns_get_the_type_of_their_source_and_no_other_metadata(
-    keyed: ld.LanceDataset, name: str, way: str
-) -> None:
+def test_a_new_column_copies_the_type_but_not_the_metadata(keyed: ld.LanceDataset, name: str, way: str) -> None:
     if way == "sql":
         keyed.add_columns({"new": name})
     else:
@@ -467,9 +465,7 @@ def test_new_columns_get_the_type_of_their_source_and_no_other_metadata(
 
 @pytest.mark.parametrize("way", ["add_columns", "merge", "fragment"])
 @pytest.mark.parametrize("name", ["id", "c"])
-def test_data_of_new_columns_declare_neither_keys_nor_computed_columns(
-    keyed: ld.LanceDataset, name: str, way: str
-) -> None:
+def test_imported_columns_do_not_declare_keys_or_computed_columns(keyed: ld.LanceDataset, name: str, way: str) -> None:
     data = keyed.to_table([name]).rename_columns(["new"]).replace_schema_metadata({"mv.definition": "{}", "own": "1"})
     if way == "add_columns":
         keyed.add_columns(data)
@@ -493,7 +489,7 @@ def test_an_explicit_schema_cannot_extend_the_primary_key(keyed: ld.LanceDataset
     assert keyed.version == 1
 
 
-def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(tmp_path: Path) -> None:
+def test_packed_fields_are_not_cast_and_maps_keep_their_fields(tmp_path: Path) -> None:
     pair = pa.struct([("x", pa.int32()), ("y", pa.int32())])
     columns = {
         "m": pa.array([[("k", {"x": 1, "y": 2})], None], pa.map_(pa.string(), pair)),
@@ -522,7 +518,7 @@ def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(t
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_tables_whose_fields_lie_in_several_files_are_valid(tmp_path: Path, version: str) -> None:
+def test_tables_with_fields_in_several_files_are_valid(tmp_path: Path, version: str) -> None:
     rows = pa.table({"s": [{"x": 1, "y": 2}], "l": [[{"x": 3}]]})
     table = ld.write_dataset(rows, tmp_path / "t.lance", data_storage_version=version)
     table.alter_columns({"path": "s.x", "data_type": pa.int32()}, {"path": "l.item.x", "data_type": pa.int8()})

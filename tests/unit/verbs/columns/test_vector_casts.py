@@ -33,7 +33,7 @@ def table_of(folder: Path, values: list[Any], type_: pa.DataType, **settings: An
     ids=str,
 )
 @pytest.mark.parametrize("item", [pa.float16(), pa.float32(), pa.float64()], ids=str)
-def test_lists_of_one_length_become_vectors(source: pa.DataType, item: pa.DataType, tmp_path: Path) -> None:
+def test_lists_of_equal_length_become_vectors(source: pa.DataType, item: pa.DataType, tmp_path: Path) -> None:
     values = [None if v is None else [source.value_type.to_pandas_dtype()(x) for x in v] for v in ROWS]
     ds = table_of(tmp_path, values, source, max_rows_per_file=4)
     ds.alter_columns({"path": "v", "data_type": pa.list_(item, 2)})
@@ -61,7 +61,7 @@ def test_vectors_become_lists(target: pa.DataType, tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == ROWS[1:]
 
 
-def test_the_error_names_the_first_row_of_another_length_counted_over_fragments(tmp_path: Path) -> None:
+def test_the_error_names_the_first_row_with_a_different_length(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [*ROWS, [1.0, 2.0, 3.0], []], pa.list_(pa.float32()), max_rows_per_file=3)
     with pytest.raises(DataMismatchError, match=r"column 'v', row 6: .*expected 2, found 3"):
         ds.alter_columns({"path": "v", "data_type": VECTOR})
@@ -81,7 +81,7 @@ def test_deleted_rows_may_have_any_length(tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == [[1.0, 2.0]]
 
 
-def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+def test_vectors_cannot_be_cast_to_another_length(tmp_path: Path) -> None:
     ds = table_of(tmp_path, ROWS, VECTOR)
     with pytest.raises(InvalidInputError, match="column 'v' cannot be cast"):
         ds.alter_columns({"path": "v", "data_type": pa.list_(pa.float32(), 3)})
@@ -94,7 +94,7 @@ def test_an_empty_table_can_be_cast(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nullable", [True, False])
-def test_lists_in_structs_become_vectors_and_null_structs_stay_null(nullable: bool, tmp_path: Path) -> None:
+def test_lists_in_structs_become_vectors_and_null_structs_are_kept(nullable: bool, tmp_path: Path) -> None:
     inner = pa.field("v", pa.list_(pa.float64()), nullable)
     values = [{"v": [1.0, 2.0], "n": 1}, None, {"v": [3.0, 4.0], "n": 3}]
     type_ = pa.struct([inner, pa.field("n", pa.int64())])
@@ -124,7 +124,7 @@ def test_lists_of_lists_become_lists_of_vectors(tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == values
 
 
-def test_an_error_in_a_list_of_lists_names_the_row_of_the_table(tmp_path: Path) -> None:
+def test_an_error_in_nested_lists_names_the_table_row(tmp_path: Path) -> None:
     values = [[[1.0, 2.0], [3.0, 4.0]], [], [[5.0, 6.0], [7.0]]]
     ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())))
     for change in ({"path": "v", "data_type": pa.list_(VECTOR)}, {"path": "v.item", "data_type": VECTOR}):
@@ -132,14 +132,14 @@ def test_an_error_in_a_list_of_lists_names_the_row_of_the_table(tmp_path: Path) 
             ds.alter_columns(change)
 
 
-def test_a_column_with_an_index_is_not_cast(tmp_path: Path) -> None:
+def test_an_indexed_column_is_not_cast(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [[1.0, 2.0]] * 300, VECTOR)
     ds.create_index("v", "IVF_FLAT", num_partitions=1)
     with pytest.raises(ReferencedError):
         ds.alter_columns({"path": "v", "data_type": pa.list_(pa.float32())})
 
 
-def test_other_values_of_lists_are_cast_as_before(tmp_path: Path) -> None:
+def test_other_list_casts_are_unchanged(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [[1, 2], None], pa.list_(pa.int64()))
     ds.alter_columns({"path": "v", "data_type": pa.list_(pa.int16())})
     assert ds.schema.field("v").type == pa.list_(pa.int16())
@@ -150,13 +150,13 @@ def test_other_values_of_lists_are_cast_as_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_the_cast_holds_in_each_version_of_files(version: str, tmp_path: Path) -> None:
+def test_lists_are_cast_in_every_file_version(version: str, tmp_path: Path) -> None:
     ds = table_of(tmp_path, ROWS, pa.list_(pa.float64()), data_storage_version=version)
     ds.alter_columns({"path": "v", "data_type": VECTOR})
     assert ds.to_table()["v"].to_pylist() == ROWS
 
 
-def test_lists_in_lists_of_deleted_rows_may_have_any_length(tmp_path: Path) -> None:
+def test_nested_lists_in_deleted_rows_may_have_any_length(tmp_path: Path) -> None:
     values = [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], [[5.0]], [[5.0, 6.0]]]
     ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())))
     ds.delete("id IN (0, 2)")
@@ -166,7 +166,7 @@ def test_lists_in_lists_of_deleted_rows_may_have_any_length(tmp_path: Path) -> N
     assert ds.to_table()["v"].to_pylist() == [values[1], values[3], [[7.0, 8.0]]]
 
 
-def test_an_error_in_lists_of_lists_does_not_count_deleted_rows(tmp_path: Path) -> None:
+def test_an_error_in_nested_lists_does_not_count_deleted_rows(tmp_path: Path) -> None:
     values = [[[1.0]], [[1.0, 2.0]], [[1.0]], [[1.0, 2.0]], [[3.0]]]
     ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())), max_rows_per_file=3)
     ds.delete("id IN (0, 2)")

@@ -23,7 +23,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("kind", ["INVERTED", "fts", "Inverted", IndexConfig("FTS", {"stem": False})])
-def test_it_has_two_names(dataset: ld.LanceDataset, kind: Any) -> None:
+def test_a_full_text_index_can_be_created_under_both_names(dataset: ld.LanceDataset, kind: Any) -> None:
     dataset.create_scalar_index("s", kind)
     (index,) = dataset.describe_indices()
     assert (index.name, index.index_type, index.num_rows_indexed) == ("s_idx", "Inverted", 5)
@@ -39,25 +39,25 @@ def test_its_figures_are_documents_terms_parameters_and_the_stemmer(dataset: ld.
     assert (said["index_type"], said["num_indexed_rows"], said["num_unindexed_rows"]) == ("Inverted", 5, 0)
 
 
-def test_rows_that_are_taken_in_are_told(dataset: ld.LanceDataset) -> None:
+def test_progress_reports_indexed_rows(dataset: ld.LanceDataset) -> None:
     told: list[tuple[int, int]] = []
     dataset.create_scalar_index("s", "FTS", progress=lambda done, total: told.append((done, total)))
     assert told[0] == (0, 5)
     assert told[-1] == (5, 5)
 
 
-def test_a_name_that_is_taken_is_not_replaced_where_that_is_not_wanted(dataset: ld.LanceDataset) -> None:
+def test_an_existing_name_is_rejected_without_replace(dataset: ld.LanceDataset) -> None:
     dataset.create_scalar_index("s", "FTS")
     with pytest.raises(IndexExistsError):
         dataset.create_scalar_index("s", "FTS", "s_idx", replace=False)
 
 
-def test_a_parameter_that_does_not_exist_names_the_one_that_does(dataset: ld.LanceDataset) -> None:
+def test_an_unknown_parameter_suggests_the_nearest(dataset: ld.LanceDataset) -> None:
     with pytest.raises(WrongTypeError, match="did you mean 'base_tokenizer'"):
         dataset.create_scalar_index("s", "FTS", base_tokeniser="raw")
 
 
-def test_its_words_are_read_ahead_and_positions_only_where_there_are_some(dataset: ld.LanceDataset) -> None:
+def test_prewarm_loads_words_and_optionally_positions(dataset: ld.LanceDataset) -> None:
     dataset.create_scalar_index("s", "FTS")
     dataset.create_scalar_index("s", "FTS", "placed", with_position=True)
     dataset.prewarm_index("s_idx")
@@ -69,7 +69,7 @@ def test_its_words_are_read_ahead_and_positions_only_where_there_are_some(datase
         dataset.prewarm_index("s_idx", with_position=True)
 
 
-def test_a_fragment_that_is_appended_is_covered_when_indexes_are_brought_up_to_date(dataset: ld.LanceDataset) -> None:
+def test_optimize_covers_appended_fragments(dataset: ld.LanceDataset) -> None:
     dataset.create_scalar_index("s", "FTS", custom_stop_words=["duck"], format_version=1)
     dataset.insert(pa.table({"id": [5], "s": ["duck pond"]}))
     dataset.optimize.optimize_indices(num_indices_to_merge=0)
@@ -84,7 +84,7 @@ def test_a_fragment_that_is_appended_is_covered_when_indexes_are_brought_up_to_d
     dataset.validate()
 
 
-def test_a_memory_limit_divides_what_is_indexed_and_merged(dataset: ld.LanceDataset) -> None:
+def test_the_memory_limit_splits_builds_and_merges(dataset: ld.LanceDataset) -> None:
     texts = [f"word{i} again" for i in range(3000)]
     dataset.create_scalar_index("s", "INVERTED", remove_stop_words=False)
     dataset.insert(pa.table({"id": range(3000), "s": texts}))

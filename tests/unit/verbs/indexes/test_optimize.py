@@ -1,4 +1,4 @@
-"""Optimizing indexes: which segments there are afterwards, what is read, and what is left alone."""
+"""Optimizing indexes: the resulting segments, the data read, and unchanged segments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ either_id = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "
 
 @pytest.fixture
 def stable() -> bool:
-    """Whether the table has stable row ids, unless a test says so."""
+    """Return whether the table has stable row ids; tests may override it."""
     return False
 
 
@@ -69,7 +69,7 @@ def break_segments(ds: ld.LanceDataset) -> None:
 # What there is afterwards.
 
 
-def test_where_all_rows_are_covered_there_is_no_new_version(ds: ld.LanceDataset) -> None:
+def test_optimize_without_new_rows_creates_no_version(ds: ld.LanceDataset) -> None:
     ds.optimize.optimize_indices()
     ds.optimize.optimize_indices(num_indices_to_merge=5)
     assert ds.version == ds.latest_version == 2
@@ -84,7 +84,7 @@ def test_small_segments_are_merged_with_new_rows(ds: ld.LanceDataset) -> None:
     check(ds)
 
 
-def test_large_segments_are_left_as_they_are(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_segments_are_not_merged(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimize, "SMALL_SEGMENT", 0)
     append(ds, 20, 2)
     ds.optimize.optimize_indices()
@@ -102,7 +102,9 @@ def test_large_segments_are_left_as_they_are(ds: ld.LanceDataset, monkeypatch: p
     ("merge", "expected"),
     [(0, [[0, 1], [2], [3], [4]]), (1, [[0, 1], [2], [3, 4]]), (2, [[0, 1], [2, 3, 4]]), (9, [[0, 1, 2, 3, 4]])],
 )
-def test_the_newest_segments_are_merged_when_asked(ds: ld.LanceDataset, merge: int, expected: list[list[int]]) -> None:
+def test_the_requested_number_of_newest_segments_is_merged(
+    ds: ld.LanceDataset, merge: int, expected: list[list[int]]
+) -> None:
     for first in (20, 30):
         append(ds, first)
         ds.optimize.optimize_indices(num_indices_to_merge=0)
@@ -112,7 +114,7 @@ def test_the_newest_segments_are_merged_when_asked(ds: ld.LanceDataset, merge: i
     check(ds)
 
 
-def test_segments_are_merged_without_new_rows_when_asked(ds: ld.LanceDataset) -> None:
+def test_segments_can_be_merged_without_new_rows(ds: ld.LanceDataset) -> None:
     append(ds, 20)
     ds.optimize.optimize_indices(num_indices_to_merge=0)
     version = ds.version
@@ -124,7 +126,7 @@ def test_segments_are_merged_without_new_rows_when_asked(ds: ld.LanceDataset) ->
     check(ds)
 
 
-def test_all_indexes_are_optimized_as_one_change(ds: ld.LanceDataset) -> None:
+def test_all_indexes_are_optimized_in_one_commit(ds: ld.LanceDataset) -> None:
     for kind in KINDS:
         ds.create_scalar_index("n", kind, kind)
     append(ds, 20)
@@ -159,7 +161,7 @@ def test_rows_that_changed_are_indexed_again(ds: ld.LanceDataset, kind: str, mer
 
 @pytest.mark.parametrize("kind", KINDS)
 @either_id
-def test_no_old_value_of_a_rewritten_column_stays_in_any_segment(ds: ld.LanceDataset, kind: str) -> None:
+def test_rewritten_columns_leave_no_old_values_in_segments(ds: ld.LanceDataset, kind: str) -> None:
     ds.create_scalar_index("id", kind, "i")
     fragment = ds.get_fragment(0)
     assert fragment is not None
@@ -178,7 +180,7 @@ def test_no_old_value_of_a_rewritten_column_stays_in_any_segment(ds: ld.LanceDat
     check(ds)
 
 
-def test_segments_of_fragments_that_are_gone_are_replaced(ds: ld.LanceDataset) -> None:
+def test_segments_of_missing_fragments_are_replaced(ds: ld.LanceDataset) -> None:
     ds.delete("true")
     ds.optimize.optimize_indices()
     append(ds, 20)
@@ -188,13 +190,13 @@ def test_segments_of_fragments_that_are_gone_are_replaced(ds: ld.LanceDataset) -
     check(ds)
 
 
-def test_an_index_that_was_not_trained_is_filled_as_it_was_meant(ds: ld.LanceDataset) -> None:
+def test_an_untrained_index_is_built_with_its_parameters(ds: ld.LanceDataset) -> None:
     ds.create_scalar_index("id", IndexConfig("zonemap", {"rows_per_zone": 5}), "z", train=False)
     ds.optimize.optimize_indices()
     assert ds.index_statistics("z")["segments"] == [{"num_zones": 4, "rows_per_zone": 5}]
 
 
-def test_a_handle_on_an_old_version_brings_the_newest_up_to_date(ds: ld.LanceDataset) -> None:
+def test_optimize_on_an_old_handle_updates_the_newest_version(ds: ld.LanceDataset) -> None:
     append(ds, 20)
     old = ld.dataset(ds.uri, ds.version, storage_options=OPTIONS)
     write(ds.uri, 30, 10, mode="append")
@@ -204,11 +206,11 @@ def test_a_handle_on_an_old_version_brings_the_newest_up_to_date(ds: ld.LanceDat
     check(old)
 
 
-# Built anew.
+# Rebuilt indexes.
 
 
 @pytest.mark.parametrize("parameters", [{"rows_per_zone": 5}, {}])
-def test_indexes_are_built_anew_with_the_same_parameters(ds: ld.LanceDataset, parameters: dict[str, int]) -> None:
+def test_retraining_keeps_the_index_parameters(ds: ld.LanceDataset, parameters: dict[str, int]) -> None:
     ds.create_scalar_index("id", IndexConfig("zonemap", parameters), "z")
     before = ds.index_statistics("z")["segments"]
     append(ds, 20)
@@ -219,7 +221,7 @@ def test_indexes_are_built_anew_with_the_same_parameters(ds: ld.LanceDataset, pa
     assert after[0]["rows_per_zone"] == before[0]["rows_per_zone"]
 
 
-def test_broken_segments_are_left_alone_until_they_are_built_anew(ds: ld.LanceDataset) -> None:
+def test_broken_segments_are_skipped_until_they_are_retrained(ds: ld.LanceDataset) -> None:
     append(ds, 20)
     break_segments(ds)
     version = ds.version
@@ -233,14 +235,14 @@ def test_broken_segments_are_left_alone_until_they_are_built_anew(ds: ld.LanceDa
     check(ds)
 
 
-def test_a_new_segment_beside_a_broken_one_reads_it_not(ds: ld.LanceDataset) -> None:
+def test_a_new_segment_is_built_without_reading_a_broken_one(ds: ld.LanceDataset) -> None:
     append(ds, 20)
     break_segments(ds)
     ds.optimize.optimize_indices(num_indices_to_merge=0)
     assert covered(ds) == [[0, 1], [2]]
 
 
-def test_indexes_of_unknown_kinds_are_left_alone(ds: ld.LanceDataset) -> None:
+def test_indexes_of_unknown_kinds_are_unchanged(ds: ld.LanceDataset) -> None:
     entry = Index("0" * 31 + "7", "odd", [1], ds.version, {0, 1}, 0, index_details=("/somebody.OddIndexDetails", b"x"))
     ld.LanceDataset.commit(ds.uri, ld.LanceOperation.CreateIndex([entry], []), ds.version, storage_options=OPTIONS)
     append(ds, 20)
@@ -256,7 +258,7 @@ def test_indexes_of_unknown_kinds_are_left_alone(ds: ld.LanceDataset) -> None:
     assert covered(ds, "odd") == []
 
 
-def test_bad_arguments_are_refused(ds: ld.LanceDataset) -> None:
+def test_invalid_arguments_are_rejected(ds: ld.LanceDataset) -> None:
     with pytest.raises(IndexNotFoundError, match="'nope'"):
         ds.optimize.optimize_indices(index_names=["nope"])
     for merge in (-1, True, "1", 1.5):
@@ -269,7 +271,9 @@ def test_bad_arguments_are_refused(ds: ld.LanceDataset) -> None:
 # Races.
 
 
-def test_what_was_built_is_kept_while_it_holds(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_segments_are_reused_after_a_conflict_if_still_valid(
+    ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ds.create_scalar_index("n", "BITMAP", "k")
     append(ds, 20)
     built, lost = _lose_once(ds, monkeypatch, lambda other: other.optimize.optimize_indices(index_names=["i"]))
@@ -281,7 +285,7 @@ def test_what_was_built_is_kept_while_it_holds(ds: ld.LanceDataset, monkeypatch:
 
 
 @either_id
-def test_what_others_merged_first_is_planned_again(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_merged_by_another_writer_are_replanned(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     append(ds, 20)
     built, lost = _lose_once(ds, monkeypatch, lambda other: other.optimize.optimize_indices())
     ds.optimize.optimize_indices()
@@ -294,7 +298,7 @@ def test_what_others_merged_first_is_planned_again(ds: ld.LanceDataset, monkeypa
 
 
 def _lose_once(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch, other: Any) -> tuple[list[Any], list[int]]:
-    """Let another one be first once; returns what is built by anybody, and a mark."""
+    """Let another writer win once; return all built segments and a marker."""
     built: list[Any] = []
     lost: list[int] = []
     write, commit = SegmentOrder.write, staged_segments.commit

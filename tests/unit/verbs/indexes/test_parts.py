@@ -1,4 +1,4 @@
-"""Indexes that are built in parts: runs of fragments, orders that pickle, writers that come in between."""
+"""Indexes built in parts: fragment runs, pickled orders, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 class Elsewhere:
-    """Other processes; a writer may come when they have built for the first time."""
+    """Other processes; a writer may commit after their first build."""
 
     def __init__(self, path: Path, writer: Writer | None = None, count: int = 3) -> None:
         self.path = path
@@ -85,7 +85,7 @@ def covered(path: Path) -> list[list[int]]:
     return [sorted(segment["fragment_ids"]) for segment in ld.dataset(path).list_indices()]
 
 
-def test_runs_are_neighbours_of_as_many_rows(path: Path) -> None:
+def test_runs_group_adjacent_fragments_by_row_count(path: Path) -> None:
     snapshot = ld.dataset(path).handle.snapshot
     assert runs_of(snapshot, range(6), 3) == [(0, 1), (2, 3), (4, 5)]
     assert runs_of(snapshot, [5, 0], 9) == [(0,), (5,)]
@@ -99,14 +99,14 @@ def test_parts_become_segments_of_one_index(path: Path) -> None:
     check(path)
 
 
-def test_what_an_append_adds_is_left_open(path: Path) -> None:
+def test_concurrently_appended_fragments_stay_uncovered(path: Path) -> None:
     workers = created(path, lambda dataset: dataset.insert(rows(100, 10)))
     assert len(workers.orders) == 3
     assert covered(path) == [[0, 1], [2, 3], [4, 5]]
     check(path)
 
 
-def test_only_what_a_compaction_wrote_anew_is_built_again(path: Path) -> None:
+def test_only_compacted_fragments_are_rebuilt(path: Path) -> None:
     def writer(dataset: ld.LanceDataset) -> None:
         dataset.optimize.compact_files(target_rows_per_fragment=20, max_source_fragments=2)
 
@@ -116,7 +116,7 @@ def test_only_what_a_compaction_wrote_anew_is_built_again(path: Path) -> None:
     check(path)
 
 
-def test_values_that_changed_meanwhile_are_found(path: Path) -> None:
+def test_concurrently_changed_values_are_found(path: Path) -> None:
     def writer(dataset: ld.LanceDataset) -> None:
         dataset.update({"x": "99"}, where="id = 33")
         dataset.optimize.compact_files(target_rows_per_fragment=20)
@@ -126,7 +126,7 @@ def test_values_that_changed_meanwhile_are_found(path: Path) -> None:
     check(path)
 
 
-def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+def test_files_of_abandoned_attempts_are_removed(path: Path) -> None:
     class Twice(Elsewhere):
         def write(self, now: Any, orders: Sequence[Any]) -> list[Any]:
             super().write(now, orders)
@@ -137,7 +137,7 @@ def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
     check(path)
 
 
-def test_what_fails_leaves_nothing(path: Path) -> None:
+def test_a_failed_job_leaves_nothing(path: Path) -> None:
     class Failing(Elsewhere):
         def write(self, now: Any, orders: Sequence[Any]) -> list[Any]:
             super().write(now, orders)
@@ -163,7 +163,7 @@ def test_new_rows_are_covered_in_parts(path: Path, merge: int | None) -> None:
     check(path)
 
 
-def test_a_broken_index_is_left_as_it_is(path: Path) -> None:
+def test_a_broken_index_is_unchanged(path: Path) -> None:
     created(path)
     ld.dataset(path).insert(rows(100, 10))
     before = covered(path)
@@ -179,7 +179,7 @@ def test_a_broken_index_is_left_as_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "meant"), [("IVFPQ", "IVF_PQ"), ("hnsw_sq", "IVF_HNSW_SQ"), ("BTRE", "BTREE")])
-def test_a_kind_that_is_misspelled_is_answered_with_one_of_its_family(tmp_path: Path, kind: str, meant: str) -> None:
+def test_a_misspelled_kind_suggests_a_related_one(tmp_path: Path, kind: str, meant: str) -> None:
     vectors = pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float32(), 2))
     table = ld.write_dataset(pa.table({"id": range(4), "vec": vectors}), tmp_path / "t.lance")
     with pytest.raises(NotIndexableError, match=f"did you mean '{meant}'"):

@@ -36,7 +36,7 @@ def segment_of(ds: ld.LanceDataset, *fragments: int) -> ld.Index:
     return ld.Index(UUID, "i", [0], ds.version, set(fragments), 0)
 
 
-def test_parts_are_joined_and_committed(ds: ld.LanceDataset) -> None:
+def test_parts_are_merged_and_committed(ds: ld.LanceDataset) -> None:
     for fragment_id in range(3):
         part(ds, fragment_id)
     assert ds.version == 1
@@ -55,7 +55,7 @@ def test_parts_are_joined_and_committed(ds: ld.LanceDataset) -> None:
     assert ds.to_table(full_text_query="duck")["n"].to_pylist() == [0, 2, 4]
 
 
-def test_a_part_without_a_uuid_tells_the_one_that_it_chose(ds: ld.LanceDataset) -> None:
+def test_a_part_without_a_uuid_returns_its_generated_one(ds: ld.LanceDataset) -> None:
     first = part(ds, 0, index_uuid=None)
     assert (first.name, first.fragment_ids) == ("i", {0})
     part(ds, 2, 1, index_uuid=first.uuid)
@@ -64,7 +64,7 @@ def test_a_part_without_a_uuid_tells_the_one_that_it_chose(ds: ld.LanceDataset) 
     assert ds.to_table(full_text_query="lake")["n"].to_pylist() == [1, 3, 5]
 
 
-def test_a_part_takes_the_place_of_an_earlier_attempt(tmp_path: Path) -> None:
+def test_a_part_replaces_an_earlier_attempt(tmp_path: Path) -> None:
     texts = [" ".join(f"w{i * 1000 + j}" for j in range(1000)) for i in range(300)]
     ds = ld.write_dataset({"t": texts}, tmp_path / "t.lance", storage_options={"fsync": "false"})
     part(ds, 0, memory_limit=1)
@@ -77,7 +77,7 @@ def test_a_part_takes_the_place_of_an_earlier_attempt(tmp_path: Path) -> None:
     assert ds.index_statistics("i")["indices"][0]["num_docs"] == 300
 
 
-def test_parts_of_the_same_rows_are_refused(ds: ld.LanceDataset) -> None:
+def test_overlapping_parts_are_rejected(ds: ld.LanceDataset) -> None:
     part(ds, 0, 1)
     part(ds, 1, 2)
     before = files(ds)
@@ -86,7 +86,7 @@ def test_parts_of_the_same_rows_are_refused(ds: ld.LanceDataset) -> None:
     assert files(ds) == before
 
 
-def test_parts_are_not_committed_before_they_are_joined(ds: ld.LanceDataset) -> None:
+def test_parts_must_be_merged_before_the_commit(ds: ld.LanceDataset) -> None:
     segment = part(ds, 0)
     with pytest.raises(InvalidInputError, match="not merged yet"):
         ds.commit_existing_index_segments("i", "t", [segment])
@@ -95,7 +95,7 @@ def test_parts_are_not_committed_before_they_are_joined(ds: ld.LanceDataset) -> 
         ld.LanceDataset.commit(ds, operation, read_version=1)
 
 
-def test_bad_parts_are_refused(ds: ld.LanceDataset) -> None:
+def test_invalid_parts_are_rejected(ds: ld.LanceDataset) -> None:
     for ids, found in (((), "one fragment or more"), ((9,), "no fragment 9")):
         with pytest.raises(InvalidInputError, match=found):
             part(ds, *ids)
@@ -117,13 +117,13 @@ def test_bad_parts_are_refused(ds: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="already merged"):
         part(ds, 1)
     ds.commit_existing_index_segments("i", "t", [segment_of(ds, 0)])
-    with pytest.raises(InvalidInputError, match="taken"):
+    with pytest.raises(InvalidInputError, match="already has uuid"):
         part(ds, 1)
     with pytest.raises(IndexExistsError):
         part(ds, 1, index_uuid=None, replace=False)
 
 
-def test_broken_parts_leave_the_segment_unmade(ds: ld.LanceDataset) -> None:
+def test_broken_parts_prevent_the_segment(ds: ld.LanceDataset) -> None:
     part(ds, 0)
     part(ds, 1)
     folder = Path(ds.uri) / "_indices" / UUID / "staging"

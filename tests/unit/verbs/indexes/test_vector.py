@@ -51,7 +51,7 @@ def per_segment(dataset: ld.LanceDataset, name: str = "vec_idx") -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_index_of_each_kind_covers_all_rows_and_finds_them(table: ld.LanceDataset, kind: str) -> None:
+def test_an_index_of_each_kind_covers_and_finds_all_rows(table: ld.LanceDataset, kind: str) -> None:
     assert table.create_index("vec", kind.lower(), **TWO) is table
     (listed,) = table.list_indices()
     assert (listed["name"], listed["type"], listed["fragment_ids"]) == ("vec_idx", kind, {0, 1, 2})
@@ -64,7 +64,7 @@ def test_an_index_of_each_kind_covers_all_rows_and_finds_them(table: ld.LanceDat
     table.prewarm_index("vec_idx")
 
 
-def test_details_tell_how_an_index_was_made(table: ld.LanceDataset) -> None:
+def test_details_describe_how_an_index_was_built(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_HNSW_PQ", metric="Cosine", m=6, ef_construction=40, max_level=3, **TWO)
     (index,) = table.describe_indices()
     hints = index.details.pop("runtime_hints")
@@ -76,14 +76,14 @@ def test_details_tell_how_an_index_was_made(table: ld.LanceDataset) -> None:
     assert hints["lance.ivf.max_iters"] == "4"
 
 
-def test_bytes_are_compared_by_their_bits(table: ld.LanceDataset) -> None:
+def test_byte_vectors_are_compared_by_hamming_distance(table: ld.LanceDataset) -> None:
     table.create_index("bits", "IVF_FLAT", metric="hamming", num_partitions=2)
     assert table.index_statistics("bits_idx")["indices"][0]["metric_type"] == "hamming"
     with pytest.raises(ValueError, match="hamming"):
         table.create_index("bits", "IVF_FLAT", num_partitions=2)
 
 
-def test_own_centroids_and_an_own_codebook_are_used(table: ld.LanceDataset) -> None:
+def test_custom_centroids_and_codebooks_are_used(table: ld.LanceDataset) -> None:
     centroids = vectors(3, seed=5)
     codebook = np.random.default_rng(1).standard_normal((2, 256, DIM // 2))
     arrow = pa.FixedSizeListArray.from_arrays(pa.array(centroids.ravel()), DIM)
@@ -93,7 +93,7 @@ def test_own_centroids_and_an_own_codebook_are_used(table: ld.LanceDataset) -> N
     assert [part["size"] for part in figures["partitions"]] == np.bincount(expected, minlength=3).tolist()
 
 
-def test_names_are_kept_apart(table: ld.LanceDataset) -> None:
+def test_index_names_must_be_unique(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", num_partitions=1)
     with pytest.raises(IndexExistsError, match="vec_idx"):
         table.create_index("vec", "IVF_SQ", num_partitions=1)
@@ -136,7 +136,7 @@ def test_names_are_kept_apart(table: ld.LanceDataset) -> None:
         ("vec", "IVF_FLAT", {"index_uuid": "x"}, ValueError),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_the_table_alone(
+def test_invalid_arguments_are_rejected_without_changes(
     table: ld.LanceDataset, column: Any, kind: str, arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error) as caught:
@@ -145,12 +145,12 @@ def test_what_makes_no_sense_is_refused_and_leaves_the_table_alone(
     assert (table.version, table.list_indices()) == (1, [])
 
 
-def test_parameters_of_other_kinds_mean_nothing(table: ld.LanceDataset) -> None:
+def test_parameters_of_other_kinds_are_ignored(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", num_partitions=2.0, num_sub_vectors=4, m=3, filter_nan=False)
     assert table.index_statistics("vec_idx")["indices"][0]["num_partitions"] == 2
 
 
-def test_an_index_that_is_not_trained_covers_nothing_until_it_is_optimized(table: ld.LanceDataset) -> None:
+def test_an_untrained_index_covers_nothing_until_optimize(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_SQ", train=False, metric="dot")
     (index,) = table.describe_indices()
     assert (index.index_type, index.num_rows_indexed, index.details["metric_type"]) == ("IVF_SQ", 0, "DOT")
@@ -162,7 +162,7 @@ def test_an_index_that_is_not_trained_covers_nothing_until_it_is_optimized(table
     assert figures["indices"][0]["metric_type"] == "dot"
 
 
-def test_an_empty_table_has_an_index_that_covers_nothing(tmp_path: Path) -> None:
+def test_an_index_on_an_empty_table_covers_nothing(tmp_path: Path) -> None:
     dataset = ld.write_dataset(rows(1).schema.empty_table(), tmp_path / "t.lance")
     dataset.create_index("vec", "IVF_FLAT")
     dataset.insert(rows(20))
@@ -170,13 +170,13 @@ def test_an_empty_table_has_an_index_that_covers_nothing(tmp_path: Path) -> None
     assert per_segment(dataset) == [20]
 
 
-def test_progress_is_told(table: ld.LanceDataset) -> None:
+def test_progress_reports_indexed_rows(table: ld.LanceDataset) -> None:
     steps: list[tuple[int, int]] = []
     table.create_index("vec", "IVF_FLAT", num_partitions=2, progress=lambda done, total: steps.append((done, total)))
     assert (steps[0], steps[-1]) == ((0, 300), (300, 300))
 
 
-def test_progress_goes_on_while_graphs_are_built(table: ld.LanceDataset) -> None:
+def test_progress_is_reported_during_graph_construction(table: ld.LanceDataset) -> None:
     steps: list[int] = []
     table.create_index("vec", "IVF_HNSW_SQ", **TWO, progress=lambda done, total: steps.append(done))
     assert steps == sorted(steps)
@@ -192,7 +192,7 @@ def test_progress_is_shown_to_people(table: ld.LanceDataset, capsys: pytest.Capt
         table.create_index("vec", "IVF_FLAT", replace=True, progress=3)  # type: ignore[arg-type]
 
 
-def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset) -> None:
+def test_segments_built_separately_are_committed_as_one_index(table: ld.LanceDataset) -> None:
     given = {"ivf_centroids": vectors(2, seed=3)}
     uuid = uuid4()
     parts = [
@@ -207,7 +207,7 @@ def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset)
         assert nearest(table, vectors(300)[row])[0] == row
 
 
-def test_vectors_changed_in_place_leave_the_index_until_it_is_optimized(table: ld.LanceDataset) -> None:
+def test_vectors_updated_in_place_leave_the_index_until_optimize(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_HNSW_SQ", **TWO)
     table.create_scalar_index("id", "BTREE")
     fragment = table.get_fragments()[1]
@@ -228,7 +228,7 @@ def partitions(dataset: ld.LanceDataset) -> list[int]:
     return [segment["num_partitions"] for segment in dataset.index_statistics("vec_idx")["indices"]]
 
 
-def test_a_number_of_partitions_that_was_asked_for_stays(table: ld.LanceDataset) -> None:
+def test_the_requested_partition_count_is_kept(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", **TWO)
     table.insert(rows(50, 300))
     table.optimize.optimize_indices(num_indices_to_merge=1)
@@ -240,9 +240,7 @@ def test_a_number_of_partitions_that_was_asked_for_stays(table: ld.LanceDataset)
     assert partitions(table) == [1]
 
 
-def test_an_index_whose_partitions_became_uneven_is_trained_anew(
-    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_with_uneven_partitions_is_retrained(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imbalance, "LARGE", 100)
     table.create_index("vec", "IVF_FLAT", num_partitions=16)
     near = pa.FixedSizeListArray.from_arrays(pa.array((9 + 0.1 * vectors(900)).ravel()), DIM)
@@ -266,7 +264,7 @@ def test_an_index_whose_partitions_became_uneven_is_trained_anew(
         ("IVF_HNSW_PQ", {"num_sub_vectors": 4}, 15, "IVF_HNSW_SQ needs one"),
     ],
 )
-def test_too_few_vectors_to_train_with_are_refused_with_a_remedy(
+def test_too_few_training_vectors_are_rejected_with_a_remedy(
     tmp_path: Path, kind: str, arguments: dict[str, Any], count: int, remedy: str
 ) -> None:
     dataset = ld.write_dataset(rows(count), tmp_path / "t.lance")
@@ -275,7 +273,7 @@ def test_too_few_vectors_to_train_with_are_refused_with_a_remedy(
     assert (dataset.version, dataset.list_indices()) == (1, [])
 
 
-def test_an_index_that_has_too_few_vectors_is_left_for_later_and_others_are_optimized(tmp_path: Path) -> None:
+def test_an_index_with_too_few_vectors_waits_and_others_are_optimized(tmp_path: Path) -> None:
     dataset = ld.write_dataset(rows(100), tmp_path / "t.lance")
     dataset.create_index("vec", "IVF_PQ", train=False, **TWO)
     dataset.create_scalar_index("id", "BTREE")

@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance", max_rows_per_file=200)
 
 
-def test_segments_built_with_one_model_become_one_index(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_segments_built_with_one_model_form_one_index(table: ld.LanceDataset, tmp_path: Path) -> None:
     builder = IndicesBuilder(table, "v")
     ivf = builder.train_ivf(4)
     pq = builder.train_pq(ivf, 2, num_bits=4)
@@ -47,7 +47,7 @@ def test_segments_built_with_one_model_become_one_index(table: ld.LanceDataset, 
     assert table.to_table([], nearest=nearest, with_row_address=True)["_rowaddr"].to_pylist() == [(1 << 32) + 121]
 
 
-def test_the_codebook_in_rows_is_the_one_in_parts(table: ld.LanceDataset) -> None:
+def test_row_and_column_codebook_layouts_are_equivalent(table: ld.LanceDataset) -> None:
     builder = IndicesBuilder(table, "v")
     model = builder.prepare_global_ivf_pq(4, 2, num_bits=4, fragment_ids=[0, 2])
     parts = model["pq_codebook"].flatten().to_numpy().reshape(2, 16, DIM // 2)
@@ -67,11 +67,11 @@ def test_the_codebook_in_rows_is_the_one_in_parts(table: ld.LanceDataset) -> Non
     assert found[0] == found[1]
 
 
-def test_partitions_are_as_many_as_the_root_of_the_rows(table: ld.LanceDataset) -> None:
+def test_the_default_partition_count_is_the_square_root_of_the_rows(table: ld.LanceDataset) -> None:
     assert IndicesBuilder(table, "v").train_ivf(fragment_ids=[1], distance_type="cosine").num_partitions == 14
 
 
-def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) -> None:
     builder = IndicesBuilder(table, "v")
     ivf = builder.train_ivf(2)
     with pytest.raises(InvalidInputError, match=r"fragment_ids: expected fragments of the table, found \[7\]"):
@@ -92,7 +92,7 @@ def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
-def test_centroids_of_an_index_are_those_that_it_was_built_with(table: ld.LanceDataset, kind: str) -> None:
+def test_centroids_of_an_index_equal_those_it_was_built_with(table: ld.LanceDataset, kind: str) -> None:
     centroids = IndicesBuilder(table, "v").train_ivf(4, distance_type="dot").centroids
     table.create_index("v", kind, name="i", metric="dot", ivf_centroids=centroids, num_sub_vectors=2)
     assert table.centroids(index_name="i") == table.centroids(column="v") == centroids
@@ -101,7 +101,7 @@ def test_centroids_of_an_index_are_those_that_it_was_built_with(table: ld.LanceD
     assert (model.num_partitions, model.distance_type) == (4, "dot")
 
 
-def test_centroids_of_what_has_none(table: ld.LanceDataset) -> None:
+def test_centroids_require_a_vector_index(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="expected index_name or column"):
         table.centroids()
     with pytest.raises(IndexNotFoundError, match="column 'v' does not have a vector index"):

@@ -1,4 +1,4 @@
-"""A merge in parts, wherever they run: keys as bytes, rows of a part, rows that two parts name."""
+"""A distributed merge: byte keys, rows of a part, and rows changed by two parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3), st.data())
-def test_keys_are_equal_as_bytes_where_they_match(kinds: list[str], data: st.DataObject) -> None:
+def test_matching_keys_have_equal_bytes(kinds: list[str], data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 6))
     columns = []
     for kind in kinds:
@@ -54,7 +54,7 @@ def test_keys_are_equal_as_bytes_where_they_match(kinds: list[str], data: st.Dat
 
 
 @pytest.mark.parametrize("pickled", [False, True])
-def test_rows_of_one_fragment_in_two_parts_are_united_and_repeats_told(pickled: bool) -> None:
+def test_offsets_of_two_parts_are_united_and_duplicates_reported(pickled: bool) -> None:
     one = Offsets({1: np.array([1, 5], np.uint32), 2: np.array([7], np.uint32)})
     two = Offsets({1: np.array([3], np.uint32)})
     if pickled:
@@ -88,7 +88,7 @@ def write(table: ld.LanceDataset, plan: MergePlan, *batches: Pairs) -> MergePart
 
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("rows", [[(1, "x", 1), (1, "y", 1)], [(9, "x", None), (9, "y", None)]])
-def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: list[Any], split: bool) -> None:
+def test_duplicate_keys_are_found_across_batches(tmp_path: Path, rows: list[Any], split: bool) -> None:
     table = make(tmp_path / "t.lance")
     batches = [pairs(row) for row in rows] if split else [pairs(*rows)]
     with pytest.raises(InvalidInputError, match=r"Ambiguous merge.*id = "):
@@ -98,7 +98,7 @@ def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: lis
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_keys_of_a_table_are_those_that_are_sought(
+def test_only_requested_keys_of_a_table_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indexed: bool
 ) -> None:
     monkeypatch.setattr(match, "ROWS_PER_KEY", 1)
@@ -114,14 +114,14 @@ def test_keys_of_a_table_are_those_that_are_sought(
     assert found == [([(5).to_bytes(8, "little")], [1 << 32 | 2], [False])]
 
 
-def test_a_row_that_two_parts_change_is_refused(tmp_path: Path) -> None:
+def test_a_row_changed_by_two_parts_is_rejected(tmp_path: Path) -> None:
     table = make(tmp_path / "t.lance")
     parts = [write(table, PLAN, pairs((4, "x", 1 << 32 | 1))), write(table, PLAN, pairs((4, "y", 1 << 32 | 1)))]
     with pytest.raises(InvalidInputError, match=r"Ambiguous merge.*id = 4"):
         commit(table, parts)
 
 
-def test_keys_that_are_too_many_to_tell_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_keys_conflict_with_any_insert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_parts, "PART_KEYS", 1)
     table = make(tmp_path / "t.lance")
     part = write(table, PLAN, pairs((3, "x", 1 << 32), (10, "y", None), (11, "z", None), (None, "n", None)))

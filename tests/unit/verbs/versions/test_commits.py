@@ -50,7 +50,7 @@ SHOWN = {name: operation for name, operation in {**OPERATIONS, **MORE}.items() i
 
 
 @pytest.mark.parametrize("operation", SHOWN.values(), ids=SHOWN)
-def test_an_operation_is_shown_and_taken_back(operation: Operation) -> None:
+def test_operations_round_trip_through_their_public_form(operation: Operation) -> None:
     proto = new_transaction(1, operation, {"k": "v"})
     shown = from_transaction(transaction_from_proto(proto))
     assert type(shown.operation).__name__ == operation.name
@@ -71,7 +71,7 @@ def test_an_operation_creates_a_table_and_changes_it(table: ld.LanceDataset, tmp
     assert (after.version, after.to_table()["a"].to_pylist(), replaced.version) == (3, [1, 2, 1, 2], 2)
 
 
-def test_a_table_is_created_with_what_is_asked_for(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_table_is_created_with_the_requested_settings(table: ld.LanceDataset, tmp_path: Path) -> None:
     made = ld.LanceDataset.commit(
         tmp_path / "new",
         LanceOperation.Overwrite(ROWS.schema, []),
@@ -83,7 +83,7 @@ def test_a_table_is_created_with_what_is_asked_for(table: ld.LanceDataset, tmp_p
     assert (tmp_path / "new" / "_versions" / "1.manifest").exists()
 
 
-def test_columns_of_an_arrow_schema_are_known_by_their_names(tmp_path: Path) -> None:
+def test_columns_of_an_arrow_schema_are_matched_by_name(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"a": [1], "b": [2]}), tmp_path / "t")
     only_b = pa.schema([("b", pa.int64())])
     after = ld.LanceDataset.commit(table, LanceOperation.Project(only_b), read_version=1)
@@ -109,13 +109,13 @@ def test_appends_are_committed_together(table: ld.LanceDataset) -> None:
         ld.LanceDataset.commit_batch(table, [])
 
 
-def test_without_retries_only_the_version_read_is_followed(table: ld.LanceDataset) -> None:
+def test_without_retries_a_commit_must_follow_the_version_it_read(table: ld.LanceDataset) -> None:
     ld.LanceDataset.commit(table, append(table), read_version=1)
     with pytest.raises(RetryableError, match="may only follow version 1"):
         ld.LanceDataset.commit(table, append(table), read_version=1, max_retries=0)
 
 
-def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) -> None:
     commit: Any = ld.LanceDataset.commit
     one = append(table)
     with pytest.raises(InvalidInputError, match="no read_version"):
@@ -140,7 +140,7 @@ def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_pa
         commit(table, LanceOperation.BaseOperation(), 1)
     with pytest.raises(InvalidInputError, match="commit_message cannot be combined with a Transaction"):
         commit(table, Transaction(1, one), commit_message="no")
-    with pytest.raises(NotFoundError, match="Append needs a table"):
+    with pytest.raises(NotFoundError, match="Append needs an existing table"):
         commit(tmp_path / "none", one, 1)
     with pytest.raises(NotFoundError, match="no version 9"):
         commit(table, one, 9)
@@ -157,7 +157,7 @@ def test_a_table_is_not_created_twice(tmp_path: Path) -> None:
         ld.write_dataset(ROWS, tmp_path / "t")
 
 
-def test_a_lock_is_held_while_each_version_appears(tmp_path: Path) -> None:
+def test_the_commit_lock_is_held_while_each_version_appears(tmp_path: Path) -> None:
     uri, steps = tmp_path / "locked.lance", []
     rows = pa.table({"x": [1, 2]})
 
@@ -177,7 +177,7 @@ def test_a_lock_is_held_while_each_version_appears(tmp_path: Path) -> None:
     assert steps == [step for n in range(1, 7) for step in ((n, "before", n - 1), (n, "after", n))]
 
 
-def test_a_lock_that_is_not_given_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+def test_a_refused_commit_lock_leaves_the_table_unchanged(tmp_path: Path) -> None:
     uri = tmp_path / "locked.lance"
     rows = pa.table({"x": [1, 2]})
 

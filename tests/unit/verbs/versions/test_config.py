@@ -30,7 +30,7 @@ def table(place: str, hasty: dict[str, str]) -> ld.LanceDataset:
     ("change", "read"),
     [("update_config", "config"), ("update_metadata", "metadata"), ("update_schema_metadata", "schema_metadata")],
 )
-def test_texts_are_set_removed_and_replaced(table: ld.LanceDataset, change: str, read: str) -> None:
+def test_entries_are_set_removed_and_replaced(table: ld.LanceDataset, change: str, read: str) -> None:
     update = getattr(table, change)
 
     def now() -> dict[str, str]:
@@ -46,13 +46,13 @@ def test_texts_are_set_removed_and_replaced(table: ld.LanceDataset, change: str,
     assert table.to_table().num_rows == 1
 
 
-def test_settings_are_deleted_by_their_names(table: ld.LanceDataset) -> None:
+def test_settings_are_deleted_by_name(table: ld.LanceDataset) -> None:
     table.update_config({"a": "1", "b": "2"})
     table.delete_config_keys(["a", "none"])
     assert table.config() == {"b": "2"}
 
 
-def test_metadata_of_fields_go_by_paths(table: ld.LanceDataset) -> None:
+def test_field_metadata_is_set_by_path(table: ld.LanceDataset) -> None:
     table.update_field_metadata({"id": {"x": None, "a": "1"}, "s.p": {"b": "2"}})
     assert table.schema.field("id").metadata == {b"a": b"1"}
     assert table.schema.field("s").type.field("p").metadata == {b"b": b"2"}
@@ -62,7 +62,7 @@ def test_metadata_of_fields_go_by_paths(table: ld.LanceDataset) -> None:
         table.update_field_metadata({"none": {"a": "1"}})
 
 
-def test_older_names_still_work_and_say_so(table: ld.LanceDataset) -> None:
+def test_deprecated_names_work_with_a_warning(table: ld.LanceDataset) -> None:
     with pytest.warns(DeprecationWarning, match="update_schema_metadata"):
         table.replace_schema_metadata({"a": "1"})
     with pytest.warns(DeprecationWarning, match="update_field_metadata"):
@@ -85,14 +85,14 @@ def test_a_primary_key_is_declared_once(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("path", ["s", "s.p"])
-def test_what_may_be_null_is_no_primary_key(table: ld.LanceDataset, path: str) -> None:
+def test_a_nullable_column_cannot_be_a_primary_key(table: ld.LanceDataset, path: str) -> None:
     with pytest.raises(InvalidInputError, match="cannot be a primary key"):
         table.update_field_metadata({path: {KEY: "true"}})
     assert table.latest_version == 1
 
 
 @pytest.mark.parametrize("values", [{"a": 1}, {1: "a"}, [("a", "b")]])
-def test_what_is_no_text_is_refused(table: ld.LanceDataset, values: Any) -> None:
+def test_values_that_are_not_strings_are_rejected(table: ld.LanceDataset, values: Any) -> None:
     for change in (table.update_config, table.update_metadata, table.update_schema_metadata):
         with pytest.raises(InvalidInputError, match="string"):
             change(values)
@@ -101,7 +101,7 @@ def test_what_is_no_text_is_refused(table: ld.LanceDataset, values: Any) -> None
     assert table.latest_version == 1
 
 
-def test_changes_of_other_keys_go_together(table: ld.LanceDataset) -> None:
+def test_changes_of_different_keys_are_merged(table: ld.LanceDataset) -> None:
     other = ld.dataset(table.uri)
     other.update_config({"a": "1"})
     table.update_config({"b": "2"})

@@ -35,7 +35,7 @@ def on_disk(table: ld.LanceDataset, path: str) -> dict[str, Any]:
     return raw
 
 
-def test_a_tag_names_the_version_of_the_handle_unless_told_otherwise(table: ld.LanceDataset) -> None:
+def test_a_tag_refers_to_the_version_of_the_handle_by_default(table: ld.LanceDataset) -> None:
     table.tags.create("new")
     table.checkout_version(1).tags.create("old")
     table.tags.create("by-number", 1)
@@ -54,7 +54,7 @@ def test_a_tag_names_the_version_of_the_handle_unless_told_otherwise(table: ld.L
     assert table.checkout_version("there").uri == f"{table.uri}/tree/dev"
 
 
-def test_the_file_of_a_tag_says_what_pylance_needs(table: ld.LanceDataset) -> None:
+def test_a_tag_file_has_the_fields_pylance_needs(table: ld.LanceDataset) -> None:
     before = datetime.now(UTC)
     table.tags.create("t")
     raw = on_disk(table, "_refs/tags/t.json")
@@ -66,7 +66,7 @@ def test_the_file_of_a_tag_says_what_pylance_needs(table: ld.LanceDataset) -> No
     assert raw == {"branch": None, "version": 2, "manifestSize": size, "metadata": {}}
 
 
-def test_a_tag_moves_and_keeps_its_birthday_and_metadata(table: ld.LanceDataset) -> None:
+def test_moving_a_tag_keeps_its_creation_time_and_metadata(table: ld.LanceDataset) -> None:
     table.tags.create("t", 1)
     table.tags.replace_metadata("t", {"why": "ä"})
     before = table.tags.list()["t"]
@@ -79,13 +79,13 @@ def test_a_tag_moves_and_keeps_its_birthday_and_metadata(table: ld.LanceDataset)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "x.", "x..y", "ä", "a.lock", "/x", "a\0", 3])
-def test_odd_names_of_tags_are_refused(table: ld.LanceDataset, name: Any) -> None:
+def test_invalid_tag_names_are_rejected(table: ld.LanceDataset, name: Any) -> None:
     with pytest.raises(InvalidInputError, match="name of a tag"):
         table.tags.create(name)
     assert table.tags.list() == {}
 
 
-def test_what_is_taken_or_missing_is_refused(table: ld.LanceDataset) -> None:
+def test_existing_and_missing_tags_are_rejected(table: ld.LanceDataset) -> None:
     table.tags.create("t", 1)
     with pytest.raises(AlreadyExistsError, match="tag 't' already"):
         table.tags.create("t", 2)
@@ -105,7 +105,7 @@ def test_what_is_taken_or_missing_is_refused(table: ld.LanceDataset) -> None:
         table.tags.replace_metadata("t", {"a": 1})  # type: ignore[dict-item]
 
 
-def test_a_branch_is_deleted_when_nothing_needs_it(table: ld.LanceDataset) -> None:
+def test_a_branch_is_deleted_only_if_nothing_references_it(table: ld.LanceDataset) -> None:
     with pytest.raises(ReferencedError, match="branch 'dev/sub'"):
         table.branches.delete("dev")
     table.tags.create("t", ("dev/sub", 3))
@@ -122,7 +122,7 @@ def test_a_branch_is_deleted_when_nothing_needs_it(table: ld.LanceDataset) -> No
         table.branches.delete("main")
 
 
-def test_a_branch_goes_without_one_that_lies_below_it(table: ld.LanceDataset) -> None:
+def test_deleting_a_branch_keeps_the_branch_below_it(table: ld.LanceDataset) -> None:
     path = Path(table.uri) / "_refs/branches/dev%2Fsub.json"
     raw = json.loads(path.read_bytes())
     path.write_text(json.dumps(raw | {"parentBranch": None, "identifier": {"version_mapping": [[2, "cc"]]}}))
@@ -137,7 +137,7 @@ def damage(table: ld.LanceDataset, path: str) -> None:
     file.write_bytes(file.read_bytes().replace(b'ersion": ', b'ersion": 1'))
 
 
-def test_a_damaged_tag_stops_no_other_and_is_written_anew_or_deleted(table: ld.LanceDataset) -> None:
+def test_a_damaged_tag_affects_no_other_and_can_be_replaced_or_deleted(table: ld.LanceDataset) -> None:
     table.tags.create("good", 2)
     table.tags.create("bad", 1)
     damage(table, "_refs/tags/bad.json")
@@ -171,9 +171,7 @@ def branches(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("damaged", [["parent"], ["child"], ["parent", "child"]])
-def test_a_damaged_branch_is_deleted_when_no_other_was_made_from_it(
-    damaged: list[str], branches: ld.LanceDataset
-) -> None:
+def test_a_damaged_branch_without_children_can_be_deleted(damaged: list[str], branches: ld.LanceDataset) -> None:
     for name in damaged:
         damage(branches, f"_refs/branches/{name}.json")
     with pytest.raises(CorruptError, match=rf"branches\.delete\('{sorted(damaged)[0]}'\) removes it"):
@@ -189,7 +187,7 @@ def test_a_damaged_branch_is_deleted_when_no_other_was_made_from_it(
     assert branches.count_rows() == 1
 
 
-def test_a_branch_stays_while_a_damaged_tag_may_name_it(branches: ld.LanceDataset) -> None:
+def test_a_branch_is_kept_while_a_damaged_tag_may_name_it(branches: ld.LanceDataset) -> None:
     branches.tags.create("t", 1)
     damage(branches, "_refs/tags/t.json")
     with pytest.raises(CorruptError, match="tag 't'"):
@@ -204,7 +202,7 @@ def test_a_table_with_a_damaged_branch_is_dropped(branches: ld.LanceDataset) -> 
     assert not Path(branches.uri).exists()
 
 
-def test_folders_of_a_branch_are_not_deleted_as_branches_below_it(branches: ld.LanceDataset) -> None:
+def test_internal_folders_of_a_branch_are_not_branches(branches: ld.LanceDataset) -> None:
     for folder in ("_versions", "data"):
         with pytest.raises(NotFoundError):
             branches.branches.delete(f"parent/{folder}")
@@ -213,7 +211,7 @@ def test_folders_of_a_branch_are_not_deleted_as_branches_below_it(branches: ld.L
     assert branches.checkout_version(("parent", None)).to_table().num_rows == 2
 
 
-def test_a_branch_whose_name_leads_elsewhere_goes_alone(branches: ld.LanceDataset) -> None:
+def test_deleting_a_branch_with_a_hostile_name_affects_only_it(branches: ld.LanceDataset) -> None:
     folder = Path(branches.uri, "_refs/branches")
     (folder / "x%2F..%2Fchild.json").write_bytes((folder / "child.json").read_bytes())
     with pytest.raises(CorruptError, match="not a name of a folder"):
@@ -224,7 +222,7 @@ def test_a_branch_whose_name_leads_elsewhere_goes_alone(branches: ld.LanceDatase
 
 
 @pytest.mark.parametrize("file", ["gr%C3%B6%C3%9Fe", "größe", "gr%c3%b6%c3%9fe"])
-def test_a_tag_of_another_writer_is_found_as_it_is_listed(file: str, table: ld.LanceDataset) -> None:
+def test_a_tag_written_by_another_library_is_found_by_its_listed_name(file: str, table: ld.LanceDataset) -> None:
     table.tags.create("t", 1)
     folder = Path(table.uri, "_refs/tags")
     (folder / "t.json").rename(folder / f"{file}.json")

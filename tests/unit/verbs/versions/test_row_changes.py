@@ -17,7 +17,7 @@ def made(path: Path, *, stable: bool) -> ld.LanceDataset:
 
 
 def changes(table: ld.LanceDataset) -> Changes:
-    """Return what the newest version changed."""
+    """Return the changes of the newest version."""
     newest = table.handle.snapshot.checkout()
     older = newest.checkout(newest.version - 1) if newest.version > 1 else None
     return [
@@ -31,18 +31,18 @@ def changes(table: ld.LanceDataset) -> Changes:
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_all_rows_of_a_first_version_are_inserted(tmp_path: Path, stable: bool) -> None:
+def test_all_rows_of_the_first_version_are_inserted(tmp_path: Path, stable: bool) -> None:
     assert changes(made(tmp_path, stable=stable)) == [([0, 1, 2], None, [0, 1, 2])]
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_deleted_rows_have_addresses_in_the_older_version_only(tmp_path: Path, stable: bool) -> None:
+def test_deleted_rows_have_addresses_only_in_the_older_version(tmp_path: Path, stable: bool) -> None:
     table = made(tmp_path, stable=stable)
     table.delete("x = 11")
     assert changes(table) == [([1], [1], None)]
 
 
-def test_an_updated_row_is_known_by_its_stable_id(tmp_path: Path) -> None:
+def test_an_updated_row_keeps_its_stable_id(tmp_path: Path) -> None:
     table = made(tmp_path, stable=True)
     table.update({"x": "x + 100"}, where="x > 10")
     assert changes(table) == [([1, 2], [1, 2], [FRAGMENT, FRAGMENT + 1])]
@@ -55,7 +55,7 @@ def test_an_updated_row_without_a_stable_id_is_deleted_and_inserted(tmp_path: Pa
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_a_compaction_and_new_columns_change_no_row(tmp_path: Path, stable: bool) -> None:
+def test_compaction_and_new_columns_change_no_rows(tmp_path: Path, stable: bool) -> None:
     table = made(tmp_path, stable=stable)
     table.insert(pa.table({"x": [13]}))
     table.optimize.compact_files()
@@ -74,7 +74,7 @@ def test_an_overwrite_deletes_all_rows_and_inserts_all(tmp_path: Path, stable: b
     ]  # fmt: skip
 
 
-def test_a_restore_undoes_updates_by_stable_ids(tmp_path: Path) -> None:
+def test_a_restore_reverts_updates_by_stable_ids(tmp_path: Path) -> None:
     table = made(tmp_path, stable=True)
     table.update({"x": "0"}, where="x = 12")
     table.delete("x = 10")

@@ -25,7 +25,7 @@ def values(table: ld.LanceDataset) -> list[int]:
     return found
 
 
-def test_restore_brings_rows_columns_and_settings_back(table: ld.LanceDataset) -> None:
+def test_restore_returns_rows_columns_and_settings(table: ld.LanceDataset) -> None:
     table.drop_columns(["b"])
     old = table.checkout_version(1)
     old.restore(commit_message="back")
@@ -36,7 +36,7 @@ def test_restore_brings_rows_columns_and_settings_back(table: ld.LanceDataset) -
     assert len(set(again.to_table(["_rowid"])["_rowid"].to_pylist())) == 6
 
 
-def test_a_branch_goes_its_own_way(table: ld.LanceDataset) -> None:
+def test_a_branch_is_independent_of_its_table(table: ld.LanceDataset) -> None:
     branch = table.create_branch("dev")
     assert (branch.version, branch.uri) == (3, f"{table.uri}/tree/dev")
     branch = ld.write_dataset(pa.table({"a": [4]}), branch, mode="append")
@@ -48,7 +48,7 @@ def test_a_branch_goes_its_own_way(table: ld.LanceDataset) -> None:
     assert (about["parent_branch"], about["parent_version"]) == (None, 3)
 
 
-def test_branches_begin_at_any_version_and_of_branches(table: ld.LanceDataset) -> None:
+def test_branches_start_at_any_version_and_from_branches(table: ld.LanceDataset) -> None:
     table.tags.create("first", 1)
     by_tag = table.create_branch("by-tag", "first")
     of_branch = by_tag.create_branch("deep/er", ("by-tag", None))
@@ -65,13 +65,13 @@ def test_branches_begin_at_any_version_and_of_branches(table: ld.LanceDataset) -
 @pytest.mark.parametrize(
     "name", ["", "main", "a b", "/a", "a/", "a//b", "..", "a/../b", ".", "a/./b", "x.lock", "ä", 3]
 )
-def test_odd_names_of_branches_are_refused(table: ld.LanceDataset, name: Any) -> None:
+def test_invalid_branch_names_are_rejected(table: ld.LanceDataset, name: Any) -> None:
     with pytest.raises(InvalidInputError, match="branch"):
         table.create_branch(name)
     assert table.branches.list() == {}
 
 
-def test_a_branch_that_cannot_be_is_refused(table: ld.LanceDataset) -> None:
+def test_existing_names_and_missing_references_are_rejected(table: ld.LanceDataset) -> None:
     table.create_branch("dev")
     with pytest.raises(AlreadyExistsError, match="'dev' already"):
         table.create_branch("dev", 1)
@@ -82,7 +82,7 @@ def test_a_branch_that_cannot_be_is_refused(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_clone_is_a_table_of_its_own(table: ld.LanceDataset, tmp_path: Path, deep: bool) -> None:
+def test_a_clone_is_an_independent_table(table: ld.LanceDataset, tmp_path: Path, deep: bool) -> None:
     clone = table.deep_clone if deep else table.shallow_clone
     made = clone(tmp_path / "copy", 3)
     assert (made.version, values(made), made.config()) == (3, [1, 3], {"k": "v"})
@@ -97,7 +97,7 @@ def test_a_clone_is_a_table_of_its_own(table: ld.LanceDataset, tmp_path: Path, d
     assert not (tmp_path / "other").exists()
 
 
-def test_a_deep_clone_of_a_shallow_one_needs_nothing_else(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_deep_clone_of_a_shallow_clone_is_self_contained(table: ld.LanceDataset, tmp_path: Path) -> None:
     shallow = table.create_branch("dev").shallow_clone(tmp_path / "shallow", ("dev", None))
     deep = shallow.deep_clone(tmp_path / "deep", shallow.version)
     ld.LanceDataset.drop(table.uri)
@@ -112,7 +112,7 @@ def test_sidecars_of_blobs_are_cloned(tmp_path: Path) -> None:
     assert copied.to_table(blob_handling="all_binary")["x"].to_pylist() == [b"s" * 100_000, b"t"]
 
 
-def test_base_paths_come_later(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_base_paths_can_be_added_later(table: ld.LanceDataset, tmp_path: Path) -> None:
     bases = [ld.DatasetBasePath(str(tmp_path / "a"), name="a"), ld.DatasetBasePath(str(tmp_path / "b"))]
     assert table.add_bases(bases) is table
     assert {i: base.name for i, base in table.base_paths().items()} == {1: "a", 2: None}
@@ -123,7 +123,7 @@ def test_base_paths_come_later(table: ld.LanceDataset, tmp_path: Path) -> None:
     assert table.latest_version == 5
 
 
-def test_dropping_leaves_nothing_and_touches_no_other_folder(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_drop_removes_the_whole_table_and_no_other_folder(table: ld.LanceDataset, tmp_path: Path) -> None:
     table.create_branch("dev")
     (Path(table.uri) / "notes.txt").write_text("beside")
     ld.LanceDataset.drop(table.uri)

@@ -23,7 +23,7 @@ ROWS = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "s": [{"p": 1, "q": 2}] 
 
 
 def left(place: str) -> list[str]:
-    """Files below a place."""
+    """Return the files below a path."""
     return sorted(str(p.relative_to(place)) for p in Path(place).rglob("*") if p.is_file())
 
 
@@ -46,7 +46,7 @@ SOURCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_data_of_any_kind_become_a_table(kind: str, place: str, hasty: dict[str, str]) -> None:
+def test_data_of_every_supported_type_becomes_a_table(kind: str, place: str, hasty: dict[str, str]) -> None:
     source = SOURCES[kind]
     made = ld.write_dataset(source() if callable(source) else source, place, storage_options=hasty)
     assert (made.version, made.uri) == (1, place)
@@ -60,7 +60,7 @@ def test_a_table_becomes_a_table(table: ld.LanceDataset, tmp_path: Path) -> None
     assert filtered.to_table().to_pydict() == {"a": [2, 3]}
 
 
-def test_memory_holds_tables() -> None:
+def test_memory_uris_hold_tables() -> None:
     made = ld.write_dataset(ROWS, "memory://written/t")
     made = ld.write_dataset(ROWS, made, mode="append")
     assert ld.dataset("memory://written/t").count_rows() == made.count_rows() == 6
@@ -76,11 +76,11 @@ def test_an_existing_table_is_not_created_again(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_missing_table_is_made(mode: str, place: str) -> None:
+def test_a_missing_table_is_created(mode: str, place: str) -> None:
     assert ld.write_dataset(ROWS, place, mode=mode).version == 1
 
 
-def test_append_goes_by_name_and_fills_with_nulls(table: ld.LanceDataset) -> None:
+def test_append_matches_columns_by_name_and_fills_nulls(table: ld.LanceDataset) -> None:
     made = ld.write_dataset(pa.table({"s": [{"q": 5}], "a": pa.array([4], pa.int32())}), table, mode="append")
     assert made.version == 2
     assert made.to_table().to_pylist()[3] == {"a": 4, "b": None, "s": {"p": None, "q": 5}}
@@ -92,13 +92,13 @@ def test_append_goes_by_name_and_fills_with_nulls(table: ld.LanceDataset) -> Non
     ("rows", "message"),
     [
         (pa.table({"a": [1], "z": [1]}), "'z' are not in the table"),
-        (pa.table({"a": ["x"]}), "another type"),
+        (pa.table({"a": ["x"]}), "the wrong type"),
         (pa.table({}), "'a' are missing"),
         (pa.table({"a": pa.array([None], pa.int64())}), "null"),
-        (pa.table({"a": [1], "b": [2]}), "another type"),
+        (pa.table({"a": [1], "b": [2]}), "the wrong type"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_and_leave_nothing(
+def test_incompatible_rows_are_rejected_and_leave_nothing(
     rows: pa.Table, message: str, place: str, hasty: dict[str, str]
 ) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
@@ -109,7 +109,7 @@ def test_rows_that_do_not_fit_are_refused_and_leave_nothing(
     assert left(place) == before
 
 
-def test_overwrite_takes_another_schema_and_keeps_versions_and_settings(table: ld.LanceDataset) -> None:
+def test_overwrite_changes_the_schema_and_keeps_versions_and_settings(table: ld.LanceDataset) -> None:
     table.update_config({"k": "v"})
     table.update_metadata({"m": "w"})
     made = ld.write_dataset(pa.table({"z": [1.5]}).replace_schema_metadata({"x": "y"}), table, mode="overwrite")
@@ -125,12 +125,12 @@ def test_an_empty_table_has_no_fragments(place: str) -> None:
     assert ld.write_dataset(ROWS, made, mode="append").fragment_ids() == [0]
 
 
-def test_files_roll_by_rows(place: str) -> None:
+def test_files_are_split_by_rows(place: str) -> None:
     made = ld.write_dataset(pa.table({"a": range(10)}), place, max_rows_per_file=4)
     assert [f.count_rows() for f in made.get_fragments()] == [4, 4, 2]
 
 
-def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
+def test_the_file_version_is_kept_by_append_and_changed_by_overwrite(place: str, hasty: dict[str, str]) -> None:
     made = ld.write_dataset(ROWS, place, data_storage_version="2.1", storage_options=hasty)
     assert made.data_storage_version == "2.1"
     made = ld.write_dataset(ROWS, made, mode="append")
@@ -161,7 +161,7 @@ def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
         ({"external_blob_mode": "lose"}, InvalidInputError, "external_blob_mode"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_rejected(
     options: dict[str, Any], error: type[Exception], message: str, place: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -176,22 +176,22 @@ def test_arguments_that_make_no_sense_are_refused(
         (pa.table({"a.b": [1]}), "cannot contain a dot"),
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]), "two fields have the same name"),
         (pa.table({"a": [1]}).replace_schema_metadata({b"k": b"\xff"}), "not valid UTF-8"),
-        (3, "of this kind"),
+        (3, "this type of data"),
     ],
 )
-def test_data_that_cannot_be_a_table_are_refused(data: Any, message: str, place: str) -> None:
+def test_unsupported_data_is_rejected(data: Any, message: str, place: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         ld.write_dataset(data, place)
     assert left(place) == []
 
 
 @pytest.mark.parametrize("target", [None, "", 3])
-def test_places_that_are_none_are_refused(target: Any) -> None:
+def test_invalid_locations_are_rejected(target: Any) -> None:
     with pytest.raises(InvalidInputError, match="not a table path"):
         ld.write_dataset(ROWS, target)
 
 
-def test_a_source_that_fails_leaves_nothing(table: ld.LanceDataset, place: str) -> None:
+def test_a_failing_source_leaves_nothing(table: ld.LanceDataset, place: str) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": list(range(100))})
         raise ZeroDivisionError
@@ -203,7 +203,7 @@ def test_a_source_that_fails_leaves_nothing(table: ld.LanceDataset, place: str) 
     assert left(place) == before
 
 
-def test_a_table_that_needs_more_of_writers_is_left_alone(table: ld.LanceDataset, monkeypatch: Any) -> None:
+def test_a_table_with_unknown_writer_flags_is_not_changed(table: ld.LanceDataset, monkeypatch: Any) -> None:
     monkeypatch.setattr(flags, "WRITABLE", 0)
     table.update_config  # noqa: B018  a handle that was opened before
     manifest = table.handle.snapshot.manifest.proto
@@ -215,7 +215,7 @@ def test_a_table_that_needs_more_of_writers_is_left_alone(table: ld.LanceDataset
     assert manifest.version == 1
 
 
-def test_messages_and_properties_are_kept(place: str) -> None:
+def test_messages_and_properties_are_stored(place: str) -> None:
     made = ld.write_dataset(ROWS, place, commit_message="why", transaction_properties={"who": "me"})
     transaction = made.get_transactions(1)[0]
     assert transaction is not None
@@ -223,7 +223,7 @@ def test_messages_and_properties_are_kept(place: str) -> None:
     assert dict(transaction.transaction_properties or {})["who"] == "me"
 
 
-def test_progress_is_told(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     told: list[ld.WriteProgress] = []
     ld.write_dataset(pa.table({"a": range(10)}), place, max_rows_per_file=4, progress=told.append)
     assert (told[-1].rows, told[-1].files) == (10, 3)
@@ -232,7 +232,7 @@ def test_progress_is_told(place: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert "10 rows" in capsys.readouterr().err
 
 
-def test_files_go_to_base_paths_in_turn(tmp_path: Path, place: str) -> None:
+def test_files_rotate_over_base_paths(tmp_path: Path, place: str) -> None:
     bases = [
         ld.DatasetBasePath(str(tmp_path / "flat"), name="flat"),
         ld.DatasetBasePath(str(tmp_path / "root"), name="root", is_dataset_root=True),
@@ -259,13 +259,13 @@ def test_files_go_to_base_paths_in_turn(tmp_path: Path, place: str) -> None:
         [ld.DatasetBasePath("")],
     ],
 )
-def test_base_paths_that_clash_are_refused(bases: list[Any], place: str) -> None:
+def test_conflicting_base_paths_are_rejected(bases: list[Any], place: str) -> None:
     with pytest.raises(InvalidInputError, match="base path"):
         ld.write_dataset(ROWS, place, initial_bases=bases)
     assert left(place) == []
 
 
-def test_rows_for_a_column_that_changed_meanwhile_are_not_added(table: ld.LanceDataset) -> None:
+def test_rows_for_a_concurrently_altered_column_are_not_added(table: ld.LanceDataset) -> None:
     before = set(left(table.uri))
 
     def changing() -> Iterator[pa.RecordBatch]:
@@ -278,7 +278,7 @@ def test_rows_for_a_column_that_changed_meanwhile_are_not_added(table: ld.LanceD
     assert len([name for name in set(left(table.uri)) - before if name.startswith("data")]) == 1
 
 
-def test_rows_outlive_a_column_that_was_renamed_meanwhile(table: ld.LanceDataset) -> None:
+def test_appended_rows_follow_a_concurrent_rename(table: ld.LanceDataset) -> None:
     def renaming() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": [4]})
         ld.dataset(table.uri).alter_columns({"path": "a", "name": "c"})
@@ -287,7 +287,7 @@ def test_rows_outlive_a_column_that_was_renamed_meanwhile(table: ld.LanceDataset
     assert made.to_table(["c"]).to_pydict() == {"c": [1, 2, 3, 4]}
 
 
-def test_rows_lose_a_column_that_was_dropped_meanwhile(table: ld.LanceDataset) -> None:
+def test_appended_rows_lose_a_concurrently_dropped_column(table: ld.LanceDataset) -> None:
     def dropping() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": [4], "b": ["z"]})
         ld.dataset(table.uri).drop_columns(["b"])
@@ -297,7 +297,7 @@ def test_rows_lose_a_column_that_was_dropped_meanwhile(table: ld.LanceDataset) -
     assert made.to_table(["a"]).to_pydict() == {"a": [1, 2, 3, 4]}
 
 
-def test_overwriting_goes_on_after_other_changes(table: ld.LanceDataset) -> None:
+def test_overwrite_succeeds_after_other_changes(table: ld.LanceDataset) -> None:
     def changing() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"z": [4]})
         ld.write_dataset(ROWS, table.uri, mode="overwrite")
@@ -306,18 +306,18 @@ def test_overwriting_goes_on_after_other_changes(table: ld.LanceDataset) -> None
     assert (made.version, made.to_table().to_pydict()) == (3, {"z": [4]})
 
 
-def test_time_spans_are_told_as_text() -> None:
+def test_time_spans_are_stored_as_strings() -> None:
     spans = {0: "0s", 5: "5s", 60: "1m", 3661: "1h 1m 1s", 176_461: "2days 1h 1m 1s", 31_557_600: "1year"}
     assert {seconds: settings._duration(seconds) for seconds in spans} == spans
 
 
-def test_vectors_come_from_numpy(place: str) -> None:
+def test_numpy_arrays_become_vectors(place: str) -> None:
     made = ld.write_dataset({"v": np.ones((3, 4), np.float32)}, place)
     assert made.schema.field("v").type == pa.list_(pa.float32(), 4)
     assert ld.write_dataset(pd.DataFrame({"v": [[1.0] * 4]}), made, mode="append").count_rows() == 4
 
 
-def test_of_appends_that_race_to_be_the_first_none_is_lost(tmp_path: Path) -> None:
+def test_concurrent_first_appends_all_succeed(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     start = Barrier(4)
 
@@ -332,7 +332,7 @@ def test_of_appends_that_race_to_be_the_first_none_is_lost(tmp_path: Path) -> No
     assert len(list((path / "data").iterdir())) == 4
 
 
-def test_an_append_that_raced_with_another_table_says_so(tmp_path: Path) -> None:
+def test_an_append_that_races_with_another_schema_reports_the_conflict(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -344,15 +344,13 @@ def test_an_append_that_raced_with_another_table_says_so(tmp_path: Path) -> None
     assert len(list((path / "data").iterdir())) == 1
 
 
-def test_memory_without_a_name_is_a_new_table_each_time() -> None:
+def test_a_bare_memory_uri_is_a_new_table_each_time() -> None:
     one, two = (ld.write_dataset(pa.table({"x": range(n)}), "memory://") for n in (1, 2))
     one.insert(pa.table({"x": [5, 6]}))
     assert [each.count_rows() for each in (one, two, ld.dataset(one.uri))] == [3, 2, 3]
 
 
-def test_rows_go_on_top_of_the_newest_version_where_the_hint_is_stale_and_versions_between_are_gone(
-    tmp_path: Path, hasty: dict[str, str]
-) -> None:
+def test_an_append_with_a_stale_hint_finds_the_newest_version(tmp_path: Path, hasty: dict[str, str]) -> None:
     place = str(tmp_path / "t.lance")
     stale = ld.write_dataset(ROWS, place, storage_options=hasty)
     stale.tags.create("first", 1)

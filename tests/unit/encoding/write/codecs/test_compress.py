@@ -24,7 +24,7 @@ SENTENCES = [b"the quick brown fox %d jumps over %d lazy dogs" % (i, i * 7919 % 
 
 
 def kind(block: Block, choice: EncodingOptions | None = None) -> str:
-    """Name of the encoding that is picked; the values have to come back."""
+    """Return the name of the chosen encoding after checking the round trip."""
     values = compress_mini_block(block, choice or EncodingOptions())
     assert read_back(values) == plain(block)
     names, encoding = [], values.encoding
@@ -39,7 +39,7 @@ def kind(block: Block, choice: EncodingOptions | None = None) -> str:
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("count", SIZES)
-def test_numbers_of_every_width_and_count_come_back(bits: int, count: int) -> None:
+def test_numbers_of_every_width_and_count_round_trip(bits: int, count: int) -> None:
     for width in (0, 1, bits - 1, bits):
         kind(numbers(drawn(bits, width, count, count)))
 
@@ -62,7 +62,7 @@ def test_few_values_in_a_chunk_are_never_packed() -> None:
     assert read_back(values) == plain(block)
 
 
-def test_chunks_of_plain_values_have_four_kibibytes() -> None:
+def test_plain_chunks_have_four_kibibytes() -> None:
     assert compress_mini_block(numbers(drawn(64, 64, 2000)), EncodingOptions()).counts.tolist() == [512, 512, 512, 464]
     assert compress_mini_block(flags([1] * 5000), EncodingOptions()).counts.tolist() == [4096, 904]
     assert compress_mini_block(numbers(drawn(8, 8, 5000)), EncodingOptions()).counts.tolist() == [4096, 904]
@@ -71,7 +71,7 @@ def test_chunks_of_plain_values_have_four_kibibytes() -> None:
     ]
 
 
-def test_chunks_of_runs_have_room_for_runs_of_one_value() -> None:
+def test_run_length_chunks_may_hold_many_values() -> None:
     runs, long_runs = np.repeat(drawn(32, 32, 500), 10), np.repeat(drawn(64, 64, 500), 10)
     for values in (runs, long_runs):
         assert compress_mini_block(numbers(values), EncodingOptions()).counts.tolist() == [4096, 904]
@@ -80,13 +80,13 @@ def test_chunks_of_runs_have_room_for_runs_of_one_value() -> None:
 
 
 @pytest.mark.parametrize("block", [numbers(np.zeros(0, np.uint32)), texts([]), flags([])])
-def test_a_block_without_values_is_one_chunk_without_values(block: Block) -> None:
+def test_an_empty_block_becomes_one_empty_chunk(block: Block) -> None:
     values = compress_mini_block(block, EncodingOptions())
     assert values.counts.tolist() == [0]
     assert read_back(values) == []
 
 
-def test_field_metadata_choose() -> None:
+def test_field_metadata_selects_the_encoding() -> None:
     wide, runs = numbers(drawn(32, 20, 5000)), numbers(np.repeat(drawn(32, 32, 500), 10))
     assert kind(wide, EncodingOptions(compression="none")) == "flat"
     assert kind(wide, EncodingOptions(compression="zstd")) == "inline_bitpacking"
@@ -106,7 +106,7 @@ def test_field_metadata_choose() -> None:
     assert kind(texts(SENTENCES[:20]), EncodingOptions(compression="fsst")) == "fsst variable"
 
 
-def test_bytes_without_a_pattern_stay_as_they_are() -> None:
+def test_incompressible_bytes_are_stored_plain() -> None:
     block = texts([RNG.bytes(20) for _ in range(3000)])
     assert kind(block) == "variable"
     assert kind(block, EncodingOptions(compression="lz4")) == "variable"
@@ -139,11 +139,11 @@ def test_values_that_repeat_get_a_dictionary() -> None:
         flags([1, 0]),
     ],
 )
-def test_other_values_do_not(block: Block) -> None:
+def test_other_values_are_not_dictionary_encoded(block: Block) -> None:
     assert dictionary_if_smaller(block, EncodingOptions()) is block
 
 
-def test_the_dictionary_may_be_refused_by_field_metadata() -> None:
+def test_field_metadata_may_disable_the_dictionary() -> None:
     names = texts([SENTENCES[i] for i in RNG.integers(0, 50, 5000)])
     assert dictionary_if_smaller(names, EncodingOptions(dict_divisor=1000)) is names
     assert dictionary_if_smaller(names, EncodingOptions(dict_size_ratio=0.001)) is names
@@ -168,13 +168,13 @@ def test_a_dictionary_is_compressed_in_2_2_only() -> None:
 
 @pytest.mark.parametrize("count", [1, 1024, 1025])
 @pytest.mark.parametrize("width", [0, 7, 64])
-def test_whole_buffers_come_back(count: int, width: int) -> None:
+def test_whole_buffers_round_trip(count: int, width: int) -> None:
     block = numbers(drawn(64, width, count))
     encoding, data = compress_block(block, EncodingOptions())
     assert plain(codec_from_proto(encoding).decode_block(data, count)) == plain(block)
 
 
-def test_whole_buffers_of_every_kind_come_back() -> None:
+def test_whole_buffers_of_every_block_type_round_trip() -> None:
     lists = FixedSizeList(4, numbers(drawn(32, 32, 12)), None, 3)
     for block in (
         texts(SENTENCES, skip=3, width=8),
@@ -189,7 +189,7 @@ def test_whole_buffers_of_every_kind_come_back() -> None:
 
 
 def single(block: Block, choice: EncodingOptions | None = None) -> str:
-    """Name of the encoding that single values get; they have to come back."""
+    """Return the encoding name of single values after checking the round trip."""
     encoding, values = compress_values(block, choice or EncodingOptions())
     assert isinstance(values, (FixedWidth, VariableWidth))
     assert values.count == block.count
@@ -199,7 +199,7 @@ def single(block: Block, choice: EncodingOptions | None = None) -> str:
     return str(encoding.WhichOneof("compression"))
 
 
-def test_single_values_come_back() -> None:
+def test_single_values_round_trip() -> None:
     large = [b"ab" * 20_000, b"", RNG.bytes(100)]
     lists = FixedSizeList(4, numbers(drawn(32, 32, 12)), np.array([0, 1] * 6, np.uint8), 3)
     assert single(numbers(drawn(64, 64, 10))) == "flat"
@@ -216,7 +216,7 @@ def test_single_values_come_back() -> None:
         compress_values(PackedStruct((flags([0]),), 1), EncodingOptions())
 
 
-def test_lists_and_structs_are_cut_and_come_back() -> None:
+def test_sliced_lists_and_structs_round_trip() -> None:
     inner = FixedSizeList(3, numbers(drawn(32, 32, 6000)), None, 2000)
     lists = FixedSizeList(5, inner, RNG.integers(0, 2, 2000).astype(np.uint8), 400)
     struct = PackedStruct((numbers(drawn(32, 32, 1900)), numbers(drawn(8, 8, 1900))), 1900)
@@ -230,7 +230,7 @@ def test_lists_and_structs_are_cut_and_come_back() -> None:
         compress_mini_block(FixedSizeList(1, texts([b""]), None, 1), EncodingOptions())
 
 
-def test_a_value_that_is_too_large_for_a_chunk_of_2_1_is_refused() -> None:
+def test_a_value_too_large_for_a_2_1_chunk_is_rejected() -> None:
     block = texts([b"", RNG.bytes(40_000), b"a"])
     assert kind(block) == "variable"
     with pytest.raises(UnsupportedError):
@@ -255,6 +255,6 @@ choices = st.builds(
 
 @settings(deadline=None, max_examples=60)
 @given(columns, choices)
-def test_whatever_is_picked_the_values_come_back(block: Any, choice: EncodingOptions) -> None:
+def test_every_selected_encoding_round_trips(block: Any, choice: EncodingOptions) -> None:
     assert read_back(compress_mini_block(dictionary_if_smaller(block, choice), choice)) == plain(block)
     single(block, choice)

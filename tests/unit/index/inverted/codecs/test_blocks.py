@@ -37,7 +37,7 @@ def unpacked(data: bytes, width: int, lanes: int) -> list[int]:
     st.integers(0, 1000),
     st.sampled_from([1, 9, 1 << 18]),
 )
-def test_postings_are_those_that_were_written(form, lengths, seed, spread) -> None:
+def test_encoded_postings_decode_to_the_same_postings(form, lengths, seed, spread) -> None:
     bounds, ids, frequencies = random_postings(lengths, seed, spread)
     scores = np.arange(form.counts(np.diff(bounds)).sum()).astype(np.float32)
     blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, scores, form), "postings")
@@ -46,7 +46,7 @@ def test_postings_are_those_that_were_written(form, lengths, seed, spread) -> No
     np.testing.assert_array_equal(found[1], frequencies)
 
 
-def test_a_full_block_of_128_is_laid_out_as_said() -> None:
+def test_a_full_block_of_128_has_the_documented_layout() -> None:
     bounds, ids, frequencies = random_postings([128], 5, 1 << 18)
     (block,) = blocks.encode(bounds, ids, frequencies, np.array([1.5], np.float32), BlockForm())[0].as_py()
     score, first, width = struct.unpack_from("<fIB", block)
@@ -82,7 +82,7 @@ def test_short_lists_are_varints_or_words() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_broken_blocks_give_an_error_or_postings(form) -> None:
+def test_damaged_blocks_give_an_error_or_postings(form) -> None:
     lengths = np.array([300, 2, 40], np.int64)
     bounds, ids, frequencies = random_postings(lengths.tolist(), 2, 100)
     scores = np.zeros(form.counts(np.diff(bounds)).sum(), np.float32)
@@ -103,7 +103,7 @@ def test_broken_blocks_give_an_error_or_postings(form) -> None:
     assert refused > len(sound.data) // 4
 
 
-def test_lengths_that_the_bytes_do_not_hold_are_refused() -> None:
+def test_impossible_posting_list_lengths_are_corrupt() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
     blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     for length in (0, 128, 257, 1 << 40):
@@ -114,7 +114,7 @@ def test_lengths_that_the_bytes_do_not_hold_are_refused() -> None:
         blocks.decode(empty, np.array([1_280_000]), BlockForm(), 1 << 30, "postings")
 
 
-def test_ids_beyond_the_documents_are_refused() -> None:
+def test_document_ids_out_of_range_are_rejected() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
     blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     with pytest.raises(CorruptError, match="out of range"):

@@ -26,7 +26,7 @@ def walked(data: np.ndarray, terms: list[bytes]) -> tuple[list[bytes], list[int]
 
 
 @given(Terms, st.randoms(use_true_random=False))
-def test_terms_and_ids_are_those_that_were_written(terms, random) -> None:
+def test_encoded_terms_and_ids_decode_to_the_same_terms(terms, random) -> None:
     ids = list(range(len(terms)))
     random.shuffle(ids)
     data = fst_bytes(array(terms), np.array(ids, np.int64))
@@ -37,7 +37,7 @@ def test_terms_and_ids_are_those_that_were_written(terms, random) -> None:
     assert set(fst.find(array(others)).tolist()) == {-1}
 
 
-def test_nodes_of_any_number_of_transitions_are_read() -> None:
+def test_nodes_with_any_number_of_transitions_are_read() -> None:
     for count in (0, 1, 2, 32, 33, 63, 64, 255, 256):
         terms = [bytes([i]) + tail for i in range(count) for tail in (b"", b"tail")]
         ids = np.arange(len(terms))[::-1].astype(np.int64)
@@ -50,12 +50,12 @@ def test_equal_ends_are_shared() -> None:
     assert len(data) < 1000
 
 
-def test_a_long_term_is_no_recursion() -> None:
+def test_long_terms_do_not_recurse() -> None:
     terms = [b"a" * 100_000, b"a" * 100_000 + b"b"]
     assert walked(fst_bytes(array(terms), np.array([1, 0])), terms) == (terms, [1, 0])
 
 
-def test_an_automaton_is_written_as_others_write_it() -> None:
+def test_an_automaton_equals_the_bytes_written_by_pylance() -> None:
     """Bytes that pylance 14.0.2 wrote for the terms bar, bat and foo, in the order of their ids 1, 2, 0."""
     head, tail = struct.pack("<QQ", 3, 0), struct.pack("<Q", 3)
     data = fst_bytes(array([b"bar", b"bat", b"foo"]), np.array([1, 2, 0])).tobytes()
@@ -76,27 +76,27 @@ def test_an_automaton_is_written_as_others_write_it() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_older_versions_have_no_checksum(version) -> None:
+def test_older_automaton_versions_have_no_checksum(version) -> None:
     terms = [bytes([i]) for i in range(30)]
     data = fst_bytes(array(terms), np.arange(30))[:-4].copy()
     data[0] = version
     assert walked(data, terms) == (terms, list(range(30)))
 
 
-def test_other_versions_are_refused() -> None:
+def test_other_automaton_versions_are_rejected() -> None:
     data = fst_bytes(array([b"a"]), np.arange(1))
     data[0] = 4
     with pytest.raises(UnsupportedError, match="version 1 … 3"):
         open_fst(data, "terms")
 
 
-def test_terms_out_of_order_are_refused() -> None:
+def test_unsorted_terms_are_rejected() -> None:
     for terms in ([b"b", b"a"], [b"a", b"a"], [b"ab", b"a"]):
         with pytest.raises(InvalidInputError, match="in order"):
             fst_bytes(array(terms), np.arange(2))
 
 
-def test_a_changed_byte_is_noticed() -> None:
+def test_a_changed_byte_is_detected() -> None:
     terms = [b"bar", b"bat", b"foo", b"foot"]
     data = fst_bytes(array(terms), np.arange(4))
     for i in range(len(data)):
@@ -123,7 +123,7 @@ def test_a_changed_byte_without_a_checksum_gives_an_error_or_terms() -> None:
             assert sorted(ids) == list(range(len(terms)))
 
 
-def test_what_is_cut_short_is_refused() -> None:
+def test_truncated_automata_are_corrupt() -> None:
     data = fst_bytes(array([b"bar", b"bat"]), np.arange(2))
     for size in range(len(data)):
         with pytest.raises(CorruptError):

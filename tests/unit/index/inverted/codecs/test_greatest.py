@@ -1,4 +1,4 @@
-"""The greatest score of a block is that of the document with the greatest one, to the last bit."""
+"""The maximum score of a block equals that of its best document, to the last bit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plain(starts, weights, frequencies, norms) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [128, 256])
-def test_blocks_have_the_greatest_of_their_scores(size: int) -> None:
+def test_blocks_store_their_maximum_score(size: int) -> None:
     random = np.random.default_rng(size)
     lengths = np.array([1, size - 1, size, size + 1, 5, 3 * size, 700])
     bounds = np.append(0, np.cumsum(lengths))
@@ -35,7 +35,7 @@ def test_blocks_have_the_greatest_of_their_scores(size: int) -> None:
     assert found.tobytes() == plain(starts, of_blocks, frequencies, norms[ids]).tobytes()
 
 
-def test_a_document_that_is_not_there_is_refused() -> None:
+def test_an_unknown_document_is_an_internal_error() -> None:
     one = np.ones(1, np.float32)
     with pytest.raises(InternalError):
         greatest_scores(np.array([0, 1]), np.array([1], np.uint32), np.array([1], np.uint32), one, one, 128)

@@ -41,7 +41,7 @@ def decoded(lists: object) -> list[tuple[int, Pairs]]:
 
 
 @given(st.lists(st.integers(0, (1 << 32) - 1) | st.integers(0, 40), min_size=1))
-def test_codes_stand_for_the_least_length_that_has_them(lengths) -> None:
+def test_length_codes_map_to_their_least_length(lengths) -> None:
     codes = impacts.length_codes(np.array(lengths, np.uint32))
     assert codes.tolist() == [code_of(length) for length in lengths]
     floors = impacts.length_floors()[codes]
@@ -50,7 +50,7 @@ def test_codes_stand_for_the_least_length_that_has_them(lengths) -> None:
 
 
 @given(st.integers(0, 99), st.lists(st.integers(1, 300) | st.just(9000), min_size=1, max_size=3))
-def test_entries_are_the_frontiers_of_blocks_and_of_groups_of_blocks(seed, lengths) -> None:
+def test_impact_entries_hold_the_frontiers_of_blocks_and_groups(seed, lengths) -> None:
     random = np.random.default_rng(seed)
     tokens = random.integers(1, 1 << random.integers(1, 24), 10_000).astype(np.uint32)
     ids = np.concatenate([np.sort(random.choice(len(tokens), n, replace=False)) for n in lengths]).astype(np.uint32)
@@ -67,7 +67,7 @@ def test_entries_are_the_frontiers_of_blocks_and_of_groups_of_blocks(seed, lengt
     assert entries == expected
 
 
-def test_entries_are_laid_out_as_said() -> None:
+def test_impact_entries_have_the_documented_layout() -> None:
     tokens = np.array([1, 3, 20, 3], np.uint32)
     ids, frequencies = np.arange(4, dtype=np.uint32), np.array([1, 2, 4, 1], np.uint32)
     lists = impacts.encode(np.array([0, 4]), ids, frequencies, impacts.length_codes(tokens), BlockForm())
@@ -75,7 +75,7 @@ def test_entries_are_laid_out_as_said() -> None:
     assert lists.to_pylist() == [[entry, entry]]
 
 
-def test_broken_entries_are_noticed_or_read() -> None:
+def test_damaged_entries_are_detected_or_read() -> None:
     random = np.random.default_rng(1)
     lists = impacts.encode(
         np.array([0, 400]),

@@ -25,7 +25,7 @@ def random_positions(frequencies: list[list[int]], seed: int) -> tuple[np.ndarra
 
 
 @given(Frequencies, st.integers(0, 99), st.sampled_from([128, 256]))
-def test_positions_are_those_that_were_written(frequencies, seed, size) -> None:
+def test_encoded_positions_decode_to_the_same_positions(frequencies, seed, size) -> None:
     bounds, counts, expected = random_positions(frequencies, seed)
     stream = positions.encode(bounds, counts, expected, BlockForm(size))
     found = positions.decode(stream, bounds, counts, BlockForm(size), "positions")
@@ -33,20 +33,20 @@ def test_positions_are_those_that_were_written(frequencies, seed, size) -> None:
 
 
 @given(Frequencies, st.integers(0, 99))
-def test_positions_of_format_1_are_those_that_were_written(frequencies, seed) -> None:
+def test_encoded_format_1_positions_decode_to_the_same_positions(frequencies, seed) -> None:
     bounds, counts, expected = random_positions(frequencies, seed)
     lists = positions.encode_old(bounds, counts, expected)
     np.testing.assert_array_equal(positions.decode_old(lists, bounds, counts, "positions"), expected)
 
 
-def test_a_stream_is_laid_out_as_said() -> None:
+def test_a_position_stream_has_the_documented_layout() -> None:
     bounds, counts = np.array([0, 2, 3]), np.array([2, 1, 1], np.uint32)
     stream = positions.encode(bounds, counts, np.array([3, 300, 7, 1], np.uint32), BlockForm())
     assert stream.values.to_pylist() == [bytes([3, 0xA9, 2, 7]), bytes([1])]
     assert stream.starts.to_pylist() == [[0], [0]]
 
 
-def test_format_1_is_laid_out_as_said() -> None:
+def test_format_1_positions_have_the_documented_layout() -> None:
     counts = np.array([2, 128, 129], np.uint32)
     found = np.concatenate([[5, 9], np.arange(128), np.arange(129)]).astype(np.uint32)
     (term,) = positions.encode_old(np.array([0, 3]), counts, found).to_pylist()
@@ -55,7 +55,7 @@ def test_format_1_is_laid_out_as_said() -> None:
     assert [len(part) for part in term[2]] == [4, 4 + 1 + 16, 4]
 
 
-def test_a_stream_of_varints_alone_is_read() -> None:
+def test_a_varint_only_stream_is_read() -> None:
     counts = np.full(200, 1, np.uint32)
     found = np.arange(200, dtype=np.uint32) % 100
     plain = PositionStream(
@@ -67,7 +67,7 @@ def test_a_stream_of_varints_alone_is_read() -> None:
     np.testing.assert_array_equal(decoded, found)
 
 
-def test_broken_streams_give_an_error_or_positions() -> None:
+def test_damaged_streams_give_an_error_or_positions() -> None:
     bounds, counts, expected = random_positions([[1, 2, 3] * 60, [4]], 1)
     stream = positions.encode(bounds, counts, expected, BlockForm())
     data, offsets = positions.bytes_and_offsets(stream.values)
@@ -85,7 +85,7 @@ def test_broken_streams_give_an_error_or_positions() -> None:
     assert refused
 
 
-def test_frequencies_that_the_bytes_do_not_hold_are_refused() -> None:
+def test_impossible_frequencies_are_corrupt() -> None:
     stream = positions.encode(np.array([0, 1]), np.array([1], np.uint32), np.array([1], np.uint32), BlockForm())
     with pytest.raises(CorruptError, match="at most 128"):
         positions.decode(stream, np.array([0, 1]), np.array([1 << 31], np.uint32), BlockForm(), "positions")

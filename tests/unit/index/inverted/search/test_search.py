@@ -45,12 +45,12 @@ def expected(words: str, *, every: bool = False) -> dict[int, float]:
 
 @pytest.mark.parametrize("words", ["a", "c", "a b", "b a", "a a", "c missing", "missing"])
 @pytest.mark.parametrize("every", [False, True])
-def test_scores_are_those_of_the_formula(tmp_path, words, every) -> None:
+def test_scores_equal_the_formula(tmp_path, words, every) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     assert searched(partition, words, every=every) == expected(words, every=every)
 
 
-def test_variants_of_a_word_count_as_one(tmp_path) -> None:
+def test_word_variants_count_as_one_word(tmp_path) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     ids = partition.term_ids([b"a", b"c", b"b"])
     terms = WeightedTerms(ids, np.ones(3, np.float32), np.array([0, 0, 1]), 2, every=True)
@@ -58,7 +58,7 @@ def test_variants_of_a_word_count_as_one(tmp_path) -> None:
     assert documents.tolist() == [1, 2, 3]
 
 
-def test_of_equal_scores_the_least_keys_win(tmp_path) -> None:
+def test_the_lowest_keys_win_among_equal_scores(tmp_path) -> None:
     (partition,) = segment_of(tmp_path, [contents_of([["a"]] * 3000 + [["b"]])]).partitions
     keys = np.random.default_rng(1).permutation(3001).astype(np.uint64)
     terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
@@ -67,7 +67,7 @@ def test_of_equal_scores_the_least_keys_win(tmp_path) -> None:
     assert len(set(scores.tolist())) == 1
 
 
-def test_documents_below_the_least_score_are_left_out(tmp_path) -> None:
+def test_documents_below_the_minimum_score_are_skipped(tmp_path) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
     keys = partition.documents.row_ids
@@ -77,7 +77,7 @@ def test_documents_below_the_least_score_are_left_out(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_first_document_of_a_block_bounds_the_one_before(tmp_path, form) -> None:
+def test_the_first_document_of_a_block_bounds_the_previous_block(tmp_path, form) -> None:
     texts = [["a", "b"] if i % 3 else ["a"] for i in range(1000)]
     (partition,) = segment_of(tmp_path, [contents_of(texts)], **form).partitions
     postings = partition.postings(partition.term_ids([b"a", b"b"]), with_impacts=False)
@@ -87,7 +87,7 @@ def test_the_first_document_of_a_block_bounds_the_one_before(tmp_path, form) -> 
     assert last_documents(postings).tolist() == expected
 
 
-def test_first_documents_that_do_not_ascend_are_noticed(tmp_path) -> None:
+def test_descending_first_documents_are_detected(tmp_path) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))]).partitions
     sound = partition.postings(np.array([0]), with_impacts=False)
     data = sound.blocks.data.copy()
@@ -98,7 +98,7 @@ def test_first_documents_that_do_not_ascend_are_noticed(tmp_path) -> None:
 
 @pytest.mark.parametrize("few", [0, 1 << 30])
 @pytest.mark.parametrize("form", FORMS)
-def test_broken_postings_of_several_required_words_are_noticed(tmp_path, monkeypatch, form, few) -> None:
+def test_damaged_postings_of_required_words_are_detected(tmp_path, monkeypatch, form, few) -> None:
     monkeypatch.setattr(intersect, "FEW_MATCHES", few)
     (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))], **form).partitions
     sound = partition.postings(np.array([0, 1]))
@@ -113,7 +113,7 @@ def test_broken_postings_of_several_required_words_are_noticed(tmp_path, monkeyp
 
 @pytest.mark.parametrize("words", [[0], [0, 1], [0, 1, 2]])
 @pytest.mark.parametrize("k", [5, 1990])
-def test_blocks_that_overlap_are_noticed(tmp_path, words, k) -> None:
+def test_overlapping_blocks_are_detected(tmp_path, words, k) -> None:
     size = 128
     texts = [["a", *(["b"] if i % 2 else []), *(["c"] if i % 400 == 0 else [])] for i in range(2000)]
     (partition,) = segment_of(tmp_path, [contents_of(texts)]).partitions
@@ -138,7 +138,7 @@ def test_blocks_that_overlap_are_noticed(tmp_path, words, k) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_broken_postings_are_noticed(tmp_path, form) -> None:
+def test_damaged_postings_are_detected(tmp_path, form) -> None:
     (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))], **form).partitions
     sound = partition.postings(np.array([0]))
     data = sound.blocks.data.copy()

@@ -1,4 +1,4 @@
-"""Codes of RaBitQ and their rotations, beside what the layout says number by number."""
+"""RaBitQ codes and rotations compared number by number with the documented layout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def packed_one_by_one(signs: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 100])
-def test_signs_lie_in_blocks_of_32_rows(rows: int) -> None:
+def test_sign_codes_are_stored_in_blocks_of_32_rows(rows: int) -> None:
     signs = np.random.default_rng(rows).integers(0, 256, (rows, 5), np.uint8)
     packed = packed_signs(signs)
     assert packed.tobytes() == packed_one_by_one(signs)
@@ -39,7 +39,7 @@ def test_signs_lie_in_blocks_of_32_rows(rows: int) -> None:
 
 
 def blocked_one_by_one(numbers: list[int], bits: int) -> bytes:
-    """64 numbers of so many bits, in the order of a file."""
+    """Pack 64 numbers with the given bit width in file order."""
     low = {3: 2, 5: 4, 7: 6}.get(bits, bits)
     out = [0] * (8 * low)
     for number, value in enumerate(numbers):
@@ -67,7 +67,7 @@ def blocked_one_by_one(numbers: list[int], bits: int) -> bytes:
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
-def test_further_bits_lie_in_blocks_of_64_numbers(bits: int) -> None:
+def test_extra_code_bits_are_stored_in_blocks_of_64_numbers(bits: int) -> None:
     dim = 72
     numbers = np.random.default_rng(bits).integers(0, 1 << bits, (3, dim))
     stream = np.packbits((numbers[:, :, None] >> np.arange(bits) & 1).reshape(3, -1), axis=1, bitorder="little")
@@ -94,7 +94,7 @@ def rotated_one_by_one(vector: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dim", [8, 24, 64, 96])
-def test_a_fast_rotation_does_its_four_rounds(dim: int) -> None:
+def test_a_fast_rotation_has_four_rounds(dim: int) -> None:
     vectors = np.random.default_rng(dim).standard_normal((3, dim)).astype("f4")
     drawn = Rotation.drawn(dim)
     expected = np.stack([rotated_one_by_one(vector.astype("f8"), drawn.parameters) for vector in vectors])
@@ -112,7 +112,7 @@ def codes_of(rounding: Rounding, rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("bits", "of_residual"), [(1, True), (1, False), (2, False), (5, False), (9, False)])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_distances_are_those_of_the_formula(bits: int, metric: str, of_residual: bool) -> None:
+def test_distances_equal_the_formula(bits: int, metric: str, of_residual: bool) -> None:
     dim, rng = 64, np.random.default_rng(bits)
     centroid = rng.standard_normal(dim).astype("f4")
     vectors = (centroid + rng.standard_normal((50, dim))).astype("f4")
@@ -151,7 +151,7 @@ def test_distances_are_those_of_the_formula(bits: int, metric: str, of_residual:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5])
-def test_codes_depend_on_directions_alone_however_long_vectors_are(bits: int) -> None:
+def test_codes_do_not_depend_on_vector_length(bits: int) -> None:
     rounding, origin = Rounding(bits, Rotation.drawn(16)), np.zeros((1, 16), np.float32)
     vectors = np.random.default_rng(bits).standard_normal((30, 16)).astype(np.float32)
     partitions = np.zeros(30, np.int64)
@@ -166,7 +166,7 @@ def test_codes_depend_on_directions_alone_however_long_vectors_are(bits: int) ->
 
 
 @pytest.mark.parametrize("bits", [1, 4])
-def test_columns_of_rows_give_the_rows(bits: int) -> None:
+def test_packed_columns_return_the_rows(bits: int) -> None:
     rounding = Rounding(bits, Rotation.drawn(24))
     rows = np.random.default_rng(0).integers(0, 256, (45, rounding.width), np.uint8)
     rows[:, 3 * bits :] = np.arange(45 * (rounding.width - 3 * bits), dtype=np.uint8).reshape(45, -1)
@@ -193,7 +193,7 @@ def test_columns_of_rows_give_the_rows(bits: int) -> None:
         {"rotation_type": "matrix", "rotate_mat_position": "1"},
     ],
 )
-def test_metadata_that_makes_no_sense_is_refused(changed: dict[str, Any]) -> None:
+def test_invalid_metadata_is_rejected(changed: dict[str, Any]) -> None:
     sound = {
         "code_dim": 24,
         "num_bits": 5,

@@ -30,7 +30,7 @@ from lance_duck.store import open_store
 
 DIM = 8
 METRICS = ("l2", "cosine", "dot")
-KINDS = {"IVF_HNSW_FLAT": 0.95, "IVF_HNSW_SQ": 0.9, "IVF_HNSW_PQ": 0.6}  # and what they find, at least
+KINDS = {"IVF_HNSW_FLAT": 0.95, "IVF_HNSW_SQ": 0.9, "IVF_HNSW_PQ": 0.6}  # and their minimum recall
 
 
 def clustered(count: int, dim: int = DIM, seed: int = 0) -> np.ndarray:
@@ -62,7 +62,7 @@ def always_walk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_graph_comes_back_from_its_rows_and_finds_the_same(metric: str) -> None:
+def test_a_graph_round_trips_through_its_rows(metric: str) -> None:
     vectors, queries = clustered(700), clustered(30, seed=1)
     if metric == "cosine":
         vectors, queries = normalized(vectors), normalized(queries)
@@ -76,7 +76,7 @@ def test_a_graph_comes_back_from_its_rows_and_finds_the_same(metric: str) -> Non
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_rows_are_as_lance_writes_them() -> None:
+def test_graph_rows_have_the_lance_layout() -> None:
     vectors = clustered(900)
     rows = graph_rows(build_graph(vectors, "l2", m=3, ef_construction=30), vectors, "l2", m=3, ef_construction=30)
     table, offsets = rows.rows, rows.metadata.level_offsets
@@ -98,14 +98,14 @@ def test_rows_are_as_lance_writes_them() -> None:
 
 
 @pytest.mark.parametrize(("metric", "far"), [("l2", 4.0), ("cosine", 2.0), ("dot", 2.0)])
-def test_distances_of_neighbours_are_those_of_lance(metric: str, far: float) -> None:
+def test_stored_neighbour_distances_equal_those_of_lance(metric: str, far: float) -> None:
     vectors = np.array([[1, 0], [-1, 0]], np.float32)
     rows = graph_rows(build_graph(vectors, metric, m=2), vectors, metric, m=2)
     assert rows.rows.column(2).slice(0, 2).to_pylist() == [[far], [far]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_small_graphs(count: int) -> None:
+def test_graphs_of_a_few_vectors_round_trip(count: int) -> None:
     vectors = clustered(count)
     rows = graph_rows(build_graph(vectors, "l2"), vectors, "l2")
     graph = read_graph(rows.metadata, *rows.rows.columns[:2], count, where="")
@@ -116,13 +116,13 @@ def test_small_graphs(count: int) -> None:
     assert graph_metadata(json.dumps([rows.metadata.to_json()]), where="")[0].num_rows == rows.rows.num_rows
 
 
-def test_levels_are_as_many_as_allowed() -> None:
+def test_the_number_of_levels_is_limited() -> None:
     graph = build_graph(clustered(3000), "l2", m=2, ef_construction=10, max_level=3)
     assert graph.levels.max() == 3
 
 
 @pytest.mark.parametrize("wrong", [{"m": 1}, {"m": 5000}, {"ef_construction": 0}, {"max_level": 0}])
-def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
+def test_invalid_parameters_are_rejected(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         build_graph(clustered(10), "l2", **wrong)
 
@@ -152,7 +152,7 @@ def test_a_segment_finds_the_nearest(
 @pytest.mark.parametrize("walk", [False, True])
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.004, 0.0])
 @pytest.mark.parametrize("queries", [1, 30])
-def test_only_what_is_allowed_is_found_and_all_of_it(
+def test_a_filtered_search_finds_only_allowed_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walk: bool, share: float, queries: int
 ) -> None:
     if walk:
@@ -171,7 +171,7 @@ def test_only_what_is_allowed_is_found_and_all_of_it(
         assert recall(rows, nearest("l2", asked, vectors, count, living)) == 1
 
 
-def test_looking_goes_on_until_k_are_found(tmp_path: Path) -> None:
+def test_a_search_continues_until_k_are_found(tmp_path: Path) -> None:
     vectors = clustered(300)
     index = opened(segment_of(vectors, partitions=4), tmp_path)
     query = vectors[:1]
@@ -207,12 +207,12 @@ def test_distances_stay_within_bounds(tmp_path: Path) -> None:
     ],
     ids=["dimension", "k", "allowed"],
 )
-def test_questions_that_make_no_sense_are_refused(tmp_path: Path, call: Callable[[GraphIndex], Hits]) -> None:
+def test_invalid_queries_are_rejected(tmp_path: Path, call: Callable[[GraphIndex], Hits]) -> None:
     with pytest.raises(InvalidInputError):
         call(opened(segment_of(clustered(20)), tmp_path))
 
 
-def test_partitions_are_read_when_they_are_probed_and_kept_by_bytes(tmp_path: Path) -> None:
+def test_partitions_are_loaded_on_demand_and_cached_by_bytes(tmp_path: Path) -> None:
     segment = segment_of(clustered(2000), partitions=4)
     index = opened(segment, tmp_path)
     empty = index.nbytes
@@ -226,7 +226,7 @@ def test_partitions_are_read_when_they_are_probed_and_kept_by_bytes(tmp_path: Pa
     assert small.nbytes < index.nbytes
 
 
-def test_statistics_say_what_the_graphs_are(tmp_path: Path) -> None:
+def test_statistics_describe_the_graphs(tmp_path: Path) -> None:
     found = opened(segment_of(clustered(500), partitions=2), tmp_path).statistics()
     assert found["index_type"] == "IVF_HNSW_FLAT"
     assert found["sub_index"]["index_type"] == "HNSW"
@@ -250,7 +250,7 @@ def test_an_empty_partition_has_no_graph(tmp_path: Path) -> None:
 
 
 def as_before_12(graph: GraphRows) -> GraphRows:
-    """A graph as pylance before 12 wrote it: vector 0 on all levels, counted on the lowest alone."""
+    """Return a graph as pylance before 12 wrote it: vector 0 on all levels, counted only on the lowest."""
     ids, neighbors, far = (column.to_pylist() for column in graph.rows.columns)
     offsets = graph.metadata.level_offsets
     rows = list(zip(ids, neighbors, far, strict=True))
@@ -268,7 +268,7 @@ def as_before_12(graph: GraphRows) -> GraphRows:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_graphs_whose_upper_levels_have_an_uncounted_entry_point_find_the_same(
+def test_an_uncounted_entry_point_on_upper_levels_does_not_change_results(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     always_walk(monkeypatch)
@@ -287,12 +287,12 @@ def test_graphs_whose_upper_levels_have_an_uncounted_entry_point_find_the_same(
 
 
 @pytest.mark.parametrize("more", [-1, 1, 5, 7])
-def test_rows_beyond_the_levels_of_a_graph_are_refused(more: int, tmp_path: Path) -> None:
+def test_rows_beyond_the_graph_levels_are_rejected(more: int, tmp_path: Path) -> None:
     segment = segment_of(clustered(200))
     rows = segment.graphs[0].rows
     changed = rows.slice(0, rows.num_rows - 1) if more < 0 else pa.concat_batches([rows, *[rows.slice(0, 1)] * more])
     segment.graphs = [GraphRows(changed, segment.graphs[0].metadata)]
-    with pytest.raises(CorruptError, match="rows of graphs"):
+    with pytest.raises(CorruptError, match="row count of the graphs"):
         opened(segment, tmp_path)
 
 
@@ -335,7 +335,7 @@ def hostile() -> dict[str, Callable[[GraphRows], GraphRows]]:
 
 
 @pytest.mark.parametrize("name", hostile())
-def test_hostile_graphs_are_refused(name: str, tmp_path: Path) -> None:
+def test_hostile_graphs_are_rejected(name: str, tmp_path: Path) -> None:
     segment = segment_of(clustered(200))
     segment.graphs = [hostile()[name](segment.graphs[0])]
     with pytest.raises(CorruptError):
@@ -360,12 +360,12 @@ def test_hostile_graphs_are_refused(name: str, tmp_path: Path) -> None:
         ]
     ],
 )
-def test_hostile_metadata_is_refused(text: str, tmp_path: Path) -> None:
+def test_hostile_metadata_is_rejected(text: str, tmp_path: Path) -> None:
     with pytest.raises(CorruptError):
         opened(segment_of(clustered(200)), tmp_path, text=text)
 
 
-def test_an_entry_point_on_a_lower_level_is_where_walks_begin() -> None:
+def test_walks_start_at_an_entry_point_on_any_level() -> None:
     vectors = clustered(900)
     rows = graph_rows(build_graph(vectors, "l2", m=3), vectors, "l2", m=3)
     lower = next(i for i in range(900) if i not in rows.rows.column(0).to_pylist()[900:])
@@ -377,7 +377,7 @@ def test_an_entry_point_on_a_lower_level_is_where_walks_begin() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_whatever_the_rows_are_a_walk_stays_inside(data: st.DataObject) -> None:
+def test_walks_over_arbitrary_rows_stay_in_bounds(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 12))
     small = st.integers(0, count + 1)
     levels = data.draw(st.lists(st.lists(small, max_size=4), max_size=3))
@@ -414,7 +414,7 @@ def check_is_closed(graph: Graph) -> None:
             assert (graph.levels[near[near >= 0]] > level).all()
 
 
-def test_bits_are_as_far_apart_as_the_numbers_that_graphs_are_built_over() -> None:
+def test_hamming_distances_equal_distances_of_unpacked_bits() -> None:
     bits = np.random.default_rng(0).integers(0, 256, (20, 3)).astype(np.uint8)
     numbers, metric = points(bits, "hamming")
     assert metric == "l2"

@@ -1,4 +1,4 @@
-"""Graphs made of near neighbours find as much as others, whatever the vectors are."""
+"""Graphs joined from near neighbours reach the recall of others for all vectors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def joined(vectors: np.ndarray, m: int = 16, ef_construction: int = 100, max_lev
     return graph
 
 
-def test_as_much_is_found_as_in_a_graph_of_single_steps() -> None:
+def test_joined_graphs_reach_the_recall_of_incremental_graphs() -> None:
     vectors, queries = blobs(3000), blobs(100, 1)
     steps = build_graph(vectors, "l2", m=16, ef_construction=100)
     graph = joined(vectors)
@@ -47,7 +47,7 @@ def test_as_much_is_found_as_in_a_graph_of_single_steps() -> None:
         assert recall(graph, vectors, queries, ef) >= recall(steps, vectors, queries, ef) - 0.03
 
 
-def test_rows_hold_what_lance_expects() -> None:
+def test_joined_graph_rows_have_the_lance_layout() -> None:
     vectors = blobs(3000)
     graph = joined(vectors)
     rows = graph_rows(graph, vectors, "l2", m=16)
@@ -70,12 +70,12 @@ def test_the_same_vectors_give_the_same_graph() -> None:
     np.testing.assert_array_equal(joined(vectors).neighbors, joined(vectors).neighbors)
 
 
-def test_levels_are_as_many_as_allowed() -> None:
+def test_the_number_of_levels_is_limited() -> None:
     assert joined(blobs(500), max_level=2).levels.max() == 2
     assert joined(blobs(500), max_level=1).levels.max() == 1
 
 
-def test_far_from_the_origin_as_much_is_found() -> None:
+def test_vectors_far_from_the_origin_are_found() -> None:
     vectors, queries = blobs(3000) + 1000, blobs(100, 1) + 1000
     assert recall(joined(vectors), vectors, queries, 40) > 0.95
 
@@ -85,12 +85,12 @@ def test_far_from_the_origin_as_much_is_found() -> None:
     [np.zeros((3000, DIM), np.float32), np.full((3000, DIM), 3e38, np.float32)],
     ids=["equal", "large"],
 )
-def test_no_graph_comes_of_vectors_that_say_too_little(vectors: np.ndarray) -> None:
+def test_degenerate_vectors_give_no_graph_or_a_valid_one(vectors: np.ndarray) -> None:
     graph = join_graph(vectors, 16, 40, 7)
     assert graph is None or recall(graph, vectors, vectors[:3], 40) >= 0
 
 
-def test_vectors_whose_near_neighbours_are_missed_are_not_joined() -> None:
+def test_vectors_with_missed_neighbours_are_not_joined() -> None:
     vectors = np.random.default_rng(5).normal(size=(20_000, 32)).astype(np.float32)
     _, numbers, _, share = near(vectors, 40)
     storage = flat_storage(32, "l2")
@@ -102,11 +102,11 @@ def test_vectors_whose_near_neighbours_are_missed_are_not_joined() -> None:
     assert join_graph(vectors, 20, 150, 7) is None
 
 
-def test_one_vector_has_no_neighbours_that_are_missed() -> None:
+def test_a_single_vector_has_full_neighbour_recall() -> None:
     assert near(np.ones((1, 4), np.float32), 3).share == 1
 
 
-def test_islands_of_equal_vectors_are_noticed() -> None:
+def test_isolated_groups_of_equal_vectors_are_detected() -> None:
     points = blobs(60)
     vectors = points[np.random.default_rng(3).integers(60, size=3000)]
     graph = join_graph(vectors, 8, 40, 7)
@@ -118,7 +118,7 @@ def test_islands_of_equal_vectors_are_noticed() -> None:
 
 
 @pytest.mark.parametrize(("count", "k"), [(2, 3), (300, 5), (3000, 5)])
-def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
+def test_near_neighbours_equal_the_exact_ones(count: int, k: int) -> None:
     vectors = blobs(count)
     far, numbers, order, share = near(vectors, k)
     assert np.sort(order).tolist() == list(range(count))
@@ -137,7 +137,7 @@ def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
     assert share == pytest.approx(sum(same) / truth.size, abs=0.02)
 
 
-def test_a_graph_that_is_made_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_built_in_parts_is_identical(monkeypatch: pytest.MonkeyPatch) -> None:
     members = np.random.default_rng(1).permutation(500)[:130]
     sparse = build_graph(blobs(130), "l2", m=8, ef_construction=40)
     table = np.random.default_rng(2).integers(-1, 500, (500, 16)).astype(np.int32)
@@ -168,7 +168,7 @@ def test_vectors_of_any_length_are_joined(dim: int) -> None:
     assert (index_of(storage, graph).search(vectors[:50], 1, params=parameters)[0] == 0).mean() > 0.9
 
 
-def test_threads_do_not_change_what_is_near() -> None:
+def test_the_thread_count_does_not_change_neighbours() -> None:
     vectors = blobs(3000)
     threads: Any = faiss
     count, many = threads.omp_get_max_threads(), near(vectors, 9)
@@ -181,7 +181,7 @@ def test_threads_do_not_change_what_is_near() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_vector_is_compared_with_its_own_block_where_near_blocks_have_too_many(
+def test_a_vector_is_compared_with_its_block_if_near_blocks_are_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("lance_duck.index.vector.graph.near._MOST_TILES", 12)

@@ -10,7 +10,7 @@ from lance_duck.index.vector.search.centroids import near_partitions
 
 @pytest.mark.parametrize("count", [1, 2, 25, 2 * SLICE_QUERIES + 5])
 @pytest.mark.parametrize(("metric", "offset"), [("l2", 0), ("l2", 10_000), ("dot", 0)])
-def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, metric: str, offset: int) -> None:
+def test_batched_queries_find_the_same_centroids(count: int, metric: str, offset: int) -> None:
     rng = np.random.default_rng(3)
     centroids = (rng.standard_normal((30, 24)) + offset).astype(np.float32)
     queries = (rng.standard_normal((count, 24)) + offset).astype(np.float32)
@@ -30,7 +30,7 @@ def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("count", "dim"), [(SLICE_QUERIES, 2048), (1100, 128)])
-def test_near_centroids_far_from_zero_are_found_without_products(count: int, dim: int, threads: int) -> None:
+def test_centroids_far_from_zero_are_found_by_direct_distances(count: int, dim: int, threads: int) -> None:
     rng = np.random.default_rng(5)
     index = faiss.IndexFlat(dim)
     index.add((rng.standard_normal((10, dim)) + 1000).astype(np.float32))

@@ -7,7 +7,7 @@ from lance_duck.index.vector.layout import Partitions
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
 
-NARROW = Spread(0.0, 0.0, 0.05)  # vectors lie nearly as far as their centroids
+NARROW = Spread(0.0, 0.0, 0.05)  # vectors are nearly as far away as their centroids
 
 
 def frontier(distances: list[float], counts: list[int], k: int = 2, **probe: object) -> Frontier:
@@ -16,7 +16,7 @@ def frontier(distances: list[float], counts: list[int], k: int = 2, **probe: obj
     return Frontier(row, None, np.array(counts), NARROW, k, Probe(**{"nprobes": 1, "recall": 0.9, **probe}))
 
 
-def test_the_nearest_partitions_with_allowed_vectors_are_first() -> None:
+def test_the_nearest_partitions_with_allowed_vectors_come_first() -> None:
     assert frontier([4, 1, 3, 2], [5, 0, 5, 5]).first().tolist() == [[3]]
     assert frontier([4, 1, 3, 2], [5, 0, 5, 5], nprobes=2).first().tolist() == [[3, 2]]
 
@@ -25,22 +25,22 @@ def test_the_first_partitions_hold_k_vectors() -> None:
     assert frontier([1, 2, 3], [1, 1, 9], k=3).first().tolist() == [[0, 1, 2]]
 
 
-def test_partitions_that_make_expect_neighbours_are_searched_most_first_and_no_others() -> None:
+def test_only_partitions_with_expected_neighbours_are_searched() -> None:
     search = frontier([1, 2, 3, 4, 5], [5, 1, 9, 5, 5])
     assert search.first().tolist() == [[0]]
-    assert search.further(np.array([3.5], np.float32)).tolist() == [[2]]  # as many as were searched
+    assert search.further(np.array([3.5], np.float32)).tolist() == [[2]]  # as many as before
     assert search.further(np.array([3.5], np.float32)).tolist() == [[1]]
     assert search.further(np.array([3.5], np.float32)).shape == (1, 0)
 
 
-def test_what_the_recall_lets_miss_is_left_out() -> None:
+def test_partitions_within_the_allowed_loss_are_skipped() -> None:
     for recall, more in ((0.9, []), (0.99, [1])):
         search = frontier([1, 2], [99, 3], recall=recall)
         search.first()
         assert search.further(np.array([3], np.float32)).tolist() == [more]
 
 
-def test_a_recall_of_one_leaves_out_no_partition_with_allowed_vectors() -> None:
+def test_a_recall_of_one_skips_no_partition_with_allowed_vectors() -> None:
     search, searched = frontier([1, 1e6, 1e3, 2], [9, 1, 0, 1], recall=1.0), []
     partitions = search.first()
     while partitions.shape[1]:
@@ -49,13 +49,13 @@ def test_a_recall_of_one_leaves_out_no_partition_with_allowed_vectors() -> None:
     assert searched == [0, 3, 1]
 
 
-def test_no_partition_beyond_the_nearest_that_may_be_searched_is() -> None:
+def test_max_nprobes_limits_the_search() -> None:
     search = frontier([1, 2, 3], [1, 1, 9], recall=1.0, max_nprobes=2, k=5)
     assert search.first().tolist() == [[0, 1]]
     assert search.further(np.array([np.inf], np.float32)).shape == (1, 0)
 
 
-def test_each_query_has_its_own_partitions() -> None:
+def test_each_query_searches_its_nearest_partitions() -> None:
     distances = np.array([[1, 2, 3], [3, 2, 1]], np.float32)
     search = Frontier(distances, None, np.array([4, 1, 4]), NARROW, 4, Probe(nprobes=1, recall=0.9))
     assert search.first().tolist() == [[0], [2]]
@@ -65,7 +65,7 @@ def test_each_query_has_its_own_partitions() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("far", [np.inf, np.nan, -np.inf, np.finfo(np.float32).max])
 @pytest.mark.parametrize("limit", [1.5, np.inf, np.finfo(np.float32).max])
-def test_distances_beyond_all_numbers_end_no_search(far: float, limit: float) -> None:
+def test_infinite_distances_do_not_end_a_search(far: float, limit: float) -> None:
     search, searched = frontier([1, 2, far, 4], [5, 5, 5, 5], recall=1.0), []
     partitions = search.first()
     while partitions.shape[1]:
@@ -76,7 +76,7 @@ def test_distances_beyond_all_numbers_end_no_search(far: float, limit: float) ->
 
 
 @pytest.mark.parametrize("is_dot", [False, True])
-def test_the_spread_is_that_of_the_vectors_about_their_centroids(is_dot: bool) -> None:
+def test_the_spread_describes_vectors_around_their_centroids(is_dot: bool) -> None:
     rng = np.random.default_rng(1)
     centroids = rng.standard_normal((400, 24)).astype(np.float32)
     vectors = centroids + 0.5 * rng.standard_normal((400, 24)).astype(np.float32)
@@ -86,12 +86,12 @@ def test_the_spread_is_that_of_the_vectors_about_their_centroids(is_dot: bool) -
 
 
 @pytest.mark.parametrize("is_dot", [False, True])
-def test_one_vector_has_no_spread(is_dot: bool) -> None:
+def test_a_single_vector_has_zero_spread(is_dot: bool) -> None:
     one = np.ones((1, 3), np.float32)
     assert Spread.of(one, one, is_dot=is_dot) == Spread(0.0, 0.0, 0.0)
 
 
-def test_places_are_drawn_from_partitions_that_have_vectors_the_same_each_time() -> None:
+def test_sampled_positions_are_reproducible_and_in_nonempty_partitions() -> None:
     partitions = Partitions(np.array([0, 0, 5]), np.array([5, 0, 900]))
     places = sampled_places(partitions)
     assert places == sampled_places(partitions)

@@ -19,7 +19,7 @@ ASKED = RNG.integers(0, 256, (3, 4)).astype(np.float32)
 
 @pytest.fixture(params=["a nearest partition of its own", "an empty one"])
 def index(tmp_path: Path, request: pytest.FixtureRequest) -> HammingIndex:
-    """Four partitions, of which the second one is empty; it may be the nearest of all queries."""
+    """Four partitions; the second one is empty, and it may be the nearest one of all queries."""
     centroids = np.random.default_rng(1).integers(0, 256, (4, 4)).astype(np.uint8)
     if request.param == "an empty one":
         centroids[1] = ASKED[0]
@@ -28,14 +28,14 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> HammingIndex:
     return HammingIndex(VectorFiles(written.write(tmp_path)))
 
 
-def test_the_nearest_are_those_with_fewest_different_bits(index: HammingIndex) -> None:
+def test_the_nearest_vectors_have_the_fewest_different_bits(index: HammingIndex) -> None:
     hits = index.search(ASKED, 7, None, Probe())
     all_ = distances("hamming", ASKED, CODES)
     np.testing.assert_array_equal(hits.distances, np.sort(all_, axis=1)[:, :7])
     np.testing.assert_array_equal(np.take_along_axis(all_, hits.positions, axis=1), hits.distances)
 
 
-def test_looking_goes_on_until_enough_are_found(index: HammingIndex) -> None:
+def test_a_search_continues_until_k_are_found(index: HammingIndex) -> None:
     allowed = np.arange(200) % 40 == 3
     hits = index.search(ASKED, 9, allowed, Probe(nprobes=1))
     assert ((hits.positions >= 0).sum(axis=1) == 5).all()
@@ -43,27 +43,27 @@ def test_looking_goes_on_until_enough_are_found(index: HammingIndex) -> None:
     assert ((few.positions >= 0).sum(axis=1) < 200).all()
 
 
-def test_bounds_leave_out_what_is_nearer_or_farther(index: HammingIndex) -> None:
+def test_distance_bounds_exclude_vectors(index: HammingIndex) -> None:
     hits = index.search(ASKED, 200, None, Probe(lower=10, upper=14))
     all_ = np.sort(distances("hamming", ASKED, CODES), axis=1)
     for row, far in zip(hits.distances, all_, strict=True):
         np.testing.assert_array_equal(row[np.isfinite(row)], far[(far >= 10) & (far < 14)])
 
 
-def test_queries_that_are_no_bytes_are_refused(index: HammingIndex) -> None:
+def test_queries_that_are_not_bytes_are_rejected(index: HammingIndex) -> None:
     for wrong in (ASKED + np.float32(0.5), ASKED[:, :3], ASKED[0]):
         with pytest.raises(InvalidInputError):
             index.search(wrong, 1, None, Probe())
 
 
-def test_what_it_says_of_itself(index: HammingIndex) -> None:
+def test_statistics_and_memory_use_are_reported(index: HammingIndex) -> None:
     before = index.nbytes
     index.prewarm()
     assert index.nbytes >= before + CODES.nbytes
     assert index.statistics()["metric_type"] == "hamming"
 
 
-def test_all_partitions_are_searched_where_the_first_hold_fewer_allowed_rows_than_chance_explains(
+def test_all_partitions_are_searched_if_the_first_hold_too_few_allowed_rows(
     index: HammingIndex,
 ) -> None:
     for row in range(len(ASKED)):

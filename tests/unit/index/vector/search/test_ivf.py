@@ -28,7 +28,7 @@ def queries(count: int = 7, dim: int = 16) -> np.ndarray:
 
 
 def reference(case: Made, asked: np.ndarray) -> np.ndarray:
-    """Distances to what the codes stand for; for cosine half the squared distance of normalised vectors."""
+    """Return distances to decoded codes; cosine uses half the squared distance of normalised vectors."""
     metric = case.written.metric
     if metric == "dot":
         return (1 - asked.astype(np.float64) @ case.decoded.T.astype(np.float64)).astype(np.float32)
@@ -57,7 +57,9 @@ def check(case: Made, asked: np.ndarray, hits: Hits, k: int, allowed: np.ndarray
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
-def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
+def test_searching_all_partitions_finds_the_exact_neighbours(
+    storage: str, metric: str, bits: int, tmp_path: Path
+) -> None:
     case = made(storage, metric, bits=bits)
     index = IvfIndex(case.open(tmp_path))
     asked = queries()
@@ -70,7 +72,7 @@ def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits:
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
-def test_all_partitions_are_searched_where_the_first_hold_fewer_allowed_rows_than_chance_explains(
+def test_all_partitions_are_searched_if_the_first_hold_too_few_allowed_rows(
     storage: str, metric: str, bits: int, tmp_path: Path
 ) -> None:
     case = made(storage, metric, bits=bits)
@@ -85,7 +87,7 @@ def test_all_partitions_are_searched_where_the_first_hold_fewer_allowed_rows_tha
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
-def test_only_what_is_allowed_is_found_and_all_of_it(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
+def test_a_filtered_search_finds_only_allowed_vectors(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
     case = made(storage, metric, bits=bits)
     index = IvfIndex(case.open(tmp_path))
     asked = queries()
@@ -98,7 +100,7 @@ def test_only_what_is_allowed_is_found_and_all_of_it(storage: str, metric: str, 
         assert (few.distances[few.positions < 0] == np.inf).all()
 
 
-def test_nothing_is_found_where_nothing_is_allowed(tmp_path: Path) -> None:
+def test_an_empty_mask_finds_nothing(tmp_path: Path) -> None:
     index = IvfIndex(made("FLAT").open(tmp_path))
     hits = index.search(queries(2), 3, np.zeros(600, np.bool_), Probe())
     assert (hits.positions == -1).all()
@@ -106,7 +108,7 @@ def test_nothing_is_found_where_nothing_is_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("k", [599, 600, 1000])
-def test_k_may_be_all_vectors_and_more(k: int, tmp_path: Path) -> None:
+def test_k_may_exceed_the_number_of_vectors(k: int, tmp_path: Path) -> None:
     case = made("FLAT")
     hits = IvfIndex(case.open(tmp_path)).search(queries(2), k, None, Probe(nprobes=1))
     assert hits.positions.shape == hits.distances.shape == (2, k)
@@ -114,7 +116,7 @@ def test_k_may_be_all_vectors_and_more(k: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(hits.distances[:, :599], nearest(case, queries(2), 599), rtol=1e-4)
 
 
-def test_no_more_partitions_are_probed_than_may_be(tmp_path: Path) -> None:
+def test_max_nprobes_limits_the_search(tmp_path: Path) -> None:
     case = made("FLAT")
     index = IvfIndex(case.open(tmp_path))
     hits = index.search(queries(3), 600, None, Probe(nprobes=1, max_nprobes=2))
@@ -126,7 +128,7 @@ def test_no_more_partitions_are_probed_than_may_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_bounds_leave_out_what_is_nearer_or_farther(metric: str, tmp_path: Path) -> None:
+def test_distance_bounds_exclude_vectors(metric: str, tmp_path: Path) -> None:
     case = made("FLAT", metric)
     index = IvfIndex(case.open(tmp_path))
     asked = queries(4)
@@ -141,7 +143,7 @@ def test_bounds_leave_out_what_is_nearer_or_farther(metric: str, tmp_path: Path)
         np.testing.assert_allclose(row[1:8], inside[1:8], rtol=1e-3, atol=1e-3) if len(inside) > 9 else None
 
 
-def test_lists_beyond_the_limit_make_room_for_others(tmp_path: Path) -> None:
+def test_vector_lists_are_evicted_above_the_cache_limit(tmp_path: Path) -> None:
     case = made("FLAT")
     index = IvfIndex(case.open(tmp_path), limit=10_000)
     asked = queries(20)
@@ -153,7 +155,7 @@ def test_lists_beyond_the_limit_make_room_for_others(tmp_path: Path) -> None:
     check(case, asked, index.search(asked, 5, None, ALL), 5)
 
 
-def test_several_threads_may_search(tmp_path: Path) -> None:
+def test_several_threads_can_search_one_index(tmp_path: Path) -> None:
     case = made("FLAT")
     index = IvfIndex(case.open(tmp_path), limit=12_000)
     asked = queries(40)
@@ -176,7 +178,7 @@ def test_several_threads_may_search(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
 @pytest.mark.parametrize("limit", [1 << 20, 3000], ids=["lists that stay", "lists that make room"])
-def test_many_queries_find_what_each_finds_alone(
+def test_batched_queries_find_the_same_rows_as_single_queries(
     storage: str, metric: str, bits: int, limit: int, tmp_path: Path
 ) -> None:
     case = made(storage, metric, bits=bits)
@@ -192,7 +194,7 @@ def test_many_queries_find_what_each_finds_alone(
             np.testing.assert_array_equal(hits.positions, np.vstack([one.positions for one in each]))
 
 
-def test_a_segment_without_rows_answers_nothing(tmp_path: Path) -> None:
+def test_a_segment_without_rows_finds_nothing(tmp_path: Path) -> None:
     case = made("FLAT")
     case.written.codes = case.written.codes[:0]
     case.written.rows = case.written.rows[:0]
@@ -203,7 +205,7 @@ def test_a_segment_without_rows_answers_nothing(tmp_path: Path) -> None:
     assert len(index.rows()) == 0
 
 
-def test_queries_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_invalid_queries_are_rejected(tmp_path: Path) -> None:
     index = IvfIndex(made("FLAT").open(tmp_path))
     with pytest.raises(InvalidInputError, match="dimension"):
         index.search(np.zeros((1, 15), np.float32), 1, None, Probe())
@@ -213,12 +215,12 @@ def test_queries_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         index.search(np.zeros((1, 16), np.float32), 1, np.ones(3, np.bool_), Probe())
 
 
-def test_no_query_finds_nothing(tmp_path: Path) -> None:
+def test_an_empty_batch_of_queries_finds_nothing(tmp_path: Path) -> None:
     hits = IvfIndex(made("FLAT").open(tmp_path)).search(np.empty((0, 16), np.float32), 4, None, Probe())
     assert hits.positions.shape == (0, 4)
 
 
-def test_figures_are_those_of_the_segment(tmp_path: Path) -> None:
+def test_statistics_describe_the_segment(tmp_path: Path) -> None:
     case = made("PQ")
     files: VectorFiles = case.open(tmp_path)
     found = IvfIndex(files).statistics()
@@ -233,7 +235,7 @@ def test_figures_are_those_of_the_segment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_many_searches_change_neither_answers_nor_what_is_cached(metric: str, bits: int, tmp_path: Path) -> None:
+def test_many_searches_change_neither_results_nor_the_cache(metric: str, bits: int, tmp_path: Path) -> None:
     case = made("PQ", metric, bits=bits)
     index = IvfIndex(case.open(tmp_path))
     asked = queries(150)
@@ -244,7 +246,7 @@ def test_many_searches_change_neither_answers_nor_what_is_cached(metric: str, bi
     np.testing.assert_array_equal(index.search(asked[:10], 5, None, ALL).distances, before.distances)
 
 
-def test_lists_of_codes_beyond_the_limit_make_room_for_others(tmp_path: Path) -> None:
+def test_code_lists_are_evicted_above_the_cache_limit(tmp_path: Path) -> None:
     case = made("PQ")
     index = IvfIndex(case.open(tmp_path), limit=3000)
     asked = queries(150)

@@ -1,4 +1,4 @@
-"""Centroids go to where they help: one to each of several clusters, whatever chance gave them to begin with."""
+"""Centroids move to useful positions: one per cluster, from any random start."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_each_cluster_gets_a_centroid(most: int) -> None:
     assert len(np.unique(np.stack([cluster, nearest(vectors, found)]), axis=1).T) == CLUSTERS
 
 
-def test_partitions_of_more_clusters_than_centroids_are_even() -> None:
+def test_partitions_are_even_if_clusters_outnumber_centroids() -> None:
     vectors, _ = clustered(np.full(4 * CLUSTERS, 25))
     plain, found = plain_rounds(vectors, None, CLUSTERS, 20, 1), balanced_clusters(vectors, CLUSTERS, 20, 1)
     sizes = [np.bincount(nearest(vectors, each)).astype(float) for each in (plain, found)]
     assert sizes[1].max() < sizes[0].max()
-    assert (sizes[1] ** 2).sum() < 0.9 * (sizes[0] ** 2).sum()  # the rows that a search for each of them looks at
+    assert (sizes[1] ** 2).sum() < 0.9 * (sizes[0] ** 2).sum()  # the rows that a search for each of them reads
     assert loss(vectors, found) < loss(vectors, plain)
 
 
@@ -64,12 +64,12 @@ def test_few_centroids_and_few_rounds_are_enough(count: int, rounds: int) -> Non
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, 1e15])
-def test_vectors_that_are_all_the_same_have_centroids(value: float) -> None:
+def test_identical_vectors_can_be_clustered(value: float) -> None:
     vectors = np.full((100, DIM), value, np.float32)
     np.testing.assert_allclose(balanced_clusters(vectors, 5, 20, 1), vectors[:5], rtol=1e-2)
 
 
-def test_an_exchange_brings_a_centroid_to_the_cluster_that_has_none() -> None:
+def test_an_exchange_moves_a_centroid_to_an_uncovered_cluster() -> None:
     vectors, cluster = clustered(np.array([50, 50, 50]))
     means = np.stack([vectors[cluster == i].mean(axis=0) for i in range(3)])
     shared = np.stack([(means[0] + means[1]) / 2, means[2] + 0.1, means[2] - 0.1])
@@ -79,7 +79,7 @@ def test_an_exchange_brings_a_centroid_to_the_cluster_that_has_none() -> None:
     assert exchanged(vectors, means)[1] == 0
 
 
-def test_halves_are_the_groups_far_apart_and_gain_what_the_sum_loses() -> None:
+def test_halving_separates_distant_groups_and_reports_the_gain() -> None:
     vectors, cluster = clustered(np.array([30, 70]))
     half = halved(vectors, np.arange(100), np.array([0, 100]))
     means = np.stack([vectors[cluster == i].mean(axis=0) for i in range(2)])

@@ -1,4 +1,4 @@
-"""When an index is to be trained anew."""
+"""When an index is retrained."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ONE_LARGE = [*[100] * 19, 60_000]
         ([*[1] * 19, 600], 100, {"num_partitions": 20}, False),  # none is large
     ],
 )
-def test_an_index_is_outgrown_when_its_partitions_are_uneven_or_too_large(
+def test_an_index_with_uneven_or_large_partitions_is_outgrown(
     sizes: list[int], trained: int, parameters: dict[str, int], expected: bool
 ) -> None:
     assert is_outgrown([segment(*sizes)], details(trained, **parameters)) is expected
@@ -57,20 +57,20 @@ def test_partitions_of_all_segments_count_together() -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", b"\xff\xff", details(1)[:-1]])
-def test_of_details_that_do_not_tell_no_index_is_outgrown(broken: bytes) -> None:
+def test_unreadable_details_never_mark_an_index_as_outgrown(broken: bytes) -> None:
     assert trained_rows(broken) in (0, 1)
     if not trained_rows(broken):
         assert not is_outgrown([segment(*ONE_LARGE)], broken)
 
 
-def test_what_was_asked_for_is_remembered() -> None:
+def test_requested_parameters_are_stored() -> None:
     said = details(7, num_partitions=5, sample_rate=99)
     assert vector_parameters(said)["num_partitions"] == 5
     assert (vector_parameters(said)["sample_rate"], trained_rows(said)) == (99, 7)
     assert "num_partitions" not in vector_parameters(details(7))
 
 
-def test_centroids_that_were_trained_for_a_table_leave_what_was_asked_for() -> None:
+def test_trained_centroids_do_not_replace_requested_parameters() -> None:
     centroids = np.zeros((5, DIM))
     own = details(0, ivf_centroids=centroids)
     assert (vector_parameters(own)["num_partitions"], trained_rows(own)) == (5, 0)

@@ -22,7 +22,7 @@ CURVE = Curve.of(
 FEW = Curve.of(10, 0.25, 100, [MeasuredSetting(Setting(60, None, 20), 1.0, 0.0, 1.0)])
 
 
-def test_settings_that_cost_more_and_reach_less_are_left_out() -> None:
+def test_dominated_settings_are_dropped() -> None:
     assert [each.setting.nprobes for each in CURVE.measured] == [5, 20, 30, 40]
 
 
@@ -33,17 +33,16 @@ def test_the_cheapest_setting_is_chosen_that_surely_reaches_the_recall(recall: f
     assert found.setting.nprobes == nprobes
 
 
-def test_no_setting_reaches_more_than_was_measured() -> None:
+def test_no_setting_promises_more_than_was_measured() -> None:
     assert CURVE.choose(0.99) is None
     assert Curve.of(10, 1.0, 100, [MeasuredSetting(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
     assert choose([CURVE, FEW], 0.99) is None
     assert words([CURVE], 0.99, 10) == (
-        "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, "
-        "in this process"
+        "target recall 0.99: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, in this process"
     )
 
 
-def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
+def test_settings_between_two_measured_shares_use_the_safer_one() -> None:
     assert choose([CURVE, FEW], 0.98) == Setting(60, None, 100)
     assert choose([CURVE, FEW], 0.9) == Setting(60, None, 20)
     assert words([CURVE, FEW], 0.9, 5) == (
@@ -52,14 +51,14 @@ def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
     )
 
 
-def test_so_many_candidates_as_are_said_are_reranked_at_least() -> None:
+def test_the_requested_refine_factor_is_a_minimum() -> None:
     assert choose([CURVE], 0.9, 10) == Setting(20, None, 10)
     assert choose([CURVE, FEW], 0.9, 10) == Setting(60, None, 20)
     assert words([CURVE], 0.9, 3, 10).startswith("target recall 0.9: nprobes 20, refine_factor 4;")
 
 
 @pytest.mark.parametrize(("k", "measured"), [(1, 10), (3, 10), (10, 10), (11, 20), (51, 100), (5001, 10000)])
-def test_settings_are_measured_for_no_fewer_neighbours(k: int, measured: int) -> None:
+def test_settings_are_measured_for_at_least_k_neighbours(k: int, measured: int) -> None:
     assert k_measured(k) == measured
 
 
@@ -67,5 +66,5 @@ def test_settings_are_measured_for_no_fewer_neighbours(k: int, measured: int) ->
     ("share", "measured"),
     [(1.0, [1.0]), (0.95, [1.0]), (0.5, [1.0, 0.25]), (0.25, [0.25]), (0.1, [0.25, 0.05]), (0.001, [0.05, 0.005])],
 )
-def test_settings_are_measured_for_shares_on_either_side(share: float, measured: list[float]) -> None:
+def test_settings_are_measured_for_the_surrounding_shares(share: float, measured: list[float]) -> None:
     assert shares_measured(share) == measured

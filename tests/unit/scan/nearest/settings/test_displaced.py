@@ -1,4 +1,4 @@
-"""Rows that are displaced before they serve as queries, and the truth about them."""
+"""Rows displaced before they serve as queries, and their true neighbours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def moved(rows: NDArray[np.float32], others: NDArray[np.float32], metric: str) -
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_a_row_goes_as_far_as_its_nearest_neighbour_is(metric: str) -> None:
+def test_a_displaced_row_moves_by_its_nearest_neighbour_distance(metric: str) -> None:
     rows, others = vectors(20), vectors(50, 7) * np.float32(3)
     if metric == "l2":
         nearest = np.linalg.norm(rows[:, None] - others, axis=2).min(axis=1)
@@ -49,7 +49,7 @@ def test_a_row_goes_as_far_as_its_nearest_neighbour_is(metric: str) -> None:
     assert len(np.unique(np.sign(ways), axis=0)) > 10  # in one direction each
 
 
-def test_a_row_with_a_twin_stays_and_so_does_one_that_nothing_is_near_to() -> None:
+def test_duplicate_and_isolated_rows_are_not_displaced() -> None:
     rows = vectors(3)
     found = displaced(rows, np.array([0, 0, 1]), np.stack([rows[1], rows[0], rows[2]]), "l2", np.random.default_rng(1))
     assert (found == rows).all(axis=1).tolist() == [True, False, True]
@@ -66,7 +66,7 @@ def test_the_shortest_and_longest_vectors_are_displaced_to_usable_ones(metric: s
 
 
 def table(uri: Path | str, kind: str, metric: str) -> ld.LanceDataset:
-    """Vectors of which one in ten has a twin, and a tenth of the rows is gone."""
+    """Return vectors; one in ten has a duplicate, and a tenth of the rows is deleted."""
     rows = vectors(ROWS)
     rows[: ROWS // 10] = rows[ROWS // 10 : ROWS // 5]
     column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), DIM)
@@ -78,7 +78,7 @@ def table(uri: Path | str, kind: str, metric: str) -> ld.LanceDataset:
 
 
 def sample(ds: ld.LanceDataset) -> tuple[Sample, NDArray[np.float32]]:
-    """The sample of the only segment, and the vectors by position; those of rows that are gone are NaN."""
+    """Return the sample of the only segment, and the vectors by position; vectors of deleted rows are NaN."""
     snapshot = open_snapshot(ds.uri)
     (index,) = catalog(snapshot).over("v")
     (segment,) = index.segments
@@ -95,7 +95,7 @@ def sample(ds: ld.LanceDataset) -> tuple[Sample, NDArray[np.float32]]:
 
 
 def moved_and_twins(drawn: Sample, by_position: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each query is no row any more, and whether the row that it was has a twin."""
+    """Return whether each query was displaced, and whether its row has a duplicate."""
     rows = by_position[drawn.own]
     twins = (by_position[:, None, 0] == rows[None, :, 0]).sum(axis=0) - 1
     return (drawn.queries != rows).any(axis=1), twins > 0
@@ -108,9 +108,7 @@ def uri_of(path: Path, place: str) -> Path | str:
 @pytest.mark.parametrize("place", ["disk", "store"])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ"])
-def test_queries_of_graphs_are_beside_rows_and_their_neighbours_are_their_own(
-    tmp_path: Path, place: str, metric: str, kind: str
-) -> None:
+def test_queries_for_graphs_are_displaced_from_rows(tmp_path: Path, place: str, metric: str, kind: str) -> None:
     drawn, by_position = sample(table(uri_of(tmp_path, place), kind, metric))
     has_moved, has_twin = moved_and_twins(drawn, by_position)
     assert has_moved[~has_twin].all()
@@ -129,14 +127,12 @@ def test_queries_of_graphs_are_beside_rows_and_their_neighbours_are_their_own(
 
 
 @pytest.mark.parametrize("place", ["disk", "store"])
-def test_queries_of_other_indexes_are_rows(tmp_path: Path, place: str) -> None:
+def test_queries_for_other_indexes_are_rows(tmp_path: Path, place: str) -> None:
     drawn, by_position = sample(table(uri_of(tmp_path, place), "IVF_FLAT", "l2"))
     assert np.array_equal(drawn.queries, by_position[drawn.own])
 
 
-def test_queries_of_a_large_table_of_an_object_store_are_displaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_for_large_remote_tables_are_displaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_BYTES", 4 * DIM * ROWS // 5)
     monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_RUNS", 16)
     drawn, by_position = sample(table(uri_of(tmp_path, "store"), "IVF_HNSW_SQ", "l2"))

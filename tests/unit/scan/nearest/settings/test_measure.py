@@ -1,4 +1,4 @@
-"""Settings are measured the same way wherever a table lies; what is cheapest there is not the same."""
+"""Settings are measured the same way in every location; the cheapest one depends on the location."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIM, ROWS = 16, 20_000
 
 
 def table(uri: str) -> TableScan:
-    """A table of vectors whose codes say little."""
+    """Return a vector table with inaccurate codes."""
     numbers = np.random.default_rng(1).random(ROWS * DIM, np.float32)
     made = ld.write_dataset(pa.table({"v": pa.FixedSizeListArray.from_arrays(numbers, DIM)}), uri)
     made = made.create_index("v", "IVF_PQ", num_partitions=32, num_sub_vectors=2)
@@ -33,7 +33,7 @@ def table(uri: str) -> TableScan:
 
 
 def measured(scan: TableScan, candidate_ns: float | None) -> Curve:
-    """The curve of the whole segment: by a cost of candidates, or that of the place where the table lies."""
+    """Return the curve of the whole segment for a candidate cost, or for the cost at the table's location."""
     (index,) = catalog(scan.snapshot).over("v")
     (segment,) = index.segments
     opened = open_index(scan.snapshot, segment)
@@ -47,7 +47,7 @@ def measured(scan: TableScan, candidate_ns: float | None) -> Curve:
     return measure(opened, sample, 10, 1.0, candidate_ns)
 
 
-def test_dear_candidates_are_fewer_and_partitions_more(tmp_path: Path) -> None:
+def test_expensive_candidates_shift_settings_towards_more_partitions(tmp_path: Path) -> None:
     scan = table(str(tmp_path / "t.lance"))
     near, far = (measured(scan, candidate_cost(4 * DIM, is_remote=is_remote)) for is_remote in (False, True))
     for recall in (0.5, 0.8, 0.9):
@@ -59,7 +59,7 @@ def test_dear_candidates_are_fewer_and_partitions_more(tmp_path: Path) -> None:
         assert dear.setting.nprobes >= cheap.setting.nprobes
 
 
-def test_the_cost_of_a_candidate_is_that_of_the_place(tmp_path: Path) -> None:
+def test_candidate_cost_depends_on_the_storage_location(tmp_path: Path) -> None:
     for uri, is_remote in ((str(tmp_path / "t.lance"), False), (f"memory:///{uuid4()}.lance", True)):
         scan = table(uri)
         curve, cost = measured(scan, None), candidate_cost(4 * DIM, is_remote=is_remote)

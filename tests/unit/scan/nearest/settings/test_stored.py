@@ -1,4 +1,4 @@
-"""The file that keeps with an index what settings of searches reach."""
+"""The file that stores the measured recall of search settings with an index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rewritten(data: bytes, change: Callable[[Any], None]) -> bytes:
     return json.dumps({**json.loads(head), "digest": f"{digest(body):016x}"}).encode() + b"\n" + body
 
 
-def test_curves_come_back_as_they_were_measured() -> None:
+def test_measured_curves_round_trip() -> None:
     found = decoded(recall_file_bytes(index(), CURVES), index())
     assert [each.is_stored for each in found] == [True, True]
     assert [(each.k, each.share, each.queries, each.measured) for each in found] == [
@@ -56,15 +56,15 @@ def test_curves_come_back_as_they_were_measured() -> None:
 @pytest.mark.parametrize(
     "other", [{"kind": "IVF_SQ"}, {"metric": "dot"}, {"dim": 9}, {"partitions": 21}, {"num_rows": 700}]
 )
-def test_curves_of_another_segment_are_passed_over(other: dict[str, Any]) -> None:
+def test_curves_of_another_segment_are_ignored(other: dict[str, Any]) -> None:
     assert decoded(recall_file_bytes(index(), CURVES), index(**other)) == []
 
 
-def test_a_segment_that_lost_few_rows_keeps_its_curves() -> None:
+def test_curves_stay_valid_after_few_deletions() -> None:
     assert len(decoded(recall_file_bytes(index(), CURVES), index(num_rows=900))) == 2
 
 
-def test_no_flipped_bit_and_no_cut_is_taken_for_a_curve() -> None:
+def test_damaged_curves_are_ignored() -> None:
     data = recall_file_bytes(index(), CURVES)
     assert decoded(None, index()) == []
     for place in range(len(data) - 1):
@@ -104,7 +104,7 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
         change("rows", "many"),
     ],
 )
-def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: Callable[[Any], None]) -> None:
+def test_invalid_curves_are_ignored_even_with_a_valid_digest(changed: Callable[[Any], None]) -> None:
     data = recall_file_bytes(index(), CURVES)
     assert decoded(rewritten(data, changed), index()) == []
     head, body, _ = data.split(b"\n")
@@ -112,7 +112,7 @@ def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: 
     assert decoded(json.dumps(newer).encode() + b"\n" + body, index()) == []
 
 
-def test_curves_with_graphs_that_were_measured_with_rows_themselves_are_passed_over() -> None:
+def test_graph_curves_measured_without_displacement_are_ignored() -> None:
     graphs = index(kind="IVF_HNSW_SQ")
     data = recall_file_bytes(graphs, CURVES)
     assert len(decoded(data, graphs)) == len(CURVES)
@@ -132,13 +132,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ld.LanceDataset:
 
 
 def plan(ds: ld.LanceDataset) -> str:
-    """The settings of a search by a process that knows nothing of the table."""
+    """Return the settings of a search by a new process."""
     scanner = ds.scanner(nearest={"column": "v", "q": np.full(8, 0.5), "k": 10})
     return next(line for line in scanner.explain_plan().splitlines() if "settings" in line)
 
 
 def moved(ds: ld.LanceDataset, name: str) -> ld.LanceDataset:
-    """The table in another place, where no segment of it was opened."""
+    """Return the table at another location, without opened segments."""
     path = Path(ds.uri)
     return ld.dataset(path.rename(path.with_name(name)))
 
@@ -149,13 +149,11 @@ def the_file(ds: ld.LanceDataset) -> Path:
     return Path(ds.uri, segment.directory, "recall.json")
 
 
-def test_a_new_index_is_stored_with_what_settings_reach(
-    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_index_stores_its_recall_curves(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     files = dict(table.handle.snapshot.indices[0].files)
     assert files["recall.json"] == the_file(table).stat().st_size
     table.validate()
-    monkeypatch.setattr(segment_curves, "draw", None)  # nothing is measured
+    monkeypatch.setattr(segment_curves, "draw", None)  # no measurement
     assert "stored with the index" in plan(table)
 
 
@@ -172,7 +170,7 @@ def test_without_the_file_the_same_is_measured(table: ld.LanceDataset, damage: s
     assert plan(moved(table, "moved.lance")) == before.replace("stored with the index", "in this process")
 
 
-def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.LanceDataset) -> None:
+def test_compaction_keeps_the_curves_and_new_rows_are_measured_again(table: ld.LanceDataset) -> None:
     table.delete("id < 200")
     table.optimize.compact_files(materialize_deletions_threshold=0.0)
     assert the_file(table).read_bytes()
@@ -185,7 +183,7 @@ def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.Lan
     assert "stored with the index" in plan(ds)
 
 
-def test_an_index_with_graphs_that_was_measured_otherwise_is_measured_anew(tmp_path: Path) -> None:
+def test_curves_measured_with_another_method_are_remeasured(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).random((2000, 8), dtype=np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
     ds = ld.write_dataset(pa.table({"id": range(2000), "v": column}), tmp_path / "t.lance")

@@ -50,7 +50,7 @@ def test_a_match_query_has_the_defaults_of_pylance() -> None:
         (BooleanQuery([(Occur.MUST, ALPHA)]), FullTextQueryType.BOOLEAN),
     ],
 )
-def test_queries_say_what_they_are_and_can_be_pickled_and_compared(
+def test_queries_report_their_type_and_can_be_pickled_and_compared(
     query: FullTextQuery, kind: FullTextQueryType
 ) -> None:
     assert query.query_type() is kind
@@ -59,20 +59,20 @@ def test_queries_say_what_they_are_and_can_be_pickled_and_compared(
     assert hash(copy) == hash(query)
 
 
-def test_operators_make_boolean_queries() -> None:
+def test_operators_build_boolean_queries() -> None:
     assert BooleanQuery([(Occur.MUST, ALPHA), (Occur.MUST, BETA)]) == ALPHA & BETA
     assert BooleanQuery([(Occur.SHOULD, ALPHA), (Occur.SHOULD, BETA)]) == ALPHA | BETA
     assert (ALPHA & BETA).columns_searched == ("a", "b")
 
 
-def test_members_may_be_given_by_their_words() -> None:
+def test_query_members_may_be_given_as_strings() -> None:
     assert MatchQuery("x", "a", operator="and").operator is FullTextOperator.AND  # type: ignore[arg-type]
     query = MatchQuery("x", "a", document_granularity="row")  # type: ignore[arg-type]
     assert query.document_granularity is DocumentGranularity.ROW
     assert BooleanQuery([("must", ALPHA)]).queries == ((Occur.MUST, ALPHA),)  # type: ignore[list-item]
 
 
-def test_a_query_of_several_columns_has_a_query_for_each() -> None:
+def test_a_multi_column_query_expands_to_one_query_per_column() -> None:
     query = MultiMatchQuery("x", ["a", "b"], boosts=[1, 2], operator=FullTextOperator.AND)
     assert query.match_queries == (
         MatchQuery("x", "a", operator=FullTextOperator.AND),
@@ -102,7 +102,7 @@ def test_a_query_of_several_columns_has_a_query_for_each() -> None:
         lambda: ALPHA & 5,  # type: ignore[operator]
     ],
 )
-def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
+def test_values_of_wrong_types_are_rejected(make: Callable[[], Any]) -> None:
     with pytest.raises(WrongTypeError):
         make()
 
@@ -116,7 +116,7 @@ def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
         (lambda: MatchQuery("x", "a", fuzziness=-1), "from 0"),
         (lambda: MatchQuery("x", "a", max_expansions=1 << 40), "from 0"),
         (lambda: MatchQuery("x", "a", operator="XOR"), "'AND' or 'OR'"),  # type: ignore[arg-type]
-        (lambda: MatchQuery("\ud800", "a"), "half of a character"),
+        (lambda: MatchQuery("\ud800", "a"), "a lone surrogate"),
         (lambda: PhraseQuery("x", "a", slop=-1), "from 0"),
         (lambda: MultiMatchQuery("x", []), "no columns"),
         (lambda: MultiMatchQuery("x", ["a"], boosts=[1, 2]), "number of boosts must match"),
@@ -129,24 +129,24 @@ def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
         (lambda: reduce(or_, [ALPHA] * 200), "the query is nested too deeply"),
     ],
 )
-def test_values_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
+def test_invalid_values_are_rejected(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
 
 
-def test_a_query_that_is_doubled_again_and_again_is_refused_and_not_searched_forever() -> None:
+def test_a_query_that_grows_exponentially_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="the query has too many clauses: expected at most 4096"):
         reduce(lambda query, _: query & query, range(40), ALPHA)
 
 
-def test_documents_are_rows_or_list_elements_and_nothing_else() -> None:
+def test_document_granularity_is_row_or_list_element() -> None:
     query = PhraseQuery("alfa", "a", document_granularity="LIST_ELEMENT")  # type: ignore[arg-type]
     assert query.document_granularity is DocumentGranularity.LIST_ELEMENT
     with pytest.raises(InvalidInputError, match="document_granularity: expected 'row' or 'list_element'"):
         PhraseQuery("alfa", "a", document_granularity="word")  # type: ignore[arg-type]
 
 
-def test_a_query_of_another_package_is_named_with_a_remedy() -> None:
+def test_a_query_object_of_another_package_is_rejected_with_a_remedy() -> None:
     foreign: Any = type("MatchQuery", (), {"__module__": "other.query"})()
     with pytest.raises(WrongTypeError, match=r"found other\.query\.MatchQuery; build it of lance_duck\.query"):
         BoostQuery(MatchQuery("alfa", "a"), foreign)
