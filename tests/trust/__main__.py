@@ -1,4 +1,4 @@
-"""The campaign: `python -m trust --profile short`, or `make trust`; `--help` lists the rest."""
+"""Run the campaign of random trials: `make trust`, or `python -m trust --profile short`."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ RUNS = Path(__file__).with_name("runs.jsonl")
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="trust", description="Random trials against this package, with seeds.")
-    parser.add_argument("--profile", choices=("short", "long"), default="short", help="minutes, or hours")
+    parser = argparse.ArgumentParser(prog="trust", description="Run random trials with seeds.")
     parser.add_argument(
-        "--seed", type=int, help="of the first trial of each kind; default: 0, or those not counted yet"
+        "--profile", choices=("short", "long"), default="short", help="short takes minutes, long takes hours"
     )
-    parser.add_argument("--minutes", type=float, help="of the long profile; default 240")
-    parser.add_argument("--only", action="append", choices=[kind.name for kind in KINDS], help="this kind; repeatable")
-    parser.add_argument("--trials", type=int, help="of each kind, whatever the profile")
-    parser.add_argument("--processes", type=int, default=2, help="that make trials side by side")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where the long profile adds its counts")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where the long profile writes the sums of all counts")
+    parser.add_argument(
+        "--seed", type=int, help="first seed of each kind; default: 0, or the first new seed in the long profile"
+    )
+    parser.add_argument("--minutes", type=float, help="duration of the long profile; default: 240")
+    parser.add_argument(
+        "--only", action="append", choices=[kind.name for kind in KINDS], help="run only this kind; can be repeated"
+    )
+    parser.add_argument("--trials", type=int, help="number of trials per kind")
+    parser.add_argument("--processes", type=int, default=2, help="number of parallel processes")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="file for the counts of the long profile")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page for the sums of all counts")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run the campaign; returns how many trials failed, at most 100."""
+    """Run the campaign. Returns the number of failed trials, at most 100."""
     given = arguments()
     is_long = given.profile == "long"
     kinds = [named(name) for name in given.only] if given.only else [k for k in KINDS if k.short or is_long]
@@ -51,7 +55,7 @@ def main() -> int:
         seed = given.seed if given.seed is not None else next_seed(given.runs, kind.name) if is_long else 0
         found = run_kind(kind, seed, trials, limit, lambda text: print(text, flush=True), is_over)
         if is_long and not record(given.runs, found):
-            print(f"{kind.name}: not added to the counts, which have these seeds", flush=True)
+            print(f"{kind.name}: not added: these seeds are already counted", flush=True)
         return found
 
     with ThreadPoolExecutor(given.processes) as pool:

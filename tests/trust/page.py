@@ -22,14 +22,15 @@ from trust.campaign import TrialCounts
 from trust.kinds import KINDS, TrialKind
 
 BEGIN, END = "<!-- counts -->", "<!-- end of counts -->"
-HEAD = ("kind", "a trial", "trials", "failures", "checked", "seeds", "on")
+TRIALS_HEAD = ("kind", "one trial")
+COUNTS_HEAD = ("kind", "trials", "failures", "checks", "seeds", "dates")
 LIBRARIES = ("lance-duck", "duckdb", "pyarrow", "faiss-cpu", "obstore", "pylance")
 
 Run = dict[str, Any]
 
 
 def record(file: Path, found: TrialCounts) -> bool:
-    """Add a run to a file; returns whether that was done: seeds that were counted before are not counted again."""
+    """Add a run to a file. Returns False, without adding it, if the file already has one of its seeds."""
     first, end = found.first, found.first + found.trials
     if not found.trials or any(a < end and first <= b for a, b in seed_ranges(_of(found.kind.name, runs(file)))):
         return False
@@ -53,12 +54,12 @@ def runs(file: Path) -> list[Run]:
 
 
 def next_seed(file: Path, kind: str) -> int:
-    """Return the first seed that no run of a kind has reached."""
+    """Return the seed after the highest one that a kind has used."""
     return max((last + 1 for _, last in seed_ranges(_of(kind, runs(file)))), default=0)
 
 
 def seed_ranges(of_kind: Iterable[Run]) -> list[tuple[int, int]]:
-    """Return first and last seeds of runs, ascending; neighbours are joined."""
+    """Return the first and last seeds of runs in ascending order, with adjacent ranges joined."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted((run["first"], run["first"] + run["trials"] - 1) for run in of_kind):
         if joined and joined[-1][1] + 1 == first:
@@ -69,26 +70,27 @@ def seed_ranges(of_kind: Iterable[Run]) -> list[tuple[int, int]]:
 
 
 def write_page(path: Path, all_runs: Sequence[Run], kinds: Iterable[TrialKind] = KINDS) -> None:
-    """Write the sums of runs into a page."""
+    """Replace the tables on a page: descriptions of the trials, and the sums of all runs."""
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
     _, after = rest.split(END)
     current = [run for run in all_runs if run["with"].split(",")[0] == all_runs[-1]["with"].split(",")[0]]
-    rows = [row(kind, found) for kind in kinds if (found := _of(kind.name, current))]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ("---",) * len(HEAD), *rows)]
+    counted = {kind: found for kind in kinds if (found := _of(kind.name, current))}
+    lines = ["## Trials", "", *_table(TRIALS_HEAD, ((kind.name, kind.what) for kind in counted))]
+    lines += ["", "## Counts", "", *_table(COUNTS_HEAD, (row(kind, found) for kind, found in counted.items()))]
+    lines += ["", "Versions:", ""]
     for text in dict.fromkeys(run["with"] for run in current):
-        lines += ["", f"{_days(run for run in current if run['with'] == text)}: {text}."]
+        lines.append(f"- {_days(run for run in current if run['with'] == text)}: {text}")
     path.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")
 
 
 def row(kind: TrialKind, found: Sequence[Run]) -> tuple[str, ...]:
-    """Return the cells of one kind."""
+    """Return the cells of one kind in the table of counts."""
     counts = sum((Counter(run["counts"]) for run in found), Counter())
     return (
         kind.name,
-        kind.what,
         f"{sum(run['trials'] for run in found):,}",
         f"{sum(len(run['failed']) for run in found):,}",
-        ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())),
+        " · ".join(f"{name}: {count:,}" for name, count in sorted(counts.items())),
         ", ".join(f"{first} to {last}" for first, last in seed_ranges(found)),
         _days(found),
     )
@@ -102,6 +104,10 @@ def versions() -> str:
 
 def _of(kind: str, some: Iterable[Run]) -> list[Run]:
     return [run for run in some if run["kind"] == kind]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ("---",) * len(head), *rows)]
 
 
 def _days(some: Iterable[Run]) -> str:

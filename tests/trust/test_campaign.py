@@ -63,9 +63,10 @@ def test_recorded_runs_are_summed_and_no_seed_is_counted_twice(tmp_path: Path) -
     assert not record(file, TrialCounts(KIND, 5000, 0))
     assert record(file, TrialCounts(KIND, 2000, 1, Counter(checks=1)))
     write_page(page, runs(file), [KIND, other, TrialKind("never made", "", "", 1)])
-    rows = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("|")][2:]
-    assert [(row[0], *row[2:6]) for row in rows] == [
-        ("| sample", "1,003", "0", "2,005 checks, 1 more", "7 to 1008, 2000 to 2000"),
+    counts = page.read_text().split("## Counts")[1].splitlines()
+    rows = [line.split(" | ") for line in counts if line.startswith("|")][2:]
+    assert [tuple(row[:5]) for row in rows] == [
+        ("| sample", "1,003", "0", "checks: 2,005 · more: 1", "7 to 1008, 2000 to 2000"),
         ("| other", "3", "1", "", "0 to 2"),
     ]
     assert page.read_text().startswith("before\n")
