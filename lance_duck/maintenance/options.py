@@ -60,7 +60,7 @@ class CompactionOptions:
             with an overlay. pylance has this number, but not under this name.
         max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
             batches.
-        io_buffer_size: Validated, but without effect: the columns determine the size of reads.
+        io_buffer_size: Without effect, but validated: the columns determine the size of reads.
         binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
 
     Raises:

@@ -107,8 +107,8 @@ def read(
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
         use_scalar_index: Whether the filter may use indexes.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
-            faster, and a null is then an error. By default vectors are declared without nulls if the files rule them
-            out; tables with many fragments are not checked.
+            faster, and a null is then an error. By default, vectors are declared without nulls if the files rule them
+            out. Tables with many fragments are not checked.
         storage_options: Settings of the object store.
         options: Other options, see `ReadOptions`.
 
