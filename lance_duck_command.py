@@ -548,7 +548,7 @@ def doctor(
     ] = (None),
     as_json: JsonOption = False,
 ) -> None:
-    """Report versions and what works on this machine, for bug reports."""
+    """Report versions and what works, for bug reports."""
 
 
 @app.command()
@@ -580,7 +580,7 @@ def build_kernels(
     folder: Annotated[str | None, typer.Option(help="Folder of the pack. Default: the installation's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the usual kernels into a pack that installations can load."""
+    """Compile the usual kernels into a pack. Installations load kernels from it."""
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
 
         Raises:
             NotFoundError: The table or version does not exist.
-            InvalidInputError: Neither the source nor the plugin sets a location.
+            InvalidInputError: The location is set in neither the source nor the plugin.
         """
         uri = self._place(source_config.get("uri"), source_config.identifier)
         version, asof = source_config.get("version"), source_config.get("asof")

@@ -58,7 +58,7 @@ def write_dataset(
             accepts an observer that is notified of each fragment.
         storage_options: Object store settings.
         data_storage_version: "2.2" (default, alias "stable"), "2.1", "2.0", or "0.1" (alias "legacy"). Version 0.1 is
-            for readers from before 2024; only its string and binary columns can hold nulls. An existing table keeps its
+            for readers from before 2024. Only its string and binary columns can hold nulls. An existing table keeps its
             version unless another is given. Files of version 0.1 cannot be mixed with later versions.
         use_legacy_format: Deprecated; False is "stable", True "legacy".
         enable_v2_manifest_paths: Whether manifests are named so that the newest is found without a full listing.

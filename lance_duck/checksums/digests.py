@@ -25,7 +25,7 @@ def digest(data: Any) -> int:
 
 
 def digests(data: Any) -> Digests:
-    """Return the digest of each block; the last block may be shorter. An empty buffer has no digests."""
+    """Return the digest of each block. The last block may be shorter. An empty buffer has no digests."""
     view = memoryview(data).cast("B")
     return np.array([digest(view[at : at + BLOCK]) for at in range(0, len(view), BLOCK)], np.uint64)
 

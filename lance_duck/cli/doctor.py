@@ -24,7 +24,7 @@ _ROWS: Final = 3
 
 
 def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
-    """Report versions and what works on this machine, for bug reports."""
+    """Report versions and what works, for bug reports."""
     facts = dict([*_versions(), *_kernels(), *_stores(), ("java", _java()), *_tables(places or ())])
     report(facts, as_json)
 
@@ -37,7 +37,7 @@ def warm_up(as_json: bool = False) -> None:
 
 
 def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
-    """Compile the usual kernels into a pack that installations can load."""
+    """Compile the usual kernels into a pack. Installations load kernels from it."""
     built = ld.build_kernels(level, folder)
     facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
     report({**facts, "seconds": round(built.seconds, 1)}, as_json)

@@ -79,7 +79,7 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
     """Build the first version of a clone.
 
     Args:
-        source: The version that is cloned; not changed.
+        source: The version that is cloned. Not changed.
         operation: The kind of clone, and its branch.
         source_uri: Root of the source, which holds files without a base path unless they are copied.
     """

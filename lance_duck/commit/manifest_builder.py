@@ -52,7 +52,7 @@ def build_manifest(
     """Build the next version. The caller sets writer, time and transaction file name.
 
     Args:
-        base: The previous version; not changed.
+        base: The previous version. Not changed.
         transaction: The change, already rebased onto it.
         version: Number of the new version.
         restored: The version that a Restore returns to.

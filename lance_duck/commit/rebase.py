@@ -41,7 +41,7 @@ def rebase(
     """Rebase a transaction onto the newest version.
 
     Args:
-        transaction: The original transaction; not changed.
+        transaction: The original transaction. Not changed.
         read: Version that it is based on.
         newest: Version that it is applied to.
         affected: Offsets of the rows that it deletes or changes, by fragment id. None if unknown.

@@ -34,7 +34,7 @@ class VariableWidth:
     """Variable-length values: value i is data[offsets[i]:offsets[i + 1]].
 
     Attributes:
-        offsets: int32 or int64, count + 1, ascending; the first need not be 0.
+        offsets: int32 or int64, count + 1, ascending. The first need not be 0.
         data: uint8.
     """
 

@@ -85,7 +85,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return the false positive probability of a filter of 2^log2_bytes bytes; values per block follow Poisson."""
+    """Return the false positive probability of a filter of 2^log2_bytes bytes. Values per block follow Poisson."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

@@ -62,7 +62,7 @@ class Codec(Protocol):
         """Return the description from which `registry.codec_from_proto` makes this codec."""
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Encode the block as chunks of `counts` values; return their value buffers. The inverse of decode_chunks."""
+        """Encode the block as chunks of `counts` values. Returns their value buffers. The inverse of decode_chunks."""
 
     def encode_block(self, block: Block) -> Bytes:
         """Encode all values to one buffer. The inverse of decode_block."""

@@ -69,7 +69,7 @@ def words_at(data: Bytes, places: NDArray[np.int64], word: np.dtype[Any]) -> NDA
 
 
 def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
-    """Return `values` if they are FixedWidth of `bits` bits; otherwise raise CorruptError."""
+    """Return `values` if they are FixedWidth of `bits` bits. Otherwise, raises CorruptError."""
     if not isinstance(values, FixedWidth):
         raise CorruptError("values are not of one width", where=f"{encoding} encoding", expected=f"{bits} bits")
     if values.bits != bits:
@@ -86,7 +86,7 @@ def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
 
 
 def variable_values(values: Block, encoding: str) -> VariableWidth:
-    """Return `values` if they are VariableWidth; otherwise raise CorruptError."""
+    """Return `values` if they are VariableWidth. Otherwise, raises CorruptError."""
     if not isinstance(values, VariableWidth):
         raise CorruptError("values are not of variable width", where=f"{encoding} encoding")
     return values

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 PAGE_BYTES: Final = 8 << 20
-"""Default page size, in bytes of values; the same as in pylance."""
+"""Default page size, in bytes of values, as in pylance."""
 
 MAX_PAGE_BYTES: Final = 32 << 20
-"""Default maximum page size, in bytes of values; the same as in pylance."""
+"""Default maximum page size, in bytes of values, as in pylance."""
 
 GROWN_PAGE_BYTES: Final = 64 << 20
 """Maximum size of a page of texts with a dictionary, in bytes. Dictionaries pay off more in larger pages."""
@@ -33,4 +33,4 @@ KEPT_BLOB_FILES: Final = 4
 """Maximum number of open blob files per data file, each for sidecars, managed and external files; limits handles."""
 
 BATCH_ROWS: Final = 1024
-"""Default rows per batch of a single file; the same as in pylance."""
+"""Default rows per batch of a single file, as in pylance."""

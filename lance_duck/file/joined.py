@@ -32,7 +32,7 @@ _FOOTER: Final = np.dtype(
     }
 )
 _ROWS_OF_PAGES: Final = (2, 1)
-"""Minimum version in which the pages of every column count rows; in version 2.0 they may count items of lists."""
+"""Minimum version in which the pages of every column count rows. In version 2.0 they may count items of lists."""
 
 Extents = NDArray[np.uint64]
 

@@ -1,7 +1,7 @@
 """Column metadata of the 2.x container, checked against the size of the file.
 
 Column metadata is the protobuf message `ColumnMetadata` (protos/file2.proto). The encoding of a page or column is a
-`google.protobuf.Any`; its type url names the message that describes the bytes:
+`google.protobuf.Any`. Its type url names the message that describes the bytes:
 
     /lance.encodings.ArrayEncoding     page of a 2.0 file
     /lance.encodings21.PageLayout      page of a 2.1 or 2.2 file

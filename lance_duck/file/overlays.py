@@ -1,7 +1,7 @@
 """Columns with overlays: some cells have newer values in other files.
 
-Cells are replaced leaf by leaf: a struct is null if the fragment's own file stores it as null, whatever an overlay
-holds for its fields; a list is replaced as a whole. pylance reads overlays in the same way.
+Cells are replaced leaf by leaf: a struct is null if the fragment's own file stores it as null, regardless of overlays
+for its fields. A list is replaced as a whole. pylance reads overlays in the same way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OverlayLayer:
     Attributes:
         locate: Returns the overlay file and physical column of a field id.
         offsets: int64, ascending: rows of the fragment that have a value.
-        num_rows: Row count of the column in the file; rows beyond `offsets` are unused.
+        num_rows: Row count of the column in the file. Rows past `offsets` are unused.
     """
 
     locate: Locate
@@ -181,5 +181,5 @@ def _picked(array: pa.Array, places: Offsets) -> pa.Array:
 
 
 def _storage_of(array: pa.Array) -> pa.Array:
-    """Return the storage of an extension array; other arrays are returned unchanged."""
+    """Return the storage of an extension array. Other arrays are returned unchanged."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array

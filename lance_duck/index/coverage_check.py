@@ -3,8 +3,8 @@
 There is one known exception. After a fragment reuse index has moved the rows of a B-tree, full-text or n-gram index,
 pylance 14 may rewrite the index when they move again. Its entries then keep their original addresses, which no longer
 exist, although the segment lists the new fragments. The manifest does not distinguish it from a valid segment. In a
-B-tree, the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted; they are
-broken if entries have moved to a fragment that no longer exists.
+B-tree, the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted. They are
+corrupt if entries have moved to a fragment that no longer exists.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class SegmentFile:
         return size
 
     def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
-        """Read columns together. `rows` is a slice or ascending positions; all rows by default."""
+        """Read columns together. `rows` is a slice or ascending positions. All rows by default."""
         selection = slice(0, self.num_rows) if rows is None else rows
         return run(gather([self.column(name).read(selection) for name in names]))
 

@@ -64,7 +64,7 @@ class Reuse:
         """Return the current addresses of rows, and whether each row survived.
 
         Args:
-            addresses: Addresses in a segment, in any order; the segment may be built on any version.
+            addresses: Addresses in a segment, in any order. The segment may be built on any version.
         """
         lives = np.ones(len(addresses), np.bool_)
         for version in self.versions:

@@ -118,7 +118,7 @@ class RowSelection:
         """Split the rows into consecutive selections. Call `shuffle` first for random ones.
 
         Args:
-            shares: Fraction of the rows for each selection; their sum is at most 1. Remaining rows are dropped.
+            shares: Fraction of the rows for each selection. Their sum is at most 1. Remaining rows are dropped.
         """
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:

@@ -257,7 +257,7 @@ def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset(
     """Return the files and directories below the root of a table that a manifest refers to.
 
     A directory is given by its path with a trailing slash. A data file includes its blobs, in the directory named after
-    its stem; an index includes its whole directory.
+    its stem. An index includes its whole directory.
 
     Args:
         manifest: Manifest of the table, or of a branch or clone that borrows from it.

@@ -45,8 +45,8 @@ class CompactionOptions:
             as 1 MiB. Default: unlimited. The name is DuckDB's.
         defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
             addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
-            that it rewrites later, in a compaction that is not deferred; for a B-tree this is noticed here.
-        remap_indices: Whether indices are remapped. True: they are rewritten; a vector index that cannot be read here
+            that it rewrites later, in a compaction that is not deferred. For a B-tree this is noticed here.
+        remap_indices: Whether indices are remapped. True: they are rewritten. A vector index that cannot be read here
             (such as IVF_RQ) is deferred, and fragments under an index of another such kind stay as they are. False: the
             new fragments are not covered, except by indices that name rows by stable row id. Not in pylance.
         compaction_mode: "reencode", or "try_binary_copy", which also re-encodes.
@@ -60,7 +60,7 @@ class CompactionOptions:
             with an overlay. pylance has this number, but not under this name.
         max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
             batches.
-        io_buffer_size: Validated, but without effect: the columns determine the size of reads.
+        io_buffer_size: Without effect, but validated: the columns determine the size of reads.
         binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
 
     Raises:

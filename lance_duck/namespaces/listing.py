@@ -80,7 +80,7 @@ class NamedObject:
         return {str(name): str(value) for name, value in properties.items()}
 
     def row(self, schema: pa.Schema) -> pa.Table:
-        """Return a table with the row; unknown columns are null."""
+        """Return a table with the row. Unknown columns are null."""
         columns = {
             "object_id": self.object_id,
             "object_type": self.object_type,
@@ -117,7 +117,7 @@ class Listing:
         """Change the rows as one version.
 
         Args:
-            edit: Called with the rows, again after a lost race; returns the object ids of rows to remove, and rows to
+            edit: Called with the rows, again after a lost race. Returns the object ids of rows to remove, and rows to
                 add, or raises an error about the rows.
 
         Raises:

@@ -196,7 +196,7 @@ of the time if read alone."""
 # Full-text search of rows that no index covers.
 
 ANALYSED_ROWS: Final = 1 << 16
-"""Number of rows whose texts are analysed together: a quarter is 1.6 times slower."""
+"""Number of rows whose texts are analysed together. A quarter of it is 1.6 times slower."""
 
 ANALYSED_BYTES: Final = 256 << 20
 """Maximum size, in bytes, of the cache of analysed texts, about 30 million words. It bounds memory."""

@@ -19,7 +19,7 @@ class ScanStatistics:
         requests: Number of byte ranges that were requested.
         bytes_read: Their bytes.
         rows: Number of rows in the result.
-        batches: Batches that they came in.
+        batches: Number of batches.
         indices_loaded: Index segments that were read from storage, not from memory.
         parts_loaded: Ranges of bytes of their files.
     """

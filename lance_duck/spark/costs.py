@@ -39,7 +39,7 @@ DRIVER_DELETIONS: Final = 64
 # Values shared with all tasks
 
 SHARED_BYTES: Final = 1 << 20
-"""Maximum size of a message that is sent with each task, in bytes; larger ones are stored in the table's directory."""
+"""Maximum size of a message that is sent with each task, in bytes. Larger ones are stored in the table's directory."""
 
 CACHED_SHARED: Final = 2
 """Number of shared values that a worker caches: one for the current job, one for the previous job."""
@@ -70,7 +70,7 @@ PARTITIONS: Final = 8
 """Minimum and maximum number of partitions of a table."""
 
 MOST_PARTITIONS: Final = 20_000
-"""Maximum number of partitions; a driver needs about ten minutes to start this many."""
+"""Maximum number of partitions. A driver needs about ten minutes to start this many."""
 
 OPENING_BYTES: Final = 1 << 18
 """Cost of opening a fragment, expressed as bytes that a task could read meanwhile."""

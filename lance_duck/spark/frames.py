@@ -95,7 +95,7 @@ def read(
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
         columns: Column names, or a mapping from names to SQL expressions. By default all columns are read.
-        filter: SQL, as for `LanceDataset.scanner`; only rows for which it is true are read.
+        filter: SQL, as for `LanceDataset.scanner`. Only rows for which it is true are read.
         version: Version number or tag name.
         tag: Tag name.
         branch: Branch name.
@@ -107,8 +107,8 @@ def read(
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
         use_scalar_index: Whether the filter may use indexes.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
-            faster, and a null is then an error. By default vectors are declared without nulls if the files rule them
-            out; tables with many fragments are not checked.
+            faster, and a null is then an error. By default, vectors are declared without nulls if the files rule them
+            out. Tables with many fragments are not checked.
         storage_options: Settings of the object store.
         options: Other options, see `ReadOptions`.
 
@@ -237,7 +237,7 @@ def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Itera
 def known(spark: SparkSession) -> None:
     """Register the source with a session if necessary, and make the session active in this thread.
 
-    Spark looks for a sink only in the active session; a new Python thread does not have one.
+    Spark looks for a sink only in the active session. A new Python thread does not have one.
     """
     register(spark)
     java, machine = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)

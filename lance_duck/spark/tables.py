@@ -37,7 +37,7 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
         spark: Spark session, classic or Connect.
         name: Name of the view.
         uri: Path or URI of the table.
-        options: Options of `read`; with `version`, `tag` or `timestamp` the view stays on that version.
+        options: Options of `read`. With `version`, `tag` or `timestamp` the view stays on that version.
 
     Raises:
         NotFoundError: The table does not exist.

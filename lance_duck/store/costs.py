@@ -57,7 +57,7 @@ times as slow."""
 
 RANGES_AHEAD: Final = 64
 """Maximum number of small ranges, read together, that are each prefetched. 64 ranges of a cold file take 3 ms with
-prefetch and 18 ms without; each costs 1.6 µs in a warm file."""
+prefetch and 18 ms without. Each costs 1.6 µs in a warm file."""
 
 SAMPLED_PLACES: Final = 16
 """Number of positions of a read that are sampled to check whether it is in memory, at 2 µs each. In a half-cold file,

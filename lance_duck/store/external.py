@@ -2,7 +2,7 @@
 
 An external manifest store is a small key-value table next to the object store, with one operation that the
 object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
-`storage_options={"manifest_store": url}` names one for a table; all writers of the table must name the same.
+`storage_options={"manifest_store": url}` names one for a table. All writers of the table must name the same.
 
     sqlite:///absolute/path.db    built in: a file that all writers reach
     {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
@@ -70,7 +70,7 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
 
     Args:
         scheme: For example "ddb".
-        opener: Called with the whole URL, once per process; returns the store.
+        opener: Called with the whole URL, once per process. Returns the store.
 
     Raises:
         InvalidInputError: The scheme is built in, or not a scheme.

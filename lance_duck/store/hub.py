@@ -83,7 +83,7 @@ class HubFolder:
 
         Args:
             uri: The location.
-            options: Storage options; names in lower case.
+            options: Storage options. Names in lower case.
 
         Raises:
             InvalidInputError: It is not the location of a dataset.

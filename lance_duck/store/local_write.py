@@ -235,7 +235,7 @@ def new_folder(path: str | None) -> Iterator[None]:
     """Remove a folder again if the block fails, provided that the folder is new and empty.
 
     Args:
-        path: Path of the folder; its new parents are also removed. None if it is not on a local disk.
+        path: Path of the folder. Its new parents are also removed. None if it is not on a local disk.
     """
     missing: list[str] = []
     folder = "" if path is None else os.path.abspath(path)

@@ -114,7 +114,7 @@ class MappedFile:
         self._pages = None
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
+        """Return a read-only view for each (offset, size). Raises CorruptError beyond the end."""
         pieces, touched = [], 0
         end = self.size
         held = self._held() if end else None

@@ -77,7 +77,7 @@ class Sink(ABC):
 
     @abstractmethod
     def _abort(self) -> None:
-        """Leave nothing; errors are swallowed."""
+        """Leave nothing. Errors are swallowed."""
 
 
 def copy_bytes(source: ByteSource, sink: Sink) -> None:

@@ -22,7 +22,7 @@ class Parts:
     """Parts that matching texts contain.
 
     Attributes:
-        alternatives: Alternatives of several parts each; a text contains all parts of at least one alternative.
+        alternatives: Alternatives of several parts each. A text contains all parts of at least one alternative.
         any_case: Whether upper and lower case count as equal.
     """
 
@@ -73,10 +73,10 @@ _Alternatives = tuple[tuple[str, ...], ...]
 _NOTHING: Final[_Alternatives] = ((),)
 _ANY_TEXT: Final = pa.array([""])
 _MOST: Final = 16
-"""Maximum number of alternatives in an expression; with more, parts are not extracted."""
+"""Maximum number of alternatives in an expression. With more, parts are not extracted."""
 
 _DEEPEST: Final = 50
-"""Maximum depth of groups in an expression; with more, parts are not extracted."""
+"""Maximum depth of groups in an expression. With more, parts are not extracted."""
 
 _REPEATED: Final = re.compile(r"(?:[*+?]|\{([0-9]+)(?:,[0-9]*)?\})\??")
 _FLAG: Final = re.compile(r"\(\?(?P<on>[imsU]*)(?:-[imsU]+)?\)")

@@ -1,6 +1,6 @@
 """Row changes that are made one after the other and committed atomically.
 
-Each change creates a version in memory; its files are on disk. The commit combines all changes. It deletes removed rows
+Each change creates a version in memory. Its files are on disk. The commit combines all changes. It deletes removed rows
 of the base version and adds the written fragments. A fragment is rewritten first if some of its rows were deleted
 again, or if it contains both moved and new rows.
 """

@@ -50,7 +50,7 @@ class RowChanges(TableMethods):
 
     A change is made from the handle's version and committed on top of newer versions. If it conflicts with one of them,
     it is repeated from the newest version, at most `conflict_retries` times and only within `retry_timeout`. The handle
-    then moves to the new version; other handles do not move.
+    then moves to the new version. Other handles do not move.
 
     Each change creates a version, even if it does not match any row.
     """

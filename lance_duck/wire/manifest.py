@@ -165,7 +165,7 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """File version for new data files. Old manifests do not declare it; the first file's version is used instead.
+        """File version for new data files. Old manifests do not declare it. The first file's version is used instead.
 
         In an old table without files, a writer flag marks version 2.
         """

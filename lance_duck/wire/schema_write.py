@@ -59,7 +59,7 @@ def schema_from_arrow(
         arrow: The columns.
         version: Version of the data files that will hold them: "0.1", "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be assigned.
-        existing: Schema whose fields keep their ids where `arrow` has their names; other fields get ids above its own.
+        existing: Schema whose fields keep their ids where `arrow` has their names. Other fields get ids above its own.
         old_blobs: Whether 2.2 keeps binary blob columns unchanged, as in files outside of tables.
         keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
 

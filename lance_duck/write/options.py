@@ -88,7 +88,7 @@ class WriteOptions:
         progress: Called repeatedly, at least after each file.
         watch: Observer of files that are begun or complete.
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
-            flushed before; names in other locations always are.
+            flushed before. Names in other locations always are.
         metadata: Entries for the file descriptors, in addition to the schema metadata.
         transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
         jsonb: How to treat JSON in binary form. It is validated unless it comes from the table itself.

@@ -45,7 +45,7 @@ class VersionOfTransaction(DuckTable):
 
 
 def bind_name(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
-    """Bind a name to a table on one connection; it takes precedence over other objects of that name."""
+    """Bind a name to a table on one connection. It takes precedence over other objects of that name."""
     native.register(name, table)
 
 

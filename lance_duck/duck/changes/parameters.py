@@ -14,7 +14,7 @@ class StatementParameters:
     """Values for the placeholders of a statement: `$1`, `$2`, …, or `$name`.
 
     Args:
-        sql: The statement; its `?` are numbered.
+        sql: The statement. Its `?` are numbered.
         values: Parameters in DuckDB's forms: by position, by name, or None.
 
     Raises:

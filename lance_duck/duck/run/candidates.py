@@ -1,6 +1,6 @@
 """Finds rows of a table that may be among the nearest according to DuckDB's arithmetic.
 
-DuckDB computes float32 distances of float32 vectors and sums them in a different order; a search computes each distance
+DuckDB computes float32 distances of float32 vectors and sums them in a different order. A search computes each distance
 in float64. The candidates therefore include every row within the last distance wanted plus the maximum rounding error,
 so that ties, and near-ties that DuckDB takes for ties, are among them. A search does not return vectors that are NULL
 or hold NaN or infinite numbers, nor zero vectors under the cosine metric. Such rows sort last in ascending order. The

@@ -1,7 +1,7 @@
 """Thresholds that decide whether proposals are executed or left to DuckDB, each with its unit and reason.
 
 A threshold changes speed, never the rows of a statement. `benchmarks/sql.py`, `benchmarks/sql_indexes.py` and
-`benchmarks/tpch.py` measure their combined effect; none was measured in isolation.
+`benchmarks/tpch.py` measure their combined effect. None was measured in isolation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALLER: Final = 8
 """The tables of a key query must be smaller than the table by this factor, because they are read twice."""
 
 SELECTIVE: Final = 8
-"""The keys may select at most one table row in this many; otherwise a scan is as fast."""
+"""The keys may select at most one table row in this many. Otherwise, a scan is as fast."""
 
 # Nearest rows first
 

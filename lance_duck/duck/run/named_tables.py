@@ -1,6 +1,6 @@
 """Gives tables names that a statement can read.
 
-DuckDB 2.0 registers an object under a generated name while its handle lives; a running query no longer needs the
+DuckDB 2.0 registers an object under a generated name while its handle lives. A running query no longer needs the
 handle. DuckDB 1.x can only create a view, which starts a transaction and cannot refer to relations. On 1.x the table is
 therefore passed as a variable of the call, and DuckDB keeps a reference while it reads the table.
 """

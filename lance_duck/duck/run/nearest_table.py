@@ -23,7 +23,7 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
     """Rows that a search has found, for DuckDB 1.x.
 
     DuckDB 1.x pushes the runtime filters of a join through ORDER BY and LIMIT into Arrow tables, which changes the rows
-    that LIMIT keeps. This dataset ignores the filters; the join still applies them.
+    that LIMIT keeps. This dataset ignores the filters. The join still applies them.
 
     Args:
         rows: The rows.

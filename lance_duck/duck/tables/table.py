@@ -42,7 +42,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     """Rows of the table that `resolve` returns at each bind by DuckDB.
 
     Args:
-        resolve: Returns the dataset to read, such as the newest version; called at each bind.
+        resolve: Returns the dataset to read, such as the newest version. Called at each bind.
         pinned: Whether to resolve only once, at creation.
         hidden: Whether to add the hidden column. Without it, the source can be read with `SELECT *`.
     """

@@ -49,7 +49,7 @@ _MARKED: Any = "VARCHAR[]"
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
 _KEPT: Final = 64
-"""Maximum number of cached queries and transaction datasets. Bounds memory; a statement uses fewer."""
+"""Maximum number of cached queries and transaction datasets. Bounds memory. A statement uses fewer."""
 
 Open = Callable[[str, Mapping[str, str]], LanceDataset]
 Scores = NDArray[np.float32]

@@ -111,7 +111,7 @@ def _fixed(
 
 
 def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
-    """Return a block as a block of lists; the encoding only declares the width of the values."""
+    """Return a block as a block of lists. The encoding only declares the width of the values."""
     size = arrow_type.list_size
     bits = block.bits // size if size else 0
     if not size or bits * size != block.bits or bits % 8:
@@ -218,7 +218,7 @@ def _narrow(
         stored: Type of the values in the file; distinguishes bfloat16 from halffloat. If None, the width decides.
         type_: Type of the result.
         where: Name of the column, for messages.
-        valid: A flag for each value, or None if all are valid; the values of nulls need not fit.
+        valid: A flag for each value, or None if all are valid. Values under nulls may not fit.
 
     Raises:
         CorruptError: A decimal does not fit.

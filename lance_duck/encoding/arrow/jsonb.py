@@ -100,7 +100,7 @@ def check_jsonb(values: pa.Array, where: str) -> VariableWidth:
     At most 512 levels are allowed. The order of keys is not checked. A null has the text "null".
 
     Raises:
-        InvalidInputError: A value is not JSONB, or is nested too deeply; the message names its row.
+        InvalidInputError: A value is not JSONB, or is nested too deeply. The message names its row.
     """
     filled = values.fill_null(_NULL) if values.null_count else values
     _, raw_offsets, raw_data = filled.buffers()

@@ -1,6 +1,6 @@
 """Bit-packed unsigned words of T = 8, 16, 32 or 64 bits, in FastLanes order (`kernels/numbers/bitpacking.py`).
 
-Inline: blocks of 1024 values, each with its own width; the last may hold fewer.
+Inline: blocks of 1024 values, each with its own width. The last may hold fewer.
 
     offset  size     field
     0       T / 8    W, bits of a packed value, 0 to T
@@ -79,7 +79,7 @@ class InlineBitpacking(ChunkCodec):
         return pb.CompressiveEncoding(inline_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Pack blocks of 1024 values, each as wide as its widest value; the last block of a chunk may be shorter."""
+        """Pack blocks of 1024 values, each as wide as its widest value. The last block of a chunk may be shorter."""
         words = unsigned_words(block, self.bits, self.name)
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
@@ -134,7 +134,7 @@ class OutOfLineBitpacking(ChunkCodec):
         return pb.CompressiveEncoding(out_of_line_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Pack values of at most `width` bits; the tail of each chunk uses the shorter of its two forms."""
+        """Pack values of at most `width` bits. The tail of each chunk uses the shorter of its two forms."""
         words = unsigned_words(block, self.bits, self.name)
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)

@@ -1,4 +1,4 @@
-"""Base class of fixed-width codecs that work on chunks; a block is encoded as one chunk."""
+"""Base class of fixed-width codecs that work on chunks. A block is encoded as one chunk."""
 
 from __future__ import annotations
 

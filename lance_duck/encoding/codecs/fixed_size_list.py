@@ -1,7 +1,7 @@
 """Fixed-size lists, with their items one after the other.
 
 A miniblock chunk has a validity buffer for each list level that may hold nulls, outermost first, followed by the item
-buffers. Validity has a bit for each item of that level, 1 if valid, lowest bit first; the last byte is padded.
+buffers. Validity has a bit for each item of that level, 1 if valid, lowest bit first. The last byte is padded.
 
 In full zip a value of d items (d1 * d2 * … for lists of lists) is
 

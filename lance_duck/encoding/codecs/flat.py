@@ -60,7 +60,7 @@ class Flat:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Join the values of all chunks; the values of a single chunk are a view."""
+        """Join the values of all chunks. The values of a single chunk are a view."""
         starts, counts = chunks.starts[0], chunks.counts
         most = chunks.sizes[0] * 8 if self.bits == 1 else chunks.sizes[0] // (self.bits // 8)
         total = justified(counts, most, "flat")
@@ -77,7 +77,7 @@ class Flat:
         return FixedWidth(self.bits, out, total)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return the values of one buffer; a view unless they are bits."""
+        """Return the values of one buffer. The result is a view unless they are bits."""
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:

@@ -1,6 +1,6 @@
 """FSST: strings as codes for symbols of up to 8 bytes, with one table for each page.
 
-The values inside are of variable width; each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
+The values inside are of variable width. Each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
 next byte is a literal. The symbol table, 2312 bytes in the page's description:
 
     offset      size    field
@@ -53,7 +53,7 @@ class Fsst:
 
     Attributes:
         inner: Codec of the codes; decodes to VariableWidth.
-        coded: Whether values are codes; otherwise they are plain.
+        coded: Whether values are codes. Otherwise, they are plain.
         symbols: uint64 (256,), symbol of each code.
         lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for unused codes.
         table: Table that finds symbols, or None if the codec only decodes.

@@ -46,7 +46,7 @@ ZSTD_TRUST: Final = 256
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_RESERVED_BIT: Final = 0x08
 ZSTD_WINDOW: Final = 8 << 20
-"""Maximum window of a frame for a reused decompressor, in bytes; the decompressor keeps as much memory."""
+"""Maximum window of a frame for a reused decompressor, in bytes. The decompressor keeps as much memory."""
 STEP: Final = 1 << 20
 """Number of bytes that a frame of unknown length is decompressed to in one step."""
 SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
@@ -95,7 +95,7 @@ class General:
         return self.inner.decode_blocks(self._decompress_first(chunks))
 
     def decode_values(self, values: Block) -> Block:
-        """Decompress each value; an empty value stays empty."""
+        """Decompress each value. An empty value stays empty."""
         block = variable_values(values, "general")
         if not ascending_within(readonly(block.offsets), len(block.data)):
             raise CorruptError("offsets are not ascending inside their data", where="general encoding")
@@ -123,7 +123,7 @@ class General:
         return self.compress_first(self.inner.encode_chunks(block, counts))
 
     def compress_first(self, buffers: tuple[ChunkBuffer, ...]) -> tuple[ChunkBuffer, ...]:
-        """Compress the first buffer of each chunk; the inner encoding has already encoded them."""
+        """Compress the first buffer of each chunk. The inner encoding has already encoded them."""
         (data, ends), *rest = buffers
         return (self._compress(data, np.concatenate([np.zeros(1, np.int64), ends])), *rest)
 
@@ -136,7 +136,7 @@ class General:
         return self._compress(data, np.array([0, len(data)], np.int64))[0]
 
     def encode_values(self, block: Block) -> VariableWidth:
-        """Compress each value; with ZSTD an empty value stays empty."""
+        """Compress each value. With ZSTD, an empty value stays empty."""
         values = variable_values(self.inner.encode_values(block), "general")
         data, ends = self._compress(values.data, values.offsets)
         offsets: NDArray[Any] = np.zeros(values.count + 1, np.int32 if len(data) <= MAX_INT32 else np.int64)
@@ -144,7 +144,7 @@ class General:
         return VariableWidth(offsets, data)
 
     def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
-        """Compress the slices of `data` between adjacent bounds; return the joined results and their ends."""
+        """Compress the slices of `data` between adjacent bounds. Returns the joined results and their ends."""
         starts = bounds[:-1].astype(np.int64)
         sizes = np.diff(bounds).astype(np.int64)
         if self.scheme == "lz4":
@@ -171,19 +171,19 @@ class General:
     def _decompress(
         self, data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64]]:
-        """Decompress the buffers; return the joined raw bytes and the size of each."""
+        """Decompress the buffers. Returns the joined raw bytes and the size of each."""
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
 
 
 def _lz4_blocks(data: Bytes, starts: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s]:
-    """Compress slices as LZ4 blocks; return the joined blocks and their sizes."""
+    """Compress slices as LZ4 blocks. Returns the joined blocks and their sizes."""
     compress, raw = pa.Codec("lz4_raw").compress, np.ascontiguousarray(data).data
     extents = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
     return _joined([compress(raw[start:end], asbytes=True) for start, end in extents])
 
 
 def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) -> tuple[Bytes, Int64s]:
-    """Compress slices as ZSTD frames; return the joined frames and their sizes.
+    """Compress slices as ZSTD frames. Returns the joined frames and their sizes.
 
     Raises:
         UnsupportedError: ZSTD does not have this compression level.
@@ -204,7 +204,7 @@ def _joined(parts: list[Any]) -> tuple[Bytes, Int64s]:
 
 
 def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkBuffer:
-    """Prefix each compressed slice with its raw length; return the joined slices and their ends."""
+    """Prefix each compressed slice with its raw length. Returns the joined slices and their ends."""
     head = lengths.itemsize
     starts = np.stack([np.arange(len(sizes)) * head, len(sizes) * head + np.cumsum(sizes) - sizes], 1)
     source = np.concatenate([lengths.view(np.uint8), data])

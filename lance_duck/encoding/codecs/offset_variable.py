@@ -28,7 +28,7 @@ _NAME = "variable"
 
 @dataclass(frozen=True, slots=True)
 class OffsetVariable:
-    """Separately encoded offsets, and bytes; the codec only decodes.
+    """Separately encoded offsets, and bytes. The codec only decodes.
 
     Attributes:
         offsets: Sequence reader for the offsets of each chunk.

@@ -28,7 +28,7 @@ _NAME = "rle with encoded parts"
 
 @dataclass(frozen=True, slots=True)
 class PackedRuns:
-    """Runs of equal values; the codec only decodes.
+    """Runs of equal values. The codec only decodes.
 
     Attributes:
         values: Codec of the values, one for each run.

@@ -1,6 +1,6 @@
 """Packed structs: the fields of a row next to each other.
 
-Fixed: each field has whole bytes; a row is the fields in order. The rows are flat values.
+Fixed: each field has whole bytes. A row is the fields in order. The rows are flat values.
 
 Variable (full zip only): a row is a value of variable width, with its fields in order,
 

@@ -54,7 +54,7 @@ class Rle:
 
     Attributes:
         bits: Bits of a value: 8, 16, 32 or 64.
-        length_bits: Bits of a run length: 8, 16 or 32; the writer uses 8.
+        length_bits: Bits of a run length: 8, 16 or 32. The writer uses 8.
     """
 
     bits: int
@@ -119,7 +119,7 @@ class Rle:
         return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return run values and run lengths; each chunk starts a new run."""
+        """Return run values and run lengths. Each chunk starts a new run."""
         values, lengths, ends = self._runs(block, counts)
         return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
 

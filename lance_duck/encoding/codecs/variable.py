@@ -15,7 +15,7 @@ A block, which is a dictionary or the content of a general block:
     p                         bytes of the values
 
 Old writers stored the bits in 1 byte and n after them, so that the offsets begin at 1 + 2 * w and p is stored w bytes
-before that; a block is of this kind when one of its bytes 1 to 3 is not 0.
+before that. A block is of this kind when one of its bytes 1 to 3 is not 0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Variable:
     """Offsets and bytes.
 
     Attributes:
-        offset_bits: Bits of an offset in chunks, 32 or 64; a block stores its own width.
+        offset_bits: Bits of an offset in chunks, 32 or 64. A block stores its own width.
     """
 
     offset_bits: int

@@ -36,7 +36,7 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
 
     Args:
         pages: The pages, at least one.
-        layouts: The layout of each page; all have the same `decoding_key`.
+        layouts: The layout of each page. All have the same `decoding_key`.
 
     Returns:
         The rows, or None if a page contradicts itself. Read the pages one by one to get the error.

@@ -65,7 +65,7 @@ class BlobReader:
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read the descriptions of rows; a null is described as (0, 0)."""
+        """Read the descriptions of rows. A null is described as (0, 0)."""
         leaf = yield from self._inner.read(rows)
         block = leaf.block
         if not isinstance(block, PackedStruct) or len(block.fields) != 2:

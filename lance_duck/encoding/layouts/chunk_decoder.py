@@ -191,7 +191,7 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
 def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     """Return the bytes that hold all ranges of one source, and the offset of each range in them.
 
-    Views of a mapped file already belong to one array, which is not copied; other ranges are concatenated.
+    Views of a mapped file already belong to one array, which is not copied. Other ranges are concatenated.
     """
     if len(pieces) == 1:
         return pieces[0], np.zeros(1, dtype=np.int64)

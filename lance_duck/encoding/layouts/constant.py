@@ -109,7 +109,7 @@ class ConstantReader:
         return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows; only the first call reads from the file."""
+        """Read rows. Only the first call reads from the file."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:

@@ -1,6 +1,6 @@
 """The layers of a column, from the values outwards, and the meaning of definition levels.
 
-Layers are listed innermost first. A definition level of 0 is a valid value; each layer then takes the next levels:
+Layers are listed innermost first. A definition level of 0 is a valid value. Each layer then takes the next levels:
 
     layer                | levels
     ALL_VALID_ITEM       | none

@@ -6,7 +6,7 @@ page buffer | content
 2           | dictionary, when values are indices into one
 last        | repetition index, when there are lists: which rows begin in which chunk
 
-The repetition index has `depth` + 1 words of 8 bytes for each chunk; only the first two are used:
+The repetition index has `depth` + 1 words of 8 bytes for each chunk. Only the first two are used:
 
 offset | size | field (little-endian)
 0      | 8    | rows that end in the chunk

@@ -39,7 +39,7 @@ class Page:
         source: The file.
         where: Name for messages.
         buffers: (offset, size) of each buffer in the file, checked to lie inside it.
-        num_rows: Number of claimed rows; for fixed-size lists of structs in 2.2, number of items.
+        num_rows: Number of claimed rows. For fixed-size lists of structs in 2.2, number of items.
         first_row: First top-level row.
         encoding: Description of the bytes.
     """
@@ -114,7 +114,7 @@ class PageReader(Protocol):
 
     @property
     def has_levels(self) -> bool:
-        """Whether slots may be null, or lists null or empty; otherwise each slot of the page has a value."""
+        """Whether slots may be null, or lists null or empty. Otherwise, each slot of the page has a value."""
 
     @property
     def has_item_validity(self) -> bool:

@@ -2,5 +2,5 @@
 
 You hold: the description of a page and its buffers. You get from `registry`: a tree that reads runs of rows by
 requests, and returns blocks and nulls.
-Never here: the mapping of rows to pages, and Arrow types; both are in `file/v20`.
+Never here: the mapping of rows to pages, and Arrow types. Both are in `file/v20`.
 """

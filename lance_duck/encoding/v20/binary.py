@@ -4,7 +4,7 @@ binary               indices: the end of each value in the bytes, plus null_adju
 fsst                 the same with compressed bytes, one symbol table for the page
 fixed_size_binary    bytes only: all values are of one length
 
-An end is an unsigned integer of 64 bits; the first value begins at 0.
+An end is an unsigned integer of 64 bits. The first value begins at 0.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from lance_duck.store.request import Request, gather
 
 @dataclass(frozen=True, slots=True)
 class DictionaryArray:
-    """`num_items` items and indices into them; the items are read once.
+    """`num_items` items and indices into them. The items are read once.
 
     Attributes:
         zero_is_null: Whether index 0 is null and items count from 1.
@@ -38,7 +38,7 @@ class DictionaryArray:
         return self.indices.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return the values as a dictionary; a value is null if its index or its item is null."""
+        """Return the values as a dictionary. A value is null if its index or its item is null."""
         if self._items:
             places, items = (yield from self.indices.read(runs)), self._items[0]
         else:

@@ -57,7 +57,7 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
 
 @dataclass(frozen=True, slots=True)
 class FlatBytes:
-    """Uncompressed values of whole bytes; only the requested runs are read."""
+    """Uncompressed values of whole bytes. Only the requested runs are read."""
 
     buffer: StoredBuffer
     bits: int

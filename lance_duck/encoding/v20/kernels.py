@@ -79,7 +79,7 @@ def unravel_ends(
 
     Args:
         ends: For each run the end of the row before it, unless firsts[i], and then of its counts[i] rows. An end of
-            `adjustment` or more marks a null row; the real end is then smaller by `adjustment`.
+            `adjustment` or more marks a null row. The real end is then smaller by `adjustment`.
         firsts: Whether run i begins at the first row of the page.
         counts: Number of rows of each run.
         adjustment: Number added to the ends of null rows, at least 1.

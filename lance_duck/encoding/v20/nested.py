@@ -3,7 +3,7 @@
 fixed_size_list    the items of all lists, one after the other
 packed_struct      rows of fields back to back, little-endian, no padding
 
-Lists and structs themselves cannot be null; the items of a list may be nullable arrays.
+Lists and structs themselves cannot be null. The items of a list may be nullable arrays.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Return the reader of list end offsets; the description's `num_items` bounds them.
+    """Return the reader of list end offsets. The description's `num_items` bounds them.
 
     Raises:
         CorruptError: The encoding is not a list encoding, or contradicts itself.

@@ -47,7 +47,7 @@ class RowRuns:
         return int(self.stops[run] - (ends[run] - position))
 
     def scaled(self, factor: int) -> RowRuns:
-        """Return the runs with each value counted `factor` times; the caller has checked for overflow."""
+        """Return the runs with each value counted `factor` times. The caller has checked for overflow."""
         return RowRuns(self.starts * factor, self.stops * factor)
 
     def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 WORTH: Final = 0.95
 """Maximum size of an encoded form, as a share of the plain size. With 1, numbers of 62 bits take 0.97 of the bytes and
-1.3 of the time to write; with 0.8, numbers of 60 bits take 1.06 of the bytes."""
+1.3 of the time to write. With 0.8, numbers of 60 bits take 1.06 of the bytes."""
 
 SAMPLE: Final = 4096
 """Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
@@ -22,11 +22,10 @@ cycles."""
 # Numbers and general compression
 
 CHUNK_VALUES: Final = 4096
-"""Maximum number of values in a miniblock chunk; the same as in pylance."""
+"""Maximum number of values in a miniblock chunk, as in pylance."""
 
 COMPRESSED_BYTES: Final = 4096
-"""Minimum page size for general compression, in bytes; the same as in pylance. With 8 KiB, 30 texts take twice the
-bytes."""
+"""Minimum page size for general compression, in bytes, as in pylance. With 8 KiB, 30 texts take twice the bytes."""
 
 SPLIT_BITS: Final = (32, 64)
 """Widths of numbers, in bits, for which byte stream split may precede general compression."""
@@ -37,16 +36,16 @@ SPLIT_PIECES: Final = 3
 # Dictionaries
 
 DICTIONARY_VALUES: Final = 100
-"""Minimum page size for a dictionary, in values; the same as in pylance. With 200, 150 texts of which 20 are distinct
-take 7 times the bytes."""
+"""Minimum page size for a dictionary, in values, as in pylance. With 200, 150 texts of which 20 are distinct take 7
+times the bytes."""
 
 DICTIONARY_ITEMS: Final = 1 << 16
 """Maximum number of distinct values in a dictionary. With half of it, a column of 40,000 distinct texts takes 2.8 times
 the bytes."""
 
 DICTIONARY_DIVISOR: Final = 2
-"""Minimum number of values for each distinct one, unless the field sets it; the same as in pylance. With 1, texts that
-occur 1.5 times on average take 1.5 of the time to write and are not smaller."""
+"""Minimum number of values for each distinct one, unless the field sets it, as in pylance. With 1, texts that occur 1.5
+times on average take 1.5 of the time to write and are not smaller."""
 
 DICTIONARY_NEW: Final = 0.97
 """Maximum share of distinct values in a sample to try a dictionary; beyond it the estimate is unreliable."""
@@ -57,19 +56,19 @@ DICTIONARY_TEXTS: Final = 0.3
 # Texts and large values
 
 SYMBOL_BYTES: Final = 32 * 1024
-"""Minimum size of texts to train a symbol table, in bytes; the same as in pylance. A table takes up to 2,312 bytes."""
+"""Minimum size of texts to train a symbol table, in bytes, as in pylance. A table takes up to 2,312 bytes."""
 
 SYMBOL_LENGTH: Final = 5
-"""Minimum length of the longest text to train a symbol table, in bytes; the same as in pylance. With 9, texts of 8
-digits take 1.5 times the bytes."""
+"""Minimum length of the longest text to train a symbol table, in bytes, as in pylance. With 9, texts of 8 digits take
+1.5 times the bytes."""
 
 ALONE_BYTES: Final = 32 * 1024
-"""Maximum length of the longest value, in bytes, before values are compressed one by one; the same as in pylance."""
+"""Maximum length of the longest value, in bytes, before values are compressed one by one, as in pylance."""
 
 # Layouts
 
 ZIPPED_BYTES: Final = 256
-"""Minimum average value size for zipping values with their levels, in bytes; the same as in pylance."""
+"""Minimum average value size for zipping values with their levels, in bytes, as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
 """Minimum number of values in a chunk; pages with so many levels that chunks would hold fewer are zipped. With 256, a

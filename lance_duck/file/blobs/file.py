@@ -19,7 +19,7 @@ from lance_duck.store.request import ByteRange
 class BlobFile(io.BufferedIOBase):
     """A blob as a binary file, read-only. The blob's file is opened by the first read.
 
-    A read that continues the previous one fetches at least `buffer_size` bytes; other reads fetch only their bytes. Not
+    A read that continues the previous one fetches at least `buffer_size` bytes. Other reads fetch only their bytes. Not
     safe to share between threads.
 
     Args:

@@ -28,8 +28,8 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
     Args:
         field: The field.
-        locate: Returns the file of a field id and the id again. Returns None if the fragment does not have the field;
-            its values are then null.
+        locate: Returns the file of a field id and the id again. Returns None if the fragment does not have the field.
+            Its values are then null.
         num_rows: Number of rows of the fragment.
         arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
@@ -125,7 +125,7 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: Lega
 
 
 def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
-    """Return the batch bounds of a field; for a struct, of each descendant with pages."""
+    """Return the batch bounds of a field. For a struct, of each descendant with pages."""
     if field.logical_type == "struct":
         return [bounds for child in field.children for bounds in _all_bounds(child, locate)]
     place = locate(field.id)

@@ -175,7 +175,7 @@ def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
 
 
 def storage_bits(type_: pa.DataType) -> int:
-    """Return the bits per value of a fixed-width storage type; for a dictionary, the bits of an index.
+    """Return the bits per value of a fixed-width storage type. For a dictionary, the bits of an index.
 
     Raises:
         UnsupportedError: The type is not of fixed width, or is too wide.

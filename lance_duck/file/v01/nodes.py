@@ -185,7 +185,7 @@ class BatchedLists(BatchedNode):
 
     Attributes:
         offset: Dtype of the offsets.
-        items: Node of the items; its `num_rows` is None if all files lack them.
+        items: Node of the items. Its `num_rows` is None if all files lack them.
         item_bounds: int64 (num_batches + 1,), number of items before each batch, then the total.
     """
 

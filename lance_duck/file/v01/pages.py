@@ -53,7 +53,7 @@ class Batches:
         return int(self.bounds[-1])
 
     def scaled(self, factor: int) -> Batches:
-        """Return the pages with each value counted `factor` times; the caller has checked for overflow."""
+        """Return the pages with each value counted `factor` times. The caller has checked for overflow."""
         return Batches(self.source, self.bounds * factor, self.positions, self.where)
 
     def cut(self, runs: RowRuns) -> Pieces:

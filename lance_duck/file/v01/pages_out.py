@@ -34,7 +34,7 @@ class Pages:
 
     Args:
         position: Position of the bytes in the file.
-        dictionaries: Dictionary values of each field, by field id; missing dictionaries are added.
+        dictionaries: Dictionary values of each field, by field id. Missing dictionaries are added.
     """
 
     def __init__(self, position: int, dictionaries: MutableMapping[int, pa.Array]) -> None:

@@ -28,7 +28,7 @@ from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 
 ROWS_PER_GROUP: Final = 1024
-"""Default rows per batch; the same as in pylance."""
+"""Default rows per batch, as in pylance."""
 
 FILE_VERSION: Final = (0, 2)
 """Version in manifests and footers."""

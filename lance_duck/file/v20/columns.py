@@ -66,10 +66,10 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
     Args:
         field: The field.
-        locate: Returns the file and physical column of a field id. Returns None if the file does not have the field;
-            its values are then null.
+        locate: Returns the file and physical column of a field id. Returns None if the file does not have the field.
+            Its values are then null.
         num_rows: Number of rows of the file.
-        arrow_type: Type of the returned arrays, for example `string_view`; a blob column is returned as `large_binary`.
+        arrow_type: Type of the returned arrays, for example `string_view`. A blob column is returned as `large_binary`.
             `field.to_arrow(scan=True).type` by default.
 
     Raises:

@@ -62,7 +62,7 @@ class PlainNode:
 
 
 class LeafNode:
-    """A field with stored values; its pages are opened on demand.
+    """A field with stored values. Its pages are opened on demand.
 
     Args:
         column: The physical column.
@@ -148,7 +148,7 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class MissingNode(PlainNode):
-    """A field that the file lacks; its values are null."""
+    """A field that the file lacks. Its values are null."""
 
     arrow_type: pa.DataType
 

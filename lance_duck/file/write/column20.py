@@ -132,7 +132,7 @@ class _Values:
 
 
 class _Blobs:
-    """A column of blobs, as (position, size) in the file; a null is (1, 0)."""
+    """A column of blobs, as (position, size) in the file. A null is (1, 0)."""
 
     def __init__(self, places: _Values, space: Space) -> None:
         self._places, self._space = places, space

@@ -16,7 +16,7 @@ def check_nulls(array: pa.Array, field: Field) -> None:
     Values below a null are absent and do not count as null.
 
     Raises:
-        DataMismatchError: A forbidden null was found; the message names the column and the row.
+        DataMismatchError: A forbidden null was found. The message names the column and the row.
     """
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:

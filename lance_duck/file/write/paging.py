@@ -68,7 +68,7 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the size of an array's values, in bytes; a dictionary counts only its indices."""
+    """Return the size of an array's values, in bytes. A dictionary counts only its indices."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 

@@ -10,7 +10,7 @@ for label lists also
               missing in version 0
     metadata  lance_duck:exact = 1: the file has current items only
 
-Empty lists do not have entries. The details message is empty; the version is 0, for label lists 1. Rows are stable row
+Empty lists do not have entries. The details message is empty. The version is 0, for label lists 1. Rows are stable row
 ids in tables that have them, otherwise addresses.
 
 Other writers merge label list segments with the items that rows had before an update, so every row found by such

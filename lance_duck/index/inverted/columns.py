@@ -81,7 +81,7 @@ class _WholeColumn:
 
     @cached_property
     def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values, if they are numbers; the first value of each list, and the total value count."""
+        """The values, if they are numbers. The first value of each list, and the total value count."""
         return numbers_of_lists(self.array, self.where)
 
 

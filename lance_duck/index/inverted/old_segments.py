@@ -75,7 +75,7 @@ def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[Inverted
 
 
 def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
-    """Return the parameters that pylance writes for the segment on a rewrite: format 1, terms as an automaton."""
+    """Return the parameters that pylance writes for the segment on a rewrite: format 1, terms as an FST."""
     tokenizer = file.metadata.get(_TOKENIZER)
     stored = AnalyserParameters() if tokenizer is None else AnalyserParameters.from_json(tokenizer)
     params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}

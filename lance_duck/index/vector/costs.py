@@ -57,7 +57,8 @@ MANY_QUERIES: Final = 20
 
 WALK: Final = 10
 WALK_TOGETHER: Final = 40
-"""Number of vectors compared in the time of one walk candidate: for few queries, and for at least `MANY_QUERIES`."""
+"""Number of vectors that a comparison covers in the time of one walk candidate, for few queries and for at least
+`MANY_QUERIES`."""
 
 # Building
 

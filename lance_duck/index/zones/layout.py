@@ -23,8 +23,8 @@ both files
     metadata null_bitmap   number of the global buffer with the row address map of all nulls
 
 Details are a ZoneMapIndexDetails or an empty BloomFilterIndexDetails message, the version is 0. Rows are stored by
-address. With `use_seeds`, other writers also keep the zones of appended rows in the data files, for the next segment;
-this package does not use them.
+address. With `use_seeds`, other writers also keep the zones of appended rows in the data files, for the next segment.
+This package does not use them.
 """
 
 from __future__ import annotations

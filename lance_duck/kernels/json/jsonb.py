@@ -127,7 +127,7 @@ def _put_number(
     typed: Int64s,
     counts: Int64s,
 ) -> tuple[int, int]:
-    """Write a number; return (status, end of the text)."""
+    """Write a number. Returns (status, end of the text)."""
     tag = data[start] if size else np.uint8(0)
     if size == 0 or tag == 0:
         return OK, put_byte(out, at, 48)
@@ -217,7 +217,7 @@ def _value_text(
     counts: Int64s,
     strict: bool,
 ) -> tuple[int, int]:
-    """Write the text of one value; return (status, end of the text)."""
+    """Write the text of one value. Returns (status, end of the text)."""
     status = _open(data, start, end, stack, 0)
     if status != OK:
         counts[0], counts[1] = data[start] >> 4, data[start]

@@ -60,7 +60,7 @@ def fill_table(
     """Assign codes to symbols in order, while codes last. Symbols with an occupied slot are skipped.
 
     Args:
-        symbols: Bytes of each symbol, little-endian, zero-padded; all distinct.
+        symbols: Bytes of each symbol, little-endian, zero-padded. All distinct.
         lengths: Size of each symbol, 1 to 8 bytes.
         slot_symbols: (SLOTS,), output.
         slot_masks: (SLOTS,), output.

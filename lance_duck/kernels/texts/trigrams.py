@@ -28,7 +28,7 @@ BREAK: Final = -1
 
 @subroutine
 def _code_point(data: Any, at: int, end: int) -> tuple[int, int]:
-    """Decode a multi-byte code point. Returns (code point, next offset); the code point is -1 for invalid bytes."""
+    """Decode a multi-byte code point. Returns (code point, next offset). The code point is -1 for invalid bytes."""
     first = int(data[at])
     size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     if first < 0xC0 or at + size > end:

@@ -97,7 +97,7 @@ def _readable(array: pa.Array, decodes: bool) -> pa.Array:
 
 
 def _without_halves(type_: pa.DataType) -> pa.DataType:
-    """Replace half floats in a type by float32, also in structs; other types are returned unchanged."""
+    """Replace half floats in a type by float32, also in structs. Other types are returned unchanged."""
     if pa.types.is_float16(type_):
         return pa.float32()
     if not pa.types.is_struct(type_):

@@ -32,7 +32,7 @@ _END: Final[Node] = ("end", ())
 
 
 def expression_tree(expression: pc.Expression) -> Node:
-    """Return the root of an expression; raises one of `UNREADABLE`."""
+    """Return the root of an expression. Raises one of `UNREADABLE`."""
     root, constants = numbered_tree(expression)
     return _with_constants(root, constants)
 

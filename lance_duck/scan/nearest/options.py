@@ -44,7 +44,7 @@ class VectorColumn:
     """A column of vectors.
 
     Attributes:
-        path: Its dotted path; names are quoted with backticks if necessary.
+        path: Its dotted path. Names are quoted with backticks if necessary.
         names: The names of the path.
         dim: Numbers of a vector.
         dtype: Dtype in which distances are computed: float32, float64, or uint8 for bits.

@@ -40,7 +40,7 @@ class NearestScan:
 
     Args:
         table: The table.
-        options: The options of the scan; the queries are ignored.
+        options: The options of the scan. The queries are ignored.
         fragment: The only fragment to search. None searches the fragments in the options.
 
     Raises:

@@ -120,7 +120,7 @@ class PreparedSearch:
     def refine_factor(self) -> int | None:
         """Number of candidates to rerank with their original vectors, as a multiple of k, or None to skip reranking.
 
-        The argument takes precedence; otherwise it is 2 if segments round vectors. It is 1 if segments store codes and
+        The argument takes precedence. Otherwise, it is 2 if segments round vectors. It is 1 if segments store codes and
         distances must be exact or comparable with other segments or rows.
         """
         nearest = self.nearest

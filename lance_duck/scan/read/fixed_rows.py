@@ -1,6 +1,6 @@
 """Zero-copy access to fixed-size list rows in mapped files, by offset, without an Arrow array for each page.
 
-A page is plain if its rows lie one after the other in the file, as in Arrow; a column is plain if all its pages are.
+A page is plain if its rows lie one after the other in the file, as in Arrow. A column is plain if all its pages are.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class FragmentReader:
 
 
 def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> None:
-    """Open files of several fragments concurrently, if each needs a round trip; otherwise `read` opens them."""
+    """Open files of several fragments concurrently, if each needs a round trip. Otherwise, `read` opens them."""
     if not readers or not readers[0].is_remote:
         return
     closed = [reader for reader in readers if not reader.is_open(columns)]

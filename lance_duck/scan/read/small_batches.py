@@ -1,7 +1,7 @@
 """Joins the small batches of a scan.
 
 A selective filter leaves few rows of each task, and each batch costs its consumer about 0.1 ms regardless of its size
-(`benchmarks/selective.py`). The first row is yielded at once; later batches gather more and more rows.
+(`benchmarks/selective.py`). The first row is yielded at once. Later batches gather more and more rows.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Taker:
         return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
-        """Return the columns to read for a projection; the last result is cached."""
+        """Return the columns to read for a projection. The last result is cached."""
         last = self._last
         if last is None or last[0] is not projection:
             last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))

@@ -1,6 +1,6 @@
 """Long lists of constants as one Arrow array, without a Python object for each constant.
 
-A list is converted at once, or in blocks, if that yields the same values as constant by constant; a block with any
+A list is converted at once, or in blocks, if that yields the same values as constant by constant. A block with any
 other constant is converted constant by constant.
 """
 

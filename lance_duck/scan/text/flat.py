@@ -29,7 +29,7 @@ class FlatTexts:
     """The texts of a column, analysed on demand.
 
     Attributes:
-        table: The table; its restriction is ignored.
+        table: The table. Its restriction is ignored.
         column: The column.
         analyser: Analyser of the texts.
         by_element: Whether documents are list elements.

@@ -2,7 +2,7 @@
 
 The driver pins the version. Small fragments are read together by one task, a large one by several, each reading a range
 of addresses. Filters of queries are not pushed down, since Spark would reuse the filtered rows for other queries over
-the same frame; the filter is an option instead.
+the same frame. The filter is an option instead.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Landing:
 
         Args:
             place: The table, which need not exist.
-            schema: Schema of the rows; a new or replaced table gets its columns.
+            schema: Schema of the rows. A new or replaced table gets its columns.
             mode: "create" raises if the table exists; "append" adds rows, "overwrite" replaces rows and columns.
             settings: As for `write_dataset`. `place` overrides the storage options.
             uuid: Name of the transaction, for a change that may be restarted. By default a new name.

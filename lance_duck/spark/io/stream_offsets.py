@@ -3,7 +3,7 @@
     {"version": 7, "index": 2, "snapshot": false}
 
 identifies the next rows to read: the rows added by version 7, from its third fragment on. With "snapshot", the index
-counts all fragments of version 7, not only the new ones; a stream begins this way, with the existing rows.
+counts all fragments of version 7, not only the new ones. A stream begins this way, with the existing rows.
 """
 
 from __future__ import annotations

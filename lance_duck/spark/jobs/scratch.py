@@ -29,7 +29,7 @@ _STOP: Final = "stop"
 
 @dataclass(frozen=True)
 class ScratchRef:
-    """Reference to stored bytes; it pickles.
+    """Reference to stored bytes. It can be pickled.
 
     Attributes:
         path: Path below the root of the table.

@@ -34,7 +34,7 @@ from lance_duck.spark.table_ref import TableRef, pin
 from lance_duck.spark.workers import map_batches
 
 _ELEMENT: Final = "element"
-"""Indices of a list element in its enclosing lists; null if the documents are rows."""
+"""Indices of a list element in its enclosing lists. Null if the documents are rows."""
 _HITS: Final = f"score float, row_id long, address long, {_ELEMENT} array<long>"
 _PLACES: Final = pa.list_(pa.int64())
 

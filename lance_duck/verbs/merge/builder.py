@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 class MergeInsertBuilder:
     """Builds a merge of rows into a table step by step, and executes it.
 
-    Rows match if all their keys are equal; null never matches. A source with duplicate keys is rejected, unless
+    Rows match if all their keys are equal. Null never matches. A source with duplicate keys is rejected, unless
     `source_dedupe_behavior` allows it. If two concurrent merges insert the same key, only one commits. The other one
     runs again and finds the row.
 

@@ -120,7 +120,7 @@ class MergeSource:
 
     @cached_property
     def rows_at_once(self) -> int:
-        """Number of rows taken per batch. Wide rows use smaller batches; the minimum is 1."""
+        """Number of rows taken per batch. Wide rows use smaller batches. The minimum is 1."""
         each = int(self.table.nbytes) // max(1, len(self))
         return max(1, min(ROWS_AT_ONCE, self._picked_bytes // max(1, each)))
 

@@ -125,7 +125,7 @@ class FragmentMetadata:
         row_id_meta: Stable row ids: {"Inline": list of bytes} or {"External": file location}.
         created_at_version_meta: Creation version of each row, in the same form with lower-case keys.
         last_updated_at_version_meta: Last update version of each row, in the same form.
-        overlays: Overlays with new cell values; later ones override earlier ones.
+        overlays: Overlays with new cell values. Later ones override earlier ones.
     """
 
     id: int

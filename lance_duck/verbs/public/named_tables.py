@@ -34,7 +34,7 @@ def named_place(
         client: The catalog.
         table_id: Name of the table in the catalog, as a list of its parts.
         storage_options: The caller's settings.
-        mode: Write mode. "create" declares the table in the catalog; other modes declare it if it does not exist. None
+        mode: Write mode. "create" declares the table in the catalog. Other modes declare it if it does not exist. None
             opens the table.
 
     Raises:

@@ -1,7 +1,7 @@
 """Copies of versions at another location: shallow clones, deep clones and branches.
 
 The first version of a clone has the number of the copied version, and a Clone transaction. A shallow clone refers to
-the original files through a base path; a deep clone has copies of them.
+the original files through a base path. A deep clone has copies of them.
 """
 
 from __future__ import annotations

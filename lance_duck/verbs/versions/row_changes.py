@@ -1,7 +1,7 @@
 """The rows that a version changed, identified by stable row id if available, otherwise by row address.
 
 Addresses do not follow moved rows, so an update then appears as a deletion and an insertion. Rows that a compaction
-moved do not count as changed; the version's transaction identifies compactions.
+moved do not count as changed. The version's transaction identifies compactions.
 """
 
 from __future__ import annotations

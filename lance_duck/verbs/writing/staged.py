@@ -191,7 +191,7 @@ def commit_created(
     Args:
         staged: The rows.
         settings: Settings of the table.
-        other: Called if another writer created the table first; returns the version to add the rows to, or None.
+        other: Called if another writer created the table first. Returns the version to add the rows to, or None.
         config: Additional config of the new table.
         guard: See `commit_added`. Used if the rows are added to another table.
         amend: See `commit_added`.

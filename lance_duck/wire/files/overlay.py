@@ -22,7 +22,7 @@ class Overlay:
     """A file whose values replace some cells of a fragment.
 
     Attributes:
-        file: The file of the values; its columns need not have the same number of rows.
+        file: The file of the values. Its columns need not have the same number of rows.
         bitmaps: Serialized bitmaps of offsets: one for all fields of the file, or one for each.
         committed_version: First version in which the values apply.
         is_shared: Whether there is one bitmap for all fields.

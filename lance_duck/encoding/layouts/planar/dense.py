@@ -1,4 +1,4 @@
-"""Converts descriptions of dense 2.3 pages to 2.2; the buffers stay the same.
+"""Converts descriptions of dense 2.3 pages to 2.2. The buffers stay the same.
 
 2.3         | 2.2
 chunked     | miniblock, words of 32 bits

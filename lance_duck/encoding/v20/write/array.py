@@ -123,7 +123,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the items, and indices from 0 in the width of the index type; null becomes an extra item."""
+    """Encode the items, and indices from 0 in the width of the index type. Null becomes an extra item."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
     if indices.null_count == len(indices):

@@ -47,7 +47,7 @@ class Compression:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
-        """Return the compression that a field's metadata requests; a level that is not a number is ignored."""
+        """Return the compression that a field's metadata requests. A level that is not a number is ignored."""
         level = metadata.get("lance-encoding:compression-level", "").strip()
         scheme = metadata.get("lance-encoding:compression", "").strip().lower()
         return cls(scheme, int(level) if level.isdecimal() else None)
@@ -81,7 +81,7 @@ def encode_values(
     """Encode byte strings: their ends, then their joined bytes.
 
     Args:
-        block: The values; the bytes of nulls are also stored.
+        block: The values. The bytes of nulls are also stored.
         valid: uint8, 0 or 1 for each value, or None if all are valid.
         buffers: Buffers of the page.
         compression: Compression of the bytes.

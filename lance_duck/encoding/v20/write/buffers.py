@@ -51,7 +51,7 @@ def uint64s(buffers: BuffersOut, values: np.ndarray) -> pb.ArrayEncoding:
 
 
 def value_bytes(array: pa.Array, width: int) -> Bytes:
-    """Return the values of an array, `width` bytes each; a view."""
+    """Return the values of an array, `width` bytes each, as a view."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array) * width, np.uint8)

@@ -1,4 +1,4 @@
-"""Choice of value encodings by estimated size; only the chosen encoding is run.
+"""Choice of value encodings by estimated size. Only the chosen encoding is run.
 
 You hold: a block and the options of its field. You get: compressed buffers with their description and the sizes of
 their chunks.

@@ -47,7 +47,7 @@ _Picked = tuple[Codec, NDArray[np.int64]]
 
 
 def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
-    """Return the block with a dictionary, if that makes a page clearly smaller; otherwise return the block.
+    """Return the block with a dictionary, if that makes a page clearly smaller. Otherwise, returns the block.
 
     This precedes the choice of the layout: indices into a dictionary are small, however large the values are.
     """

@@ -104,7 +104,7 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return the size of indices, in bytes; a run takes 5 bytes."""
+    """Return the size of indices, in bytes. A run takes 5 bytes."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 

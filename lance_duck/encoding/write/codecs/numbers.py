@@ -44,7 +44,7 @@ class Look:
 
     @property
     def in_runs(self) -> int:
-        """Size of the runs, in bytes; a run has at most 255 values."""
+        """Size of the runs, in bytes. A run has at most 255 values."""
         return (self.runs + self.count // MAX_RUN) * (self.size + 1)
 
     @property

@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_INLINE: Final = 32
-"""Maximum size of a value in the description, in bytes; larger values get a buffer."""
+"""Maximum size of a value in the description, in bytes. Larger values get a buffer."""
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
 _PROBES = 16
 

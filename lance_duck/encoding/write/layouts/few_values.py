@@ -82,7 +82,7 @@ def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
 def _description(
     codec: Flat | Variable, layers: Layers, has: tuple[bool, bool], num_slots: int, large: bool
 ) -> EncodingDescription:
-    """Return the description of a page; its levels, if any, are whole words."""
+    """Return the description of a page. Its levels, if any, are whole words."""
     rep, def_ = (
         OutOfLineBitpacking(LEVEL_BITS, max(1, most.bit_length())).to_proto() if is_there else None
         for most, is_there in zip((layers.max_rep, layers.max_def), has, strict=True)

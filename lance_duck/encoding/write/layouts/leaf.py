@@ -36,7 +36,7 @@ class LeafRows:
         begins: Beginning of each entry, or None without lists.
         holes: Marks of missing values, or None if all are 0.
         hidden: Highest mark of an entry without a slot.
-        num_rows: Number of rows; for fixed-size lists of structs, number of structs.
+        num_rows: Number of rows. For fixed-size lists of structs, number of structs.
     """
 
     block: Block
@@ -95,7 +95,7 @@ def _may_be_constant(block: Block, levels: PageLevels, choice: EncodingOptions) 
 
 
 def _with_item(block: Block) -> Block:
-    """Return the block; an empty dictionary gets one item, to which its null slots refer."""
+    """Return the block. An empty dictionary gets one item, to which its null slots refer."""
     if not isinstance(block, Dictionary) or block.items.count:
         return block
     if isinstance(block.items, VariableWidth):

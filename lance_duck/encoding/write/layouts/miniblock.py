@@ -189,9 +189,9 @@ def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
     """Build the repetition index: for each chunk, rows that end in it, and trailing entries of a row that continues.
 
     Args:
-        rep: Levels of the page; the first begins a row.
+        rep: Levels of the page. The first begins a row.
         max_rep: Level that begins a row.
-        ends: int64 (k,), end of each chunk in entries; the last is len(rep).
+        ends: int64 (k,), end of each chunk in entries. The last is len(rep).
     """
     heads = np.flatnonzero(rep == max_rep)
     begun_rows = heads.searchsorted(ends)

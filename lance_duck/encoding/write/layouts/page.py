@@ -20,7 +20,7 @@ class EncodedPage:
     Attributes:
         buffers: uint8 each, in order; views of the values if the page stores them unchanged.
         encoding: Description of the bytes.
-        num_rows: Number of rows; for fixed-size lists of structs, number of structs.
+        num_rows: Number of rows. For fixed-size lists of structs, number of structs.
         first_row: First top-level row of the page in its column.
     """
 

@@ -9,7 +9,7 @@ Blocks of 256 documents do not have a score
                | e times: u8 index, varint: frequency >> w
     fewer      varints
 
-b, c, w are widths in bits; the difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
+b, c, w are widths in bits. The difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
 256) of 32-bit words, see `kernels.postings.packing`. The maximum score of a block is an upper bound of its documents'
 scores: max of idf · 2.2 · f / (f + norm), by the partition's statistics at the time of writing.
 """

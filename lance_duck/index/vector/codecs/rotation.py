@@ -1,4 +1,4 @@
-"""Rotations of vectors before they are rounded to bits; they preserve lengths and inner products.
+"""Rotations of vectors before they are rounded to bits. They preserve lengths and inner products.
 
 fast      four rounds; round r takes d bits of the signs, least bit first, from byte r d / 8 on: where a bit is 1, the
           number changes its sign. Then the first (r even) or last (r odd) 2 ** n numbers, n as large as fits in d, go

@@ -36,7 +36,7 @@ vectors 0.37 to 0.39."""
 MOST_BLOCKS: Final = 24
 """Maximum number of blocks that a block is compared with. `benchmarks/partition_costs.py --rows 40000 --dimension 32
 --only MOST_BLOCKS`: for uniform vectors, 12 blocks find 0.26 of the neighbours in 0.8 of the time, 24 find 0.39, and 48
-find 0.41, without comparing all their tiles; for clustered vectors, 12 find 0.991, 24 and 48 find 0.997."""
+find 0.41, without comparing all their tiles. For clustered vectors, 12 find 0.991, 24 and 48 find 0.997."""
 
 ENOUGH: Final = 0.9
 """A block is compared with this share of its vectors' near blocks. The others are near to few vectors.

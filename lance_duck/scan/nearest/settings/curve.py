@@ -94,7 +94,7 @@ class Curve:
 def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | None:
     """Return settings that reach a recall on all curves, or None if a curve does not reach it.
 
-    With fewer allowed rows, more partitions must be searched; with more allowed rows, more candidates must be reranked.
+    With fewer allowed rows, more partitions must be searched. With more allowed rows, more candidates must be reranked.
     Between two measured shares, a search needs at most the larger value of both.
 
     Args:

@@ -199,7 +199,7 @@ class PrefixQuery(_WordsOfColumn):
     """Matches rows that contain words with given prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
     pylance does not have this query. Prefixes are not stemmed. They are compared with the terms that the column's
-    analyser extracts from a row; a row also matches by the whole word, as for `MatchQuery`.
+    analyser extracts from a row. A row also matches by the whole word, as for `MatchQuery`.
 
     Attributes:
         query: Prefixes of words.

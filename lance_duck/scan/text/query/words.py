@@ -67,7 +67,7 @@ def _edits(word: Word, fuzziness: int | None) -> int:
 
 
 def _beginnings(text: str, analyser: Analyser) -> tuple[Word, ...]:
-    """Return words that match terms by prefix; only case and accents are normalized."""
+    """Return words that match terms by prefix. Only case and accents are normalized."""
     plain = Analyser(replace(analyser.parameters, stem=False, remove_stop_words=False))
     terms = {token.position: token.text.encode() for token in analyser.terms_of_query(text)}
     return tuple(
