@@ -191,7 +191,7 @@ def test_what_is_no_table_is_not_written_over(con: ld.Connection, tmp_path: Path
         "CREATE OR REPLACE TABLE 'file.lance' AS FROM t",
         "CREATE TABLE lance.file AS FROM t",
     ):
-        with pytest.raises(AlreadyExistsError, match="a file already has the path"):
+        with pytest.raises(AlreadyExistsError, match="a file already has this path"):
             con.execute(sql)
     for sql in ("FROM file", "FROM 'file.lance'", "COPY 'file.lance' FROM 'plain.csv'"):
         with pytest.raises(LanceDuckError, match=r"file\.lance: .* expected a directory"):
