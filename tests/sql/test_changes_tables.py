@@ -36,7 +36,7 @@ def test_create_table_as_accepts_paths(tmp_path: Path, connect: Connect) -> None
     con, path = connect(), tmp_path / "new.lance"
     con.execute(f"CREATE TABLE '{path}' AS SELECT 1 AS a")
     assert con.execute(f"FROM '{path}'").fetchall() == [(1,)]
-    with pytest.raises(UnsupportedError, match="no folder"):
+    with pytest.raises(UnsupportedError, match="does not have a folder"):
         con.execute("CREATE TABLE lance.fresh AS SELECT 1 AS a")
     con.execute(f"DROP TABLE '{path}'")
     assert not path.exists()

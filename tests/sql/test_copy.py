@@ -189,7 +189,7 @@ def test_copy_does_not_overwrite_other_files_and_folders(con: ld.Connection, tmp
         "CREATE OR REPLACE TABLE 'file.lance' AS FROM t",
         "CREATE TABLE lance.file AS FROM t",
     ):
-        with pytest.raises(AlreadyExistsError, match="a file already has the path"):
+        with pytest.raises(AlreadyExistsError, match="a file already has this path"):
             con.execute(sql)
     for sql in ("FROM file", "FROM 'file.lance'", "COPY 'file.lance' FROM 'plain.csv'"):
         with pytest.raises(LanceDuckError, match=r"file\.lance: .* expected a directory"):

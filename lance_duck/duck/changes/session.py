@@ -193,9 +193,7 @@ class ChangeSession:
             return
         if os.path.isfile(path):
             raise AlreadyExistsError(
-                "a file already has the path of the new table",
-                where=uri,
-                remedy="choose another name, or remove the file",
+                "a file already has this path", where=uri, remedy="choose another name, or remove the file"
             )
         entries = {name for name in os.listdir(path) if not name.startswith(".")}
         others = sorted(entries - FOLDERS)
@@ -217,9 +215,7 @@ class ChangeSession:
     def refuse_in_transaction(self, statement: str) -> None:
         """Reject an operation between BEGIN and COMMIT that commits its own version. Raises UnsupportedError."""
         if self.block is not None:
-            raise UnsupportedError(
-                f"{statement} of a Lance table cannot run in a transaction", remedy="COMMIT or ROLLBACK first"
-            )
+            raise UnsupportedError(f"{statement} cannot run in a transaction", remedy="COMMIT or ROLLBACK first")
 
     # Evaluation by DuckDB.
 
