@@ -250,7 +250,7 @@ class LanceDataset(
                 "use_index", "distance_range", and others. The search only considers rows that pass the filter, unless
                 `prefilter` is False.
             batch_size: Maximum number of rows per batch.
-            options: Other arguments; see `lance_duck.scan.options.ScanOptions`.
+            options: Other arguments. See `lance_duck.scan.options.ScanOptions`.
 
         Raises:
             InvalidInputError: A column is unknown, or the filter is invalid.
@@ -343,7 +343,7 @@ class LanceDataset(
         Takes the same options as `scanner`.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         if self.handle.table.restriction is not None or any(value is not None for value in options.values()):
             return self.scan(columns, **options).take(indices)
@@ -412,15 +412,15 @@ class LanceDataset(
         return type(self)(self.uri, default_scan_options=self._defaults, table=table)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """Sort the rows in memory; see `pyarrow.dataset.Dataset.sort_by`."""
+        """Sort the rows in memory. See `pyarrow.dataset.Dataset.sort_by`."""
         return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
 
     def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset in memory; see `pyarrow.dataset.Dataset.join`."""
+        """Join with another dataset in memory. See `pyarrow.dataset.Dataset.join`."""
         return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset on the nearest key, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
+        """Join with another dataset on the nearest key, in memory. See `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def __len__(self) -> int:

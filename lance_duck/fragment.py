@@ -132,7 +132,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             schema: Schema of the table, as passed by pyarrow. Its metadata may differ.
             columns: See `LanceDataset.scan`.
             filter: See `LanceDataset.scan`.
-            options: Other arguments; see `lance_duck.scan.options.ScanOptions`.
+            options: Other arguments. See `lance_duck.scan.options.ScanOptions`.
 
         Raises:
             UnsupportedError: `schema` differs from the table schema.
@@ -187,7 +187,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             options: See `scanner`.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         if any(value is not None for value in options.values()):
             return self.scanner(columns=columns, **options).take(indices)
@@ -384,7 +384,7 @@ class FragmentSession:
         """Return the rows at these positions, in the order of `indices`. Repeated positions repeat their row.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         return self._taker.table(partial(self._taker.in_fragment, self._fragment), indices, self._projection)
 

@@ -67,7 +67,7 @@ def write_dataset(
             existing table without stable row ids.
         auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, stored as settings of a new table.
             Without effect on existing tables: see `LanceDataset.optimize.enable_auto_cleanup`.
-        commit_message: Message to store with the transaction; see `read_transaction`.
+        commit_message: Message to store with the transaction. See `read_transaction`.
         transaction_properties: Key-value pairs of strings to store with the transaction.
         initial_bases: Base paths of a new table, as `DatasetBasePath`: additional locations for its data files.
         target_bases: Names or paths of the base paths to write to, round-robin.

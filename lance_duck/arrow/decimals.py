@@ -1,4 +1,4 @@
-"""Decimals of Arrow as DuckDB's, which have at most 38 digits and a scale between 0 and the digits."""
+"""Converts Arrow decimal types to DuckDB's, which have at most 38 digits and a scale between 0 and the digit count."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_ARROW_DIGITS: Final = 76
 
 
 def sql_decimal(type_: pa.DataType) -> pa.DataType:
-    """Return the decimal type of DuckDB for a decimal type of Arrow, with the same values unless `is_wide`.
+    """Return DuckDB's decimal type for an Arrow decimal type, with the same values unless `is_wide`.
 
-    It is decimal32 up to 9 digits and decimal64 up to 18, but of 128 bits if values are to be multiplied.
+    It is decimal32 up to 9 digits and decimal64 up to 18, but decimal128 if values will be multiplied.
     """
     digits, scale = min(_digits(type_), MOST_DIGITS), min(max(type_.scale, 0), MOST_DIGITS)
     if digits <= 9 and type_.scale >= 0:
@@ -25,17 +25,17 @@ def sql_decimal(type_: pa.DataType) -> pa.DataType:
 
 
 def is_wide(type_: pa.DataType) -> bool:
-    """Return whether a decimal type of Arrow has more digits than any decimal of DuckDB."""
+    """Return whether an Arrow decimal type has more digits than DuckDB supports."""
     return _digits(type_) > MOST_DIGITS
 
 
 def _digits(type_: pa.DataType) -> int:
-    """Return the digits of a decimal type with a scale between 0 and the digits that has all values of another."""
+    """Return the digits of a decimal type with all values of another, and a scale between 0 and the digits."""
     return int(max(type_.precision - min(type_.scale, 0), type_.scale))
 
 
 def without_negative_scale(type_: pa.DataType) -> pa.DataType:
-    """Return the decimal type of scale 0, at most 76 digits, for values of a type with negative scale."""
+    """Return the decimal type with scale 0, and at most 76 digits, for values of a type with negative scale."""
     digits = min(type_.precision - type_.scale, _MOST_ARROW_DIGITS)
     return pa.decimal128(digits, 0) if digits <= MOST_DIGITS else pa.decimal256(digits, 0)
 

@@ -1,7 +1,7 @@
 """Sets of numbers as ascending numpy arrays.
 
-numpy's own functions gather distinct numbers in a hash table, which takes 10 to 100 times as long as sorting them:
-0.6 s for a million row addresses, sorting 6 ms. `benchmarks/distinct.py` measures it.
+numpy's functions collect distinct numbers in a hash table, which takes 10 to 100 times as long as sorting them: 0.6 s
+for a million row addresses, where sorting takes 6 ms. `benchmarks/distinct.py` measures it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """Return the distinct numbers of an array of any shape, ascending, as `np.unique` does.
+    """Return the distinct numbers of an array of any shape, ascending, like `np.unique`.
 
     Args:
         values: Integers, or floats without NaN.
@@ -30,15 +30,15 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
 
 
 def union_of(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct numbers of either array, ascending, as `np.union1d` does."""
+    """Return the distinct numbers of either array, ascending, like `np.union1d`."""
     return distinct(np.concatenate([left, right], axis=None))
 
 
 def difference_of(left: NDArray[_Number], right: NDArray[Any]) -> NDArray[_Number]:
-    """Return the distinct numbers of the first array that the second one lacks, ascending, as `np.setdiff1d` does."""
+    """Return the distinct numbers of the first array that the second one lacks, ascending, like `np.setdiff1d`."""
     return np.setdiff1d(distinct(left), distinct(right), assume_unique=True)
 
 
 def intersection_of(left: NDArray[_Number], right: NDArray[Any]) -> NDArray[_Number]:
-    """Return the distinct numbers of both arrays, ascending, as `np.intersect1d` does."""
+    """Return the distinct numbers that both arrays contain, ascending, like `np.intersect1d`."""
     return np.intersect1d(distinct(left), distinct(right), assume_unique=True)

@@ -1,4 +1,4 @@
-"""Concatenation of any number of arrays, including none."""
+"""Concatenates any number of arrays, including none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def joined_arrays(arrays: Iterable[pa.Array], type_: pa.DataType) -> pa.Array:
     """Return the values of Arrow arrays one after the other, copied.
 
     Args:
-        arrays: Arrays of the type; for dictionaries see `encoding.arrow.dictionaries.concatenate`.
+        arrays: Arrays of the type. For dictionaries, see `encoding.arrow.dictionaries.concatenate`.
         type_: Type of the result, even if `arrays` is empty.
     """
     return pa.concat_arrays([pa.nulls(0, type_), *arrays])

@@ -1,4 +1,4 @@
-"""The limit of 32-bit offsets: how much one Arrow array of strings, bytes or lists can hold."""
+"""The limit of 32-bit offsets for one Arrow array of strings, bytes or lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lance_duck.errors import ArrayLimitError
 _T = TypeVar("_T")
 
 MOST_BYTES: int = MAX_INT32
-"""Bytes of a string or binary array, or items of a list array. Tests lower it."""
+"""Maximum size of a string or binary array in bytes, or of a list array in items. Tests lower it."""
 
 OVERFLOW: Final = (pa.ArrowInvalid, pa.ArrowCapacityError)
-"""Errors of pyarrow when an array would become too large."""
+"""pyarrow's errors for arrays that would become too large."""
 
 
 def array_limit(found: object, where: object = None) -> ArrayLimitError:

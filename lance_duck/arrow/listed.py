@@ -15,7 +15,8 @@ from lance_duck.arrow.types import is_list
 def offsets_of(values: pa.Array) -> NDArray[np.integer]:
     """Return the offsets of lists or maps, one more than their number: int32, or int64 for large lists.
 
-    Arrow allows an empty offset buffer if an array has no lists, as Java writes it; pyarrow would read past its end.
+    Arrow allows an empty offset buffer for an array without lists, as written by Java, but pyarrow would read past its
+    end.
     """
     if not len(values):
         return np.zeros(1, np.int64 if pa.types.is_large_list(values.type) else np.int32)
@@ -24,13 +25,13 @@ def offsets_of(values: pa.Array) -> NDArray[np.integer]:
 
 
 def values_below(values: pa.Array, names: Sequence[str]) -> pa.Array:
-    """Return the values of a nested struct field, with one large_list around them for each list on the way.
+    """Return the values of a nested struct field, inside one large_list for each list on the path.
 
     A null struct gives a null. Extension arrays give their storage.
 
     Args:
         values: Lists of structs, or structs of nested lists. Returned unchanged if `names` is empty.
-        names: Struct fields on the way, outermost first; lists between them are passed through.
+        names: Struct fields on the path, outermost first. Lists between them are implicit.
     """
     if isinstance(values, pa.ExtensionArray):
         values = values.storage

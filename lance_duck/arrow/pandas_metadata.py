@@ -1,4 +1,4 @@
-"""The metadata "pandas" of a schema, by which pyarrow restores the dtypes and labels of a frame: JSON.
+"""The schema metadata "pandas", JSON from which pyarrow restores the dtypes and labels of a DataFrame.
 
     index_columns     columns with row labels, by name, or {"kind": "range", "start": …, "stop": …, "step": …}
     columns           one entry per column; the entries of index_columns come last, in the same order
@@ -47,17 +47,16 @@ class LabelledColumn(NamedTuple):
 
 
 def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True, moves: bool = False) -> str | None:
-    """Return the metadata for some columns, without what does not hold for them.
+    """Return the metadata for the given columns, without entries that do not apply to them.
 
     Args:
         text: The metadata.
         columns: All columns.
-        labels: Whether the rows are those that the metadata was written for, in their order: else a range of row
-            labels is left out, unless it is the default.
+        labels: Whether the rows are the ones for which the metadata was written, in order. Otherwise, a range of row
+            labels is dropped unless it is the default.
         moves: Whether a renamed column of row labels stays one.
 
-    Returns:
-        The metadata, or None if nothing is left.
+    Returns: The metadata, or None if nothing remains.
     """
     metadata = _parsed(text)
     if metadata is None:
@@ -88,7 +87,7 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
 
 
 def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str | None:
-    """Return the metadata of a table that gets columns, with the entries of these.
+    """Return the metadata of a table with the entries of additional columns.
 
     Args:
         old: Metadata of the table.
@@ -110,7 +109,7 @@ def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str
 
 
 def without_row_labels(text: str) -> str:
-    """Return the metadata without a range of row labels, which holds for the first rows of a table alone."""
+    """Return the metadata without a range of row labels, which only applies to the first rows of a table."""
     metadata = _parsed(text)
     if metadata is None or all(isinstance(d, str) or _is_default(d) for d in metadata["index_columns"]):
         return text
@@ -132,7 +131,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _is_default(range_: Mapping[str, Any]) -> bool:
-    """Return whether a range of row labels is what pandas gives to rows without any."""
+    """Return whether a range of row labels is pandas' default."""
     return range_.get("name") is None and range_.get("start") == 0 and range_.get("step") == 1
 
 
@@ -146,7 +145,7 @@ def _are_texts(column_indexes: list[Any]) -> bool:
 
 
 def _suits(entry: Mapping[str, Any], type_: pa.DataType) -> bool:
-    """Return whether values of an Arrow type can be converted as an entry says."""
+    """Return whether values of an Arrow type can be converted according to an entry."""
     dtype = str(entry["numpy_type"])
     zoned = pa.types.is_timestamp(type_) and type_.tz is not None
     if entry["pandas_type"] == "datetimetz" or (dtype.startswith("datetime64[") and "," in dtype):
@@ -163,7 +162,7 @@ def _suits(entry: Mapping[str, Any], type_: pa.DataType) -> bool:
 
 
 def _retyped(entry: Mapping[str, Any], type_: pa.DataType) -> dict[str, Any]:
-    """Return the dtype of a column that was cast: of the same family, or the one that Arrow chooses."""
+    """Return the dtype of a cast column: of the same family, or Arrow's default."""
     dtype = str(entry["numpy_type"])
     masked, of_arrow = _masked(type_), _of_arrow(type_)
     if _MASKED.fullmatch(dtype) and masked is not None:

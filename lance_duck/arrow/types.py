@@ -1,4 +1,4 @@
-"""Kinds of Arrow types. Extension types are of none of them: ask about their `storage_type`."""
+"""Kinds of Arrow types. Extension types belong to none of them. Check their `storage_type`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 MAX_INT32: Final = (1 << 31) - 1
-"""The largest offset of string, binary and list, and the largest size of a fixed_size_list."""
+"""The maximum offset of string, binary and list, and the maximum size of a fixed_size_list."""
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -63,7 +63,7 @@ def is_any_number(type_: pa.DataType) -> bool:
 
 
 def number_dtype(type_: pa.DataType) -> np.dtype[Any]:
-    """Return the dtype of a type of integers or floats; pyarrow's own `to_pandas_dtype` would import pandas."""
+    """Return the numpy dtype of an integer or float type. pyarrow's `to_pandas_dtype` would import pandas."""
     kind = "f" if types.is_floating(type_) else "i" if types.is_signed_integer(type_) else "u"
     return np.dtype(f"{kind}{type_.bit_width // 8}")
 
@@ -79,26 +79,29 @@ def is_naive(type_: pa.DataType) -> bool:
 
 
 def holds_texts(type_: pa.DataType) -> bool:
-    """Return whether values of a type are texts, or indices into a dictionary of texts."""
+    """Return whether values of a type are strings, or indices into a dictionary of strings."""
     return holds_texts(type_.value_type) if types.is_dictionary(type_) else is_text(type_)
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that an extension type is stored as; other types are their own."""
+    """Return the storage type of an extension type. Other types are returned unchanged."""
     while isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
     return type_
 
 
 def with_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return the values of a storage type as the extension type that is stored so."""
+    """Convert values of a storage type to its extension type."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(type_, with_type(values, type_.storage_type))
     return values
 
 
 def decoded_dictionary(array: pa.DictionaryArray) -> pa.Array:
-    """Return the values of a dictionary array; views become large_string or large_binary, which Arrow can take from."""
+    """Return the values of a dictionary array.
+
+    Views become large_string or large_binary, which Arrow's take supports.
+    """
     entries = array.dictionary
     if not is_view(entries.type):
         return array.dictionary_decode()

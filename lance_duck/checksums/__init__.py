@@ -1,6 +1,6 @@
 """Checksums of the files that this package writes, at offsets that other readers skip.
 
-You hold: a buffer, a data file's last bytes, a deletion file, a manifest. You get: digests as bytes to store next to
-them, and stored digests, parsed and checked.
+You hold: a buffer, a data file's last bytes, a deletion file, a manifest. You get: digests as bytes to store with them,
+and stored digests, parsed and validated.
 Never here: reads and writes of files (`store/checked` compares the bytes that are read), and the meaning of the bytes.
 """

@@ -1,4 +1,4 @@
-"""The checksums of a data file or index file: one block directly before its global buffer 0, named by no table.
+"""The checksums of a data file or index file: one block directly before its global buffer 0, not listed in any table.
 
     extents, digests       u32, u32                   how many follow
     extents                each u64, u64              position and size of the bytes before the block, ascending
@@ -16,9 +16,10 @@
     38     | 2    | log2 of the bytes per digest, 16
     40     | 8    | magic "LDCKSUM1"
 
-Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each. A
+Global buffer 0, the `FileDescriptor`, ends with field 50001, which stores the position and size of the block, u64 each.
+A
 file with only one of field and magic is damaged. A file with neither was written without checksums. The file's tables
-do not list the block, so other readers skip it, and copies of pages leave it behind.
+do not list the block, so other readers ignore it, and copies of pages do not include it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ VERSION: Final = 1
 TRAILER: Final = struct.Struct("<QQQQIHH8s")
 KIND: Final = (VERSION, ALGORITHM, LOG2_BLOCK)
 MARK_BYTES: Final = 20
-"""Bytes of field 50001 at the end of the descriptor."""
+"""Size of field 50001 at the end of the descriptor, in bytes."""
 
 _COUNTS: Final = struct.Struct("<II")
 _PLACE: Final = struct.Struct("<QQ")
@@ -50,7 +51,7 @@ Extents = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """The end of a block of checksums.
+    """The end of a checksum block.
 
     Attributes:
         file_size: Bytes of the file.
@@ -122,7 +123,7 @@ def read_mark(descriptor: bytes) -> tuple[int, int] | None:
 
 
 def read_trailer(data: bytes) -> Trailer | None:
-    """Return the trailer of the block that ends with these bytes, or None if no block ends here."""
+    """Return the trailer of the block that ends with these bytes, or None if they are not the end of a block."""
     if not data.endswith(MAGIC) or len(data) < TRAILER.size:
         return None
     file_size, tail, size, own, *kind, _ = TRAILER.unpack(data[-TRAILER.size :])
@@ -130,7 +131,7 @@ def read_trailer(data: bytes) -> Trailer | None:
 
 
 def has_trailer(end: bytes, file_size: int) -> bool:
-    """Return whether there is a trailer of a file of this size somewhere in its end."""
+    """Return whether the end of a file contains a trailer for a file of this size."""
     at = end.find(MAGIC)
     while at >= 0:
         trailer = read_trailer(end[max(0, at + len(MAGIC) - TRAILER.size) : at + len(MAGIC)])
@@ -157,7 +158,7 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
     if trailer.kind == KIND and not is_intact:
         raise damaged(f"the metadata, {len(end):,} bytes at {file_size - len(end):,},", where)
     if trailer.kind != KIND:
-        if is_intact:  # which digests of another kind would not be
+        if is_intact:  # unlike digests of another kind
             raise damaged("its checksums themselves", where)
         raise UnsupportedError(
             "the file has checksums of an unknown kind",
@@ -220,7 +221,7 @@ def _counts(data: bytes, trailer: Trailer, where: str) -> tuple[int, int]:
 
 
 def damaged(what: str, where: str) -> CorruptError:
-    """Return the error for bytes that are not those that were written."""
+    """Return the error for bytes that differ from the written ones."""
     return CorruptError(
         f"checksum does not match: {what} changed since the file was written",
         where=where,

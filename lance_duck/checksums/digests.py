@@ -14,13 +14,13 @@ ALGORITHM: Final = 1
 
 LOG2_BLOCK: Final = 16
 BLOCK: Final = 1 << LOG2_BLOCK
-"""Block size in bytes. A point read verifies whole blocks, so it has to fetch at least this many bytes."""
+"""Block size in bytes. A point read verifies whole blocks, so it must fetch at least this many bytes."""
 
 Digests = NDArray[np.uint64]
 
 
 def digest(data: Any) -> int:
-    """Return the digest of bytes: of whatever memoryview() takes, contiguous."""
+    """Return the digest of a contiguous bytes-like object."""
     return xxhash.xxh3_64_intdigest(data)
 
 
@@ -31,7 +31,7 @@ def digests(data: Any) -> Digests:
 
 
 class StreamDigests:
-    """The digests of bytes that come piece by piece."""
+    """The digests of bytes that arrive in chunks."""
 
     def __init__(self) -> None:
         self._blocks: list[int] = []

@@ -2,7 +2,8 @@
 
 A seal has two marks. A file with only one of them is damaged. A file with neither was written without a checksum.
 
-Deletion file: 24 bytes. They end a roaring bitmap; in an Arrow file they lie between the stream and the footer.
+Deletion file: 24 bytes. They are at the end of a roaring bitmap. In an Arrow file, they lie between the stream and the
+footer.
 
     offset | size | field (little-endian)
     0      | 8    | digest of the file without these 24 bytes
@@ -25,8 +26,8 @@ second one
 
     ,⏎  "checksum": "xxh3-64:{16 hex digits}"⏎}    digest of the file with zeros for the digits
 
-A writer that keeps fields that it does not know copies the seal of an older manifest: a seal that names another version
-than its manifest, which another writer wrote, is passed over.
+Writers that keep unknown fields copy the seal of an older manifest. A seal with a different version than its manifest,
+from another writer, is ignored.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def sealed_json(data: bytes) -> bytes:
 
 
 def check_json(data: bytes, where: str) -> bool:
-    """Return whether a file with a JSON object has a seal, which is right for its members, however they are laid out.
+    """Return whether a file with a JSON object has a seal that matches its members, regardless of formatting.
 
     Args:
         data: The whole file.
@@ -210,7 +211,7 @@ def check_json(data: bytes, where: str) -> bool:
 
 
 def _has_checksum(data: bytes) -> bool:
-    """Return whether JSON has a seal somewhere else than at its end."""
+    """Return whether JSON contains a seal that is not at its end."""
     if _JSON_ALGORITHM not in data:
         return False
     try:
@@ -221,7 +222,7 @@ def _has_checksum(data: bytes) -> bool:
 
 
 def _is_laid_out_anew(data: bytes) -> bool:
-    """Return whether JSON has the members that were sealed, with other white space or escapes, as editors leave it."""
+    """Return whether JSON has the sealed members, with different white space or escapes, as after editing."""
     try:
         members = json.loads(data)
         seal = members.pop("checksum")
@@ -236,7 +237,7 @@ def _hex(data: bytes) -> bytes:
 
 
 def _place(data: bytes, suffix: str) -> int:
-    """Return where the seal of a deletion file ends."""
+    """Return the end of a deletion file's seal."""
     if suffix == "bin" or len(data) < _ARROW_END:
         return len(data)
     return max(0, len(data) - _ARROW_END - int.from_bytes(data[-_ARROW_END : -_ARROW_END + 4], "little"))

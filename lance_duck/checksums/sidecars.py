@@ -1,11 +1,11 @@
-"""Digests of the sidecars of a data file: one block in the data file, written as its other buffers are.
+"""Digests of a data file's sidecars: one block in the data file, written like its other buffers.
 
     count         u64                     number of sidecars
     sidecars      each u64, u64           id and size in bytes
     digests       each u64                per sidecar block, in order
 
-The descriptor has the position and size of the block, u64 each, in a field 50002 before the field 50001 of
-`checksums.container`. A sidecar itself contains only blobs, because other readers take some sidecars whole.
+The descriptor stores the position and size of the block, u64 each, in field 50002, before field 50001 of
+`checksums.container`. A sidecar itself contains only blobs, because other readers read some sidecars whole.
 """
 
 from __future__ import annotations

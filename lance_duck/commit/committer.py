@@ -254,7 +254,7 @@ def publish(
         name: Version number and manifest naming.
         not_before: Time of the previous version. Keeps times ascending although clocks differ.
         values: Dictionaries: see `dictionaries_of`.
-        lock: Held while the version is published; see `Location`.
+        lock: Held while the version is published. See `Location`.
         late: Whether the version may need `Store.sync` to survive a power failure.
 
     Raises:

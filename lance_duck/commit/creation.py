@@ -43,7 +43,7 @@ def create_table(
     Raises:
         AlreadyExistsError: The table already exists.
         InvalidInputError: The operation is invalid.
-        StoreError: The disk or the service failed; see `commit`.
+        StoreError: The disk or the service failed. See `commit`.
     """
     _refuse_present(location)
     transaction = new_transaction(0, operation, properties, transaction_uuid)
@@ -66,7 +66,7 @@ def create_clone(
     Raises:
         AlreadyExistsError: The table already exists.
         UnsupportedError: The source requires writer features that are unknown here.
-        StoreError: The disk or the service failed; see `commit`.
+        StoreError: The disk or the service failed. See `commit`.
     """
     flags.check_writable(source.manifest.writer_flags, source.uri)
     _refuse_present(location)

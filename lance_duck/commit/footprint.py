@@ -116,7 +116,7 @@ class Footprint:
         """Ascending offsets of the rows with new values in a DataOverlay, by fragment.
 
         Raises:
-            CorruptError: A bitmap is broken.
+            CorruptError: A bitmap is corrupt.
         """
         if self.kind != "DataOverlay":
             return {}
@@ -244,7 +244,7 @@ def overlaid_offsets(overlay: table_pb2.DataOverlayFile) -> NDArray[np.uint32]:
     """Return the ascending offsets of the rows for which an overlay has a value in any field.
 
     Raises:
-        CorruptError: A bitmap is broken.
+        CorruptError: A bitmap is corrupt.
     """
     is_shared = overlay.WhichOneof("coverage") == "shared_offset_bitmap"
     bitmaps = [overlay.shared_offset_bitmap] if is_shared else overlay.field_coverage.offset_bitmaps

@@ -89,7 +89,7 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
         bitmap: Offsets of the rows, as a serialized roaring bitmap.
 
     Raises:
-        CorruptError: The bitmap is broken.
+        CorruptError: The bitmap is corrupt.
         InvalidInputError: A row is not in the fragment.
     """
     where, rows = f"fragment {fragment.id}", fragment.physical_rows

@@ -61,7 +61,7 @@ _NO_IDENTIFIER = re.compile(
     r"(?:Referenced column|does not have a column named) \"(rowid|_rowid|_rowaddr)\"", re.IGNORECASE
 )
 _SHOWN = 80
-"""Characters of a statement that an error shows."""
+"""Maximum number of characters of a statement in an error."""
 
 
 class _OwnErrors:

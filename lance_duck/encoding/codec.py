@@ -1,4 +1,4 @@
-"""The protocol of codecs: a compressive encoding of 2.1 and 2.2, in any layout."""
+"""The codec protocol: a compressive encoding of 2.1 and 2.2, in any layout."""
 
 from __future__ import annotations
 

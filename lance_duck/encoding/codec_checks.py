@@ -15,7 +15,7 @@ from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
 MOST_UNSTORED: Final = 1 << 24
-"""Maximum number of values in a chunk that its bytes do not account for, as in a long run; limits memory use. Writers
+"""Maximum number of values in a chunk beyond what its size accounts for, as in a long run. Limits memory use. Writers
 cut chunks at 2^15."""
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),

@@ -28,7 +28,9 @@ External = Callable[[int, str], ByteSource]
 
 
 class BlobStore:
-    """Opens the blob files of one data file, and keeps the last used ones open. Safe to use from several threads.
+    """Opens the blob files of one data file, and keeps the most recently used ones open.
+
+    Safe to use from several threads.
 
     Args:
         store: Store of the data file.
@@ -80,7 +82,7 @@ class BlobStore:
         """Open a managed blob file by its path relative to the root of the data file.
 
         Args:
-            base_id: Id of a base path to search if the root does not have the file; 0 for none.
+            base_id: Id of a base path to search if the root does not contain the file, or 0.
             name: The path.
 
         Raises:

@@ -47,7 +47,7 @@ class ColumnDescription:
 
 @dataclass(frozen=True)
 class FileMetadata:
-    """The metadata of a file; sizes are in bytes.
+    """The metadata of a file. Sizes are in bytes.
 
     `major_version` and `minor_version` come from the footer; 0 and 3 mean version 2.0.
     """
@@ -82,7 +82,7 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
     """Describe an open file, whose schema is `schema`.
 
     Raises:
-        CorruptError: The metadata of a column is broken.
+        CorruptError: The metadata of a column is corrupt.
     """
     (tail,) = file.source.read([(file.source.size - FOOTER.size, FOOTER.size)])
     columns_start, _, global_table, _, _, major, minor, _ = FOOTER.unpack(tail.tobytes())
@@ -110,7 +110,7 @@ def file_statistics(file: LanceFile) -> FileStatistics:
     """Count the pages and bytes of each column of an open file.
 
     Raises:
-        CorruptError: The metadata of a column is broken.
+        CorruptError: The metadata of a column is corrupt.
     """
     return FileStatistics([_statistics(file.column(i)) for i in file.column_numbers])
 

@@ -1,7 +1,7 @@
 """Small files of one shape, read whole and opened as one file with their concatenated rows.
 
-`open_file` is the plain reference for each of them. Files that it would reject, or that differ in shape, are rejected
-here; the caller then opens each file separately.
+`open_file` is the reference implementation for a single file. Files that it would reject, or that differ in shape, are
+rejected here. The caller then opens each file separately.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class MemorySource:
 
 @dataclass(frozen=True)
 class JoinedFile(LanceFile):
-    """Several files as one; see `join_files`.
+    """Several files as one. See `join_files`.
 
     Attributes:
-        contents: Name and bytes of each file, in row order; the bytes are views into `source`.
+        contents: Name and bytes of each file, in row order. The bytes are views into `source`.
         rows: Number of rows of each file.
         extents: uint64 (files, columns, 2): position and size of the metadata of each column.
     """
@@ -80,7 +80,7 @@ class JoinedFile(LanceFile):
         """Return the pages of a physical column of all files.
 
         Raises:
-            CorruptError: The metadata is broken, or the column does not exist.
+            CorruptError: The metadata is corrupt, or the column does not exist.
             UnsupportedError: The column has column buffers, or more than one encoding.
         """
         metadata = self._joined.get(index)

@@ -45,7 +45,7 @@ def parse_column_metadata(data: bytes, source: ByteSource, column: int) -> Colum
     """Parse the metadata of physical column `column` of `source`.
 
     Raises:
-        CorruptError: The message is broken, or a buffer lies outside the file.
+        CorruptError: The message is corrupt, or a buffer lies outside the file.
         UnsupportedError: An encoding is stored outside the metadata.
     """
     where = f"{source.path}: column {column}"

@@ -61,11 +61,11 @@ class OverlaidColumn(PlainColumn):
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Units that have overlays, each with its layers; a later layer wins over earlier ones.
+        layers: Units with overlays, each with its layers. Later layers take precedence.
 
     Raises:
         UnsupportedError: An overlay contains new blobs.
-        CorruptError: A file lacks the values for a part of a list.
+        CorruptError: A file lacks values for a part of a list.
     """
 
     def __init__(self, field: Field, base: ColumnReader, layers: Sequence[tuple[Unit, Sequence[OverlayLayer]]]) -> None:

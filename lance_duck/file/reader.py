@@ -61,7 +61,7 @@ LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
 
 @dataclass(frozen=True)
 class LanceFile:
-    """An open data file: its footer, tables and descriptor; columns are parsed on demand.
+    """An open data file: its footer, tables and descriptor. Columns are parsed on demand.
 
     Attributes:
         source: Source of the bytes.
@@ -71,7 +71,7 @@ class LanceFile:
         descriptor: Schema and number of rows.
         beside: Sidecars, managed and external blob files. None if the file was opened alone.
         sidecars: Position and size of the sidecar digests. None if the file stores none or checksums are off.
-        is_in_memory: Whether the source is in memory, so that reads do not cost a request.
+        is_in_memory: Whether the source is in memory. Reads then do not take requests.
     """
 
     is_in_memory: ClassVar[bool] = False
@@ -106,7 +106,7 @@ class LanceFile:
         """Return the metadata of a physical column.
 
         Raises:
-            CorruptError: The metadata is broken, or the column does not exist.
+            CorruptError: The metadata is corrupt, or the column does not exist.
         """
         metadata = self._parsed.get(index)
         if metadata is None:
@@ -133,7 +133,7 @@ class LanceFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The last 40 bytes of a file; positions are checked to be ordered and inside the file."""
+    """The last 40 bytes of a file. Positions are checked to be ordered and inside the file."""
 
     columns: int
     column_table: int
@@ -162,7 +162,7 @@ class Footer:
 
 
 def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None = None) -> Request[LanceFile]:
-    """Read footer, tables, column metadata and descriptor of a 2.x file; see `file.open` for all versions.
+    """Read the footer, tables, column metadata and descriptor of a 2.x file. See `file.open` for all versions.
 
     Args:
         source: The file.
@@ -187,7 +187,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
         tail, tail_start = np.concatenate([head, tail]), head_start
     column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
     global_extents = _extents(tail, tail_start, footer.global_table, footer.num_global_buffers, source)
-    # Copies: a view would keep the whole file mapped for as long as its metadata is cached.
+    # Copies, because a view would keep the whole file mapped while its metadata is cached.
     columns = [_slice(tail, tail_start, extent, source).tobytes() for extent in column_extents]
     if not global_extents:
         raise CorruptError("the file does not have a descriptor", where=source.path, expected="global buffer 0")

@@ -48,7 +48,7 @@ class LanceFileSession:
         self._store: Store = open_store(text if local is None else os.path.abspath(local), storage_options)
 
     def open_reader(self, path: str, columns: Iterable[str] | None = None) -> LanceFileReader:
-        """Open a data file; see `LanceFileReader`."""
+        """Open a data file. See `LanceFileReader`."""
         return LanceFileReader(path, columns=columns, store=self._store)
 
     def open_writer(
@@ -60,7 +60,7 @@ class LanceFileSession:
         version: str | None = None,
         max_page_bytes: int | None = None,
     ) -> LanceFileWriter:
-        """Begin a data file; see `LanceFileWriter`."""
+        """Begin a data file. See `LanceFileWriter`."""
         return LanceFileWriter(
             path,
             schema,
@@ -91,7 +91,7 @@ class LanceFileSession:
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The range reaches beyond the end of the file.
+            CorruptError: The range extends past the end of the file.
         """
         (content,) = self._store.open(path).read([(offset, length)])
         return content.tobytes()

@@ -26,7 +26,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto
 
 @dataclass(frozen=True)
 class ReaderResults:
-    """Rows of a file; they can be read only once.
+    """Rows of a file, which can be read only once.
 
     Attributes:
         reader: The rows as a stream.
@@ -100,7 +100,7 @@ class LanceFileReader:
             batch_readahead: Without effect: rows are read on demand.
 
         Raises:
-            InvalidInputError: The range reaches beyond the file's rows.
+            InvalidInputError: The range extends past the file's rows.
         """
         total = self._file.num_rows
         if not 0 <= start <= start + num_rows <= total:

@@ -75,7 +75,7 @@ class LanceFileWriter:
         """Append rows.
 
         Raises:
-            InvalidInputError: The batch's schema differs from the file's, the batch is broken, or a null is in a
+            InvalidInputError: The batch's schema differs from the file's, the batch is corrupt, or a null is in a
                 non-nullable column. The batch is not written.
             StoreError: The file cannot be written, and is removed.
         """

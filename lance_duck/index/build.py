@@ -143,7 +143,7 @@ def merge_segments(
 
     Raises:
         InvalidInputError: `segments` is empty, or mixes several indexes.
-        LanceDuckError: A segment is broken.
+        LanceDuckError: A segment is corrupt.
         StoreError: The disk or the service failed.
     """
     first = _first(segments)

@@ -40,7 +40,7 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
     """Search an open segment, like `search`.
 
     Raises:
-        LanceDuckError: The segment is broken.
+        LanceDuckError: The segment is corrupt.
     """
     result = index.search(query)
     maybe = covered_rows(snapshot, segment, result.maybe)
@@ -78,7 +78,7 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     """Return an open segment. Versions of a table that are loaded one from another share it.
 
     Raises:
-        LanceDuckError: The segment is broken.
+        LanceDuckError: The segment is corrupt.
     """
     opened_index = _held(snapshot, segment)
     if isinstance(opened_index.index, LanceDuckError):

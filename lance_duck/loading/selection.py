@@ -32,7 +32,7 @@ _GRANULARITIES: Final = ("rows", "batch", "fragment")
 
 @checked_calls
 class RowSelection:
-    """Rows of one version in an order. It is immutable, and pickles.
+    """Rows of one version in an order. It is immutable and can be pickled.
 
     A selection of all rows in order, and its shards, use constant memory. Other selections use 8 bytes per row.
 

@@ -107,7 +107,7 @@ def follow_indexes(
 ) -> RemappedSegments:
     """Remap index segments to the new addresses of rows of rewritten fragments.
 
-    A broken segment no longer covers the fragments, with a warning.
+    A corrupt segment no longer covers the fragments, with a warning.
 
     Args:
         snapshot: Version of the old fragments.

@@ -37,7 +37,7 @@ class CompactionMetrics:
 
 @dataclass(frozen=True, repr=False)
 class RewriteResult:
-    """The result of a task. It compares, pickles, and converts to JSON and back.
+    """The result of a task. It can be compared, pickled, and converted to JSON and back.
 
     Attributes:
         metrics: Number of fragments and files removed and added.
@@ -87,7 +87,7 @@ class RewriteResult:
 @checked_calls
 @dataclass(frozen=True)
 class CompactionTask:
-    """A group of fragments to rewrite. The task compares, pickles, and converts to JSON and back."""
+    """A group of fragments to rewrite. The task can be compared, pickled, and converted to JSON and back."""
 
     fragments: list[fragment_metadata.FragmentMetadata]
     read_version: int
@@ -129,7 +129,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, repr=False)
 class CompactionPlan:
-    """Tasks that can run in parallel, anywhere. The plan compares, pickles, and converts to JSON and back."""
+    """Tasks that can run in parallel, anywhere. The plan can be compared, pickled, and converted to JSON and back."""
 
     tasks: list[CompactionTask]
     read_version: int

@@ -89,7 +89,7 @@ class DatasetOptimizer:
             num_indices_to_merge: Number of newest segments to merge into the new one. 0 merges none and writes the
                 least. By default, small segments are merged, and segments that are not much larger than the new rows.
             index_names: Names of the indexes. Defaults to all.
-            retrain: Rebuild the indexes from all rows. This also replaces broken segments.
+            retrain: Rebuild the indexes from all rows. This also replaces corrupt segments.
             memory_limit: Approximate memory limit for building an index, in bytes or as a string such as "256MB".
                 Defaults to 1 GiB.
             progress: Called with the number of rows read so far and the total. True prints them to stderr.
@@ -97,7 +97,7 @@ class DatasetOptimizer:
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Warns:
-            IndexWarning: An index is skipped because it is broken or its kind is not supported.
+            IndexWarning: An index is skipped because it is corrupt or its kind is not supported.
 
         Raises:
             IndexNotFoundError: An index does not exist.

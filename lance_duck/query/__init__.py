@@ -1,4 +1,4 @@
-"""Full-text queries by pylance's names (see `lance_duck.scan.text.query`), and marks around their words in texts.
+"""Full-text queries under pylance's names (see `lance_duck.scan.text.query`), and marking of their words in texts.
 
 You hold: words and options. You get: checked queries, or texts with marks around words (`marks`). Never here: searches.
 """

@@ -1,4 +1,4 @@
-"""`highlight` and `snippet` of texts in Python: marks around the words of a query, by an analyser."""
+"""`highlight` and `snippet` in Python: they mark the words of a query in texts, using an analyser."""
 
 from __future__ import annotations
 
@@ -38,26 +38,25 @@ def highlight(
 def highlight(
     texts: Any, query: str | FullTextQuery, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
 ) -> str | pa.LargeStringArray:
-    """Return texts with the query's words marked, as SQL's `highlight` does for an index with these parameters.
+    """Return texts with the query's words marked, like SQL's `highlight` for an index with these parameters.
 
     Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
     later. Overlapping or adjacent words, such as those found by "ngram", share one pair of marks.
 
     Args:
-        texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
-        query: Words, and phrases in double quotes; or a query of `lance_duck.query`. The columns of a query are
-            ignored. Its words are marked, including their fuzzy and prefix matches, except the words of MUST_NOT.
+        texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list). Nulls stay null.
+        query: Words and phrases in double quotes, or a query of `lance_duck.query`. The columns of a query are ignored.
+            Its words are marked, including their fuzzy and prefix matches, except the words of MUST_NOT.
         pre: Mark before a word.
         post: Mark after a word.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
-    Returns:
-        A text for a text, else an array of large_string with a text for each.
+    Returns: A text for a text, otherwise a large_string array with a text for each.
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, a number is out of its range, or a text
             is not UTF-8.
-        WrongTypeError: An argument is of a wrong type.
+        WrongTypeError: An argument has the wrong type.
         UnsupportedError: The tokenizer is one of Lance that is not supported.
     """
     analyser = _analyser(highlight, options)
@@ -118,7 +117,7 @@ def snippet(
         See `highlight`. For a text without words of the query, its first words.
 
     Raises:
-        InvalidInputError: `words` is less than 1; and see `highlight`.
+        InvalidInputError: `words` is less than 1. See also `highlight`.
         WrongTypeError, UnsupportedError: See `highlight`.
     """
     analyser = _analyser(snippet, options)
@@ -148,7 +147,7 @@ def _targets(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> li
 
 
 def _of_each(texts: Any, mark: Callable[[Texts], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
-    """Apply a function to texts; a single text gives a single text."""
+    """Apply a function to texts. A single text yields a single text."""
     if isinstance(texts, str):
         utf8_bytes(texts, "text", where)
         return str(mark(pa.array([texts], pa.large_string()))[0])
@@ -159,7 +158,7 @@ def _array(texts: Any, where: str) -> pa.Array | pa.ChunkedArray:
     """Return texts as an Arrow array.
 
     Raises:
-        WrongTypeError: The value is not made of texts.
+        WrongTypeError: The value does not consist of texts.
     """
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         return texts

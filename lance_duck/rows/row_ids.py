@@ -126,7 +126,7 @@ def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> R
         physical_rows: Rows of the fragment, where known.
 
     Raises:
-        CorruptError: The sequence is broken, or has another number of ids than the fragment has rows.
+        CorruptError: The sequence is corrupt, or does not have one ids per row.
     """
     proto = parse_sequence(rowids_pb2.RowIdSequence, data, "row ids", where)
     segments = [segment_from_proto(s, where) for s in proto.segments]

@@ -89,7 +89,7 @@ def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> 
         physical_rows: Rows of the fragment, where known.
 
     Raises:
-        CorruptError: The sequence is broken, or has another number of versions than the fragment has rows.
+        CorruptError: The sequence is corrupt, or does not have one versions per row.
     """
     proto = parse_sequence(rowids_pb2.RowDatasetVersionSequence, data, "row versions", where)
     lengths = [segment_from_proto(run.span, where).count for run in proto.runs]

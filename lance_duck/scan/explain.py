@@ -154,7 +154,7 @@ def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]
     yield f"  rows through indexes: {len(choices.rows)}"
     filters = [choices.residual(fragment_id) for fragment_id in choices.rows.fragment_ids]
     for condition in {id(each): each for each in filters if each is not None}.values():
-        yield f"  filter left for the rows of the index: {condition} ({evaluator(condition)})"
+        yield f"  filter checked again on the index's rows: {condition} ({evaluator(condition)})"
 
 
 def _question(leaf: Any) -> str:

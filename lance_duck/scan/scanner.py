@@ -273,7 +273,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """Return rows of the result by position, in the order of `indices`.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         table = self.to_table()
         return gather.take_rows(table, take.row_positions(indices, table.num_rows))

@@ -62,7 +62,7 @@ def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArra
     """Return the ascending offsets of the rows for which an overlay has a value in any field.
 
     Raises:
-        CorruptError: A bitmap is broken.
+        CorruptError: A bitmap is corrupt.
     """
     where = f"{snapshot.uri}: {overlay.file.path}"
     offsets = [roaring_values(bitmap, where, ROW_OFFSETS) for bitmap in overlay.bitmaps]

@@ -108,7 +108,7 @@ def read_tag(store: Store, name: str) -> Tag:
 
     Raises:
         NotFoundError: The tag does not exist.
-        CorruptError: The file is broken.
+        CorruptError: The file is corrupt.
     """
     path, data = _existing(store, TAG, name)
     where = join_uri(store.uri, path)
@@ -134,7 +134,7 @@ def read_branch(store: Store, name: str) -> Branch:
 
     Raises:
         NotFoundError: The branch does not exist.
-        CorruptError: The file is broken.
+        CorruptError: The file is corrupt.
     """
     path, data = _existing(store, BRANCH, name)
     where = join_uri(store.uri, path)

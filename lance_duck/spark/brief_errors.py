@@ -1,7 +1,7 @@
 """Strips worker tracebacks from errors of sources, sinks and table functions.
 
 Spark copies the text of a worker's exception, including the traceback, into its own message. For a misspelled path or
-option that is 30 to 60 lines, which Spark's client then repeats.
+option, it has 30 to 60 lines, which Spark's client then repeats.
 """
 
 from __future__ import annotations

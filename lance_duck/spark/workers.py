@@ -32,7 +32,7 @@ _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
 _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
 
-# pyspark warns whenever it uses pandas; the features used here work with pandas 3, as tests show.
+# pyspark warns whenever it uses pandas, but tests show that the features used here work with pandas 3.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
 _IN_WORKER: Final = any(
     name in ("pyspark.worker", "pyspark.daemon")
@@ -46,8 +46,8 @@ if _IN_WORKER:
 def load_in_worker(module: str) -> None:
     """In a Spark worker, import a module and freeze the imported objects, so that they are never garbage-collected.
 
-    Spark collects garbage after each task and each plan step. Visiting the 170,000 objects of imported modules took
-    85 ms of processor time, and collections during the import took a fifth of the import time.
+    Spark collects garbage after each task and each plan step. Visiting the 170,000 objects of imported modules took 85
+    ms of CPU time, and collections took a fifth of the import time.
     """
     if not _IN_WORKER:
         return

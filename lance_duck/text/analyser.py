@@ -1,4 +1,4 @@
-"""Analysers, which turn texts into terms for indexes and queries; and `tokenize`, which shows the terms."""
+"""Analysers, which turn texts into terms for indexes and queries, and `tokenize`, which returns the terms of a text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lance_duck.text.words import Cut, tokens_of_text
 
 @dataclass(frozen=True)
 class Analyser:
-    """An analyser: makes terms of texts.
+    """An analyser, which turns texts into terms.
 
     Args:
         parameters: How texts are analysed.
@@ -54,7 +54,7 @@ class Analyser:
                 one by default. Ignored if documents are JSON.
 
         Raises:
-            WrongTypeError: The texts are of another type.
+            WrongTypeError: The texts have another type.
             InvalidInputError: A text is not UTF-8, or is not JSON although documents are JSON.
         """
         array = joined_texts(texts)
@@ -80,7 +80,7 @@ class Analyser:
         return Tokens(terms, words.ids[:count], positions[:count], bounds)
 
     def terms_of(self, text: str) -> list[FtsToken]:
-        """Return the tokens of one text, in order, with their positions; tokens that are left out leave gaps.
+        """Return the tokens of one text, in order, with their positions. Removed tokens leave gaps.
 
         Raises:
             InvalidInputError: The text has half of a surrogate pair.
@@ -121,12 +121,11 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
         query: The text.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
-    Returns:
-        Tokens in order; positions count from the first one, and tokens that were left out leave gaps.
+    Returns: Tokens in order. Positions count from the first one, and removed tokens leave gaps.
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
-        WrongTypeError: An argument is of a wrong type.
+        WrongTypeError: An argument has the wrong type.
         UnsupportedError: The tokenizer is one of Lance that is not supported.
     """
     if not isinstance(query, str):

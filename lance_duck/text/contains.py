@@ -1,4 +1,4 @@
-"""Whether texts contain all words of other texts, compared verbatim: `contains_tokens` in Lance filters."""
+"""Tests whether texts contain all words of other texts, compared verbatim: `contains_tokens` in Lance filters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_duck.text.words import tokens_of_text
 WRITTEN: Final = AnalyserParameters(
     lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False, max_token_length=None
 )
-"""Runs of letters and digits, whatever their case and length."""
+"""Runs of letters and digits, of any case and length."""
 
 
 def written_words(text: str) -> tuple[str, ...]:

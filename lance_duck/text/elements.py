@@ -15,12 +15,14 @@ from lance_duck.text.texts import joined_texts
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """The elements of lists, row by row, in order. A null list yields nothing; a null in a list is an element.
+    """The elements of lists, row by row, in order.
+
+    A null list does not yield elements, but a null in a list is an element.
 
     Attributes:
         texts: Text of each element.
         rows: Row of each element, int64.
-        places: Index of each element in its lists, outermost first; one uint32 array per list level.
+        places: Index of each element in its lists, outermost first: one uint32 array per list level.
     """
 
     texts: pa.Array
@@ -29,7 +31,7 @@ class Elements:
 
 
 def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
-    """Return the elements of lists of texts, at any depth. Texts outside of lists stay as they are."""
+    """Return the elements of lists of texts, at any depth. Texts outside lists are unchanged."""
     array = joined_texts(lists)
     rows, places = np.arange(len(array)), tuple[NDArray[np.uint32], ...]()
     while is_list(array.type):

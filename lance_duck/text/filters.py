@@ -1,6 +1,6 @@
-"""Filters of words: lower case, stemming, removal of stop words, and folding to ASCII, in this order.
+"""Word filters: lower case, stemming, stop word removal and ASCII folding, in this order.
 
-Stop words are compared with stems, so that some are not found, as in Lance: "during" is stemmed to "dure".
+Stop words are compared with stems, as in Lance. Some are therefore missed: "during" is stemmed to "dure".
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import ascii_folding, lower_case, stop_words
 
 STEMMER: Final = f"Snowball, PyStemmer {Stemmer.version()}"
-"""The stemmer and its version. Indexes do not record the stemmer version; releases differ in a few stems."""
+"""The stemmer and its version. Indexes do not record the stemmer version, and releases differ in a few stems."""
 
 
 def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:
     """Return the term of each word, or None for a stop word.
 
     Args:
-        words: Tokens as the base tokenizer cuts them, none too long.
+        words: Tokens of the base tokenizer, none too long.
         parameters: Parameters that are supported.
     """
     terms = list(words)
     if parameters.lower_case:
         terms = [term.lower() if term.isascii() else term.translate(lower_case()) for term in terms]
     if parameters.stem:
-        # A stemmer serves one thread at a time; words are distinct, so that it need not remember any.
+        # A stemmer is not thread-safe. Words are distinct, so its cache would not help.
         terms = Stemmer.Stemmer(parameters.language.lower(), 0).stemWords(terms)
     refused = _refused(parameters)
     is_folded = parameters.ascii_folding
@@ -43,7 +43,7 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
 
 
 def numbered_terms(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], pa.LargeBinaryArray]:
-    """Return the number of each term, in order of first occurrence, DROPPED for None; and the distinct ones."""
+    """Return the number of each term in order of first occurrence (DROPPED for None), and the distinct terms."""
     numbers: dict[str, int] = {}
     ids = [DROPPED if term is None else numbers.setdefault(term, len(numbers)) for term in terms]
     return np.array(ids, np.uint32), pa.array(numbers, pa.large_string()).cast(pa.large_binary())

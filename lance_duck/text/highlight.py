@@ -1,6 +1,6 @@
-"""Highlights: where the words of a query are in texts, texts with marks around them, and the best part of each text.
+"""Highlights: the spans of a query's words in texts, texts with marks around them, and the best excerpt of each text.
 
-A token is marked when its term is among those that are asked for, so that "running" is marked for the term "run".
+A token is marked if its term is requested. For example, "running" is marked for the term "run".
 Marks go around the text as it was. Callers who show it as HTML escape it first, or choose marks that survive escaping.
 """
 
@@ -34,13 +34,13 @@ _WORDS: Final = AnalyserParameters(max_token_length=None)
 
 @dataclass(frozen=True, eq=False)
 class TokenSpans:
-    """Token spans in texts, ordered by their begin. N-gram spans overlap.
+    """Token spans in texts, sorted by start. N-gram spans overlap.
 
     Attributes:
         begins: First byte of each token in its text, int64.
-        ends: Byte behind each token in its text, int64.
+        ends: End of each token in its text, in bytes, int64.
         terms: Number of each token's term among the requested terms, int64.
-        bounds: Number of spans before each text, and of all; one more than texts, int64.
+        bounds: int64 (texts + 1,), number of spans before each text, and the total.
     """
 
     begins: NDArray[np.int64]
@@ -54,11 +54,11 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
 
     Args:
         texts: string, large_string or string_view.
-        targets: Terms as the analyser makes them of a query, and phrases of such.
-        analyser: The analyser that makes terms of the texts.
+        targets: Terms of a query from the analyser, and phrases of these.
+        analyser: The analyser of the texts.
 
     Raises:
-        WrongTypeError: The texts are of another type.
+        WrongTypeError: The texts have another type.
         InvalidInputError: A text is not UTF-8.
         UnsupportedError: The analyser is one for JSON.
     """
@@ -76,7 +76,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
     numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
-    # One entry more, for tokens that are too long.
+    # One more entry, for tokens that are too long.
     of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
     marked = of_tokens >= 0
     if phrases:
@@ -100,7 +100,7 @@ def highlight(
     pre: str = "<b>",
     post: str = "</b>",
 ) -> pa.LargeStringArray:
-    """Return texts with marks around the tokens of some terms; tokens that overlap or touch share one pair of marks.
+    """Return texts with marks around the tokens of terms. Overlapping or adjacent tokens share one pair of marks.
 
     Args:
         texts: See `term_spans`.
@@ -127,7 +127,7 @@ def snippet(
     words: int = 20,
     gap: str = "…",
 ) -> pa.LargeStringArray:
-    """Return the part of each text that has most of some terms, with marks around their tokens.
+    """Return the excerpt of each text with the most terms, with marks around their tokens.
 
     If several excerpts have equally many different terms, the one with more tokens wins, then the first one. A text
     without any term yields its first words.
@@ -175,11 +175,11 @@ def _texts_of(spans: TokenSpans) -> NDArray[np.int64]:
 
 
 def _merged(spans: TokenSpans) -> TokenSpans:
-    """Join spans of a text that overlap or touch; a joined span has the term of its first one."""
+    """Join overlapping or adjacent spans of a text. A joined span keeps the term of its first span."""
     if len(spans.begins) == 0:
         return spans
     texts = _texts_of(spans)
-    # Texts are laid end to end, so that the furthest end so far is in the same text, or before it.
+    # Texts are concatenated, so the largest end so far is in the same text, or before it.
     width = int(spans.ends.max()) + 1
     reach = np.maximum.accumulate(spans.ends + texts * width)
     is_first = np.ones(len(texts), bool)
@@ -195,7 +195,7 @@ def _encoded_marks(where: str, **marks: str) -> list[bytes]:
 
 
 def _with_marks(texts: pa.LargeStringArray, spans: TokenSpans, pre: bytes, post: bytes) -> pa.LargeStringArray:
-    """Return texts with marks around spans that do not overlap; nulls stay null."""
+    """Return texts with marks around non-overlapping spans. Nulls stay null."""
     marks = np.frombuffer(pre + post, np.uint8)
     split = len(pre)
     starts = np.concatenate([[0], np.cumsum(_sizes(texts))])
@@ -215,7 +215,7 @@ def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
 
 
 def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tuple[int, int]]:
-    """Return begin and end of the part of each text that is shown, in bytes; (0, 0) of a null."""
+    """Return the start and end of each text's excerpt, in bytes, or (0, 0) for a null."""
     cut = cut_texts(texts.fill_null(""), _WORDS, with_spans=True)
     bounds, edges = spans.bounds.tolist(), cut.bounds.tolist()
     begins, terms = spans.begins.tolist(), spans.terms.tolist()
@@ -235,7 +235,7 @@ def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tu
 
 
 def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
-    """Return the first word of the window that has the most of some terms, centered around them.
+    """Return the first word of the window with the most terms, centered around them.
 
     Args:
         places: Ascending word positions at which a term occurs.

@@ -1,11 +1,11 @@
-"""JSON as documents of full text: a token for each leaf of its tree; for a text, a token for each of its terms.
+"""JSON documents in full-text indexes: one token for each leaf, or for a string leaf, one token for each of its terms.
 
-A token is "path,type,value": "a.city,str,san", "n,number,30", "ok,bool,true", "z,null,null". A path has the keys of
-objects with dots between them; array indices are left out. Numbers are as they are written. The parameters of an
-analyser concern the terms of texts alone. Positions count the tokens that a document has after stop words are removed.
-Kernels find the leaves, and never make Python objects of a document.
+A token is "path,type,value": "a.city,str,san", "n,number,30", "ok,bool,true", "z,null,null". A path consists of object
+keys separated by dots. Array indices are omitted. Numbers are as they are written. Analyser parameters only affect the
+terms of strings. Positions count the tokens that a document has after stop words are removed. Kernels find the leaves
+without creating Python objects.
 
-Never here: how a column stores JSON (`encoding`), how texts are cut and filtered.
+Never here: the storage of JSON (`encoding`), and the tokenizing and filtering of texts.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def json_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) 
 
 
 def _plain_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) -> Tokens:
-    """Return the tokens of documents, of which `read_json_leaves` does not read some."""
+    """Return the tokens of documents, some of which `read_json_leaves` does not support."""
     names: dict[str, int] = {}
     texts: list[str] = []
     text_leaves: list[int] = []
@@ -96,7 +96,7 @@ def _plain_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters
 
 
 def json_tokens_reference(document: str, parameters: AnalyserParameters) -> Iterator[str]:
-    """Yield the tokens of one document: the plain reference of `json_tokens`."""
+    """Yield the tokens of one document: the reference implementation of `json_tokens`."""
     for path, type_, value in _leaves(document):
         yield from _terms(path, type_, value, parameters)
 
@@ -159,7 +159,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
 def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of each token, added to `names` if new, and the number of its text."""
+    """Return the number of each token, which is added to `names` if new, and the number of its text."""
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
@@ -178,7 +178,7 @@ def _of_texts(
 
 
 def _numbered(names: list[str], ids: NDArray[np.int64], bounds: NDArray[np.int64]) -> Tokens:
-    """Return tokens whose terms are in order of their first occurrence."""
+    """Return tokens with terms in order of first occurrence."""
     present, firsts = np.unique(ids, return_index=True)
     order = present[np.argsort(firsts)]
     places = np.zeros(len(names), np.uint32)
@@ -194,9 +194,9 @@ class JsonLeaves:
     Attributes:
         data: Bytes of the documents.
         leaves: int64 (n, 4): see `kernels.json.leaves`.
-        bounds: Leaves before each document, one more than documents; int64.
-        paths: Path of each number; keys of objects with dots between them.
-        texts: The texts among the leaves.
+        bounds: int64 (documents + 1,), number of leaves before each document.
+        paths: Path by number: object keys separated by dots.
+        texts: The string leaves.
     """
 
     data: NDArray[np.uint8]
@@ -207,7 +207,10 @@ class JsonLeaves:
 
 
 def read_json_leaves(documents: pa.LargeStringArray) -> JsonLeaves | None:
-    """Return the leaves of documents, which are valid UTF-8; None: some are not read so, see `read_leaves`."""
+    """Return the leaves of documents, which are valid UTF-8.
+
+    Returns None if some are not supported: see `read_leaves`.
+    """
     data, offsets = text_buffers(documents)
     longest, size = int(np.diff(offsets).max(initial=0)), int(offsets[-1] - offsets[0])
     stack, frames = np.empty(_DEEPEST, np.int64), np.empty((_DEEPEST, leaves.FRAME), np.int64)
@@ -269,14 +272,14 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
         table = table.grown(int(state[2]), int(state[3]), longest)
     terms = _leaf_terms(table, int(state[2]), document_leaves.paths, text_terms)
     ids, distinct = ids[: state[1]], terms.dictionary_encode()
-    if len(distinct.dictionary) < len(terms):  # "a,b" is a path and the beginning of a value
+    if len(distinct.dictionary) < len(terms):  # "a,b" is a path and the start of a value
         ids = distinct.indices.to_numpy().astype(np.uint32)[ids]
     return Tokens(distinct.dictionary, ids, positions_within(bounds), bounds)
 
 
 @dataclass(frozen=True, eq=False)
 class _DistinctBytes:
-    """Distinct words, see `kernels.tokens.words`, whose bytes are put behind one another."""
+    """Distinct words with concatenated bytes (see `kernels.tokens.words`)."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -295,7 +298,7 @@ class _DistinctBytes:
         return self.data, self.starts, self.sizes, self.slots
 
     def grown(self, words: int, size: int, longest: int) -> _DistinctBytes:
-        """Return a table with room for twice as many words, and for another word of `longest` bytes."""
+        """Return a table with twice the capacity, and room for another word of `longest` bytes."""
         if words >= _MOST_WORDS:
             raise InvalidInputError("documents have too many distinct tokens", expected=f"at most {words}")
         data = np.empty(max(2 * len(self.data), size + longest + _BYTES_OF_A_WORD), np.uint8)

@@ -1,11 +1,11 @@
-"""Words and trigrams that every text has which contains a given part.
+"""Words and trigrams that occur in every text with a given substring.
 
-Searches use only trigrams that every such text is certain to have, whichever writer made the index:
+Searches use only trigrams that every matching text is certain to contain, regardless of the index's writer:
 
-- Beyond ASCII, only Latin letters with accents are looked at (U+00C0 to U+017F): in other characters, as in the old
-  letters "ĸ" and "ŉ", the tables of writers differ.
-- If case is ignored, only ASCII letters and digits are looked at, and an "i" ends a word: the text may have "İ"
-  instead, in which trigrams see an "i" and a dot that is not a letter.
+- Beyond ASCII, only Latin letters with accents are used (U+00C0 to U+017F). Writers' tables differ for other
+  characters, such as the old letters "ĸ" and "ŉ".
+- If case is ignored, only ASCII letters and digits are used, and an "i" ends a word, because the text may contain "İ"
+  instead, which trigrams treat as an "i" and a dot that is not a letter.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from lance_duck.text.tables import ascii_folding, lower_case
 from lance_duck.text.trigrams import trigrams_of
 
 LEAST: Final = 3
-"""Characters of the shortest word that has a trigram."""
+"""Minimum length of a word with a trigram, in characters."""
 
 _LATIN: Final = frozenset(map(chr, range(0xC0, 0x180))) - {"ĸ", "ŉ"}
 _END: Final = " "
 
 
 def certain_words(part: str, *, any_case: bool = False) -> tuple[str, ...]:
-    """Return words of letters a to z and digits, each in the lower-cased and folded form of every text with a part.
+    """Return words (a to z and digits) that occur in the lower-cased and folded form of every text with a substring.
 
     Args:
-        part: The part that the texts contain.
+        part: The substring that the texts contain.
         any_case: Whether they contain it regardless of case, character by character.
 
     Returns:
-        Words of at least `LEAST` characters. Empty if the part is too short for a trigram.
+        Words of at least `LEAST` characters. Empty if the substring is too short for a trigram.
     """
     folded = "".join(_in_any_case(each) if any_case else _folded(each) for each in part)
     return tuple(dict.fromkeys(word for word in folded.split(_END) if len(word) >= LEAST))
@@ -46,7 +46,7 @@ def trigrams_of_words(words: Iterable[str]) -> NDArray[np.uint32]:
 
 
 def _folded(character: str) -> str:
-    """Return the letters and digits that a character becomes, with an end of a word in place of anything else."""
+    """Return the letters and digits that a character becomes. Everything else becomes an end of a word."""
     if not character.isascii() and character not in _LATIN:
         return _END
     lower, folding = lower_case(), ascii_folding()

@@ -1,4 +1,4 @@
-"""Parameters of an analyser: as callers write them, as a segment stores them (JSON), and which are supported.
+"""Analyser parameters: as given by callers, as stored in segments (JSON), and the supported values.
 
 A segment's `params` is one JSON object with a key for each field here. Unknown keys are ignored. Missing keys have
 their default values.
@@ -21,10 +21,10 @@ LANGUAGES: Final = (
 """Languages that have a stemmer and stop words."""
 
 BASE_TOKENIZERS: Final = ("simple", "whitespace", "raw", "ngram")
-"""Base tokenizers that texts can be analysed with."""
+"""Supported base tokenizers."""
 
 OTHER_TOKENIZERS: Final = ("code", "icu", "icu/split")
-"""Base tokenizers of Lance that are not supported; nor are `jieba/…` and `lindera/…`, each with a model."""
+"""Lance's unsupported base tokenizers. `jieba/…` and `lindera/…`, each with a model, are also unsupported."""
 
 DOCUMENT_TOKENIZERS: Final = ("text", "json")
 ANALYZERS: Final = ("text", "code")
@@ -46,11 +46,11 @@ class AnalyserArguments(TypedDict, total=False):
             token) or "ngram".
         lance_tokenizer: "text", or "json" if documents are JSON, as in columns of JSON.
         language: Language of the stemmer and the stop words, "English".
-        max_token_length: Tokens of this many UTF-8 bytes or more are left out; 40 by default. None disables the limit.
+        max_token_length: Minimum size of dropped tokens, in UTF-8 bytes. Defaults to 40. None disables the limit.
         lower_case: Compare without case; True by default.
-        stem: Compare stems of words; True by default, False for "ngram".
-        remove_stop_words: Leave out the language's most frequent words; True by default, False for "ngram".
-        custom_stop_words: Stop words that replace the language's list; they are compared after stemming.
+        stem: Compare stems of words. Defaults to True, or False for "ngram".
+        remove_stop_words: Drop the language's most frequent words. Defaults to True, or False for "ngram".
+        custom_stop_words: Stop words that replace the language's list. They are compared after stemming.
         ascii_folding: Compare without accents of Latin letters; True by default.
         min_ngram_length, max_ngram_length: Characters of an n-gram, 3 and 3 by default.
         prefix_only: Make n-grams only from the start of a text.
@@ -84,7 +84,7 @@ class AnalyserParameters:
     Attributes:
         lance_tokenizer: "text", or "json" if documents are JSON.
         with_position: The index stores positions.
-        block_size: Documents in a block of postings of the index.
+        block_size: Number of documents in a posting block of the index.
     For the others see `AnalyserArguments`.
     """
 
@@ -109,7 +109,7 @@ class AnalyserParameters:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], where: str | None = None) -> AnalyserParameters:
-        """Return the parameters that keyword arguments ask for.
+        """Return the parameters for keyword arguments.
 
         Args:
             arguments: `AnalyserArguments`, and the fields of this class.
@@ -117,7 +117,7 @@ class AnalyserParameters:
 
         Raises:
             InvalidInputError: A name, tokenizer or language is unknown, or a number is out of its range.
-            WrongTypeError: A value is of a wrong type.
+            WrongTypeError: A value has the wrong type.
         """
         names = [*AnalyserArguments.__annotations__, *(f.name for f in fields(cls))]
         for name in arguments:
@@ -140,14 +140,14 @@ class AnalyserParameters:
 
     @classmethod
     def from_json(cls, text: str, where: str | None = None) -> AnalyserParameters:
-        """Return the parameters that a segment stores; names of unknown tokenizers and languages are kept as they are.
+        """Return the parameters stored in a segment. Unknown tokenizer and language names are kept unchanged.
 
         Args:
             text: JSON, one object.
             where: File that it is in, for errors.
 
         Raises:
-            CorruptError: The text is not a JSON object, or a value is of a wrong type.
+            CorruptError: The text is not a JSON object, or a value has the wrong type.
         """
         try:
             stored = json.loads(text)
@@ -174,7 +174,7 @@ class AnalyserParameters:
         return replace(defaults, **values)
 
     def to_json(self) -> str:
-        """Return the JSON that a segment stores: one object with all keys, without spaces, as other writers have it."""
+        """Return the JSON for a segment: one object with all keys, without spaces, as in other writers' files."""
         return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
 
     @property
@@ -186,7 +186,7 @@ class AnalyserParameters:
     def refusal(self) -> str | None:
         """The reason why these parameters are not supported, in a few words. None if they are.
 
-        An index with parameters that are not supported is sound: it is carried along, and not used.
+        An index with unsupported parameters is valid. It is kept, but not used.
         """
         if self.lance_tokenizer not in DOCUMENT_TOKENIZERS:
             return f"lance_tokenizer {self.lance_tokenizer!r} is not supported"
@@ -199,10 +199,10 @@ class AnalyserParameters:
         return None
 
     def require_support(self, where: str | None = None) -> None:
-        """Refuse parameters that texts cannot be analysed with.
+        """Reject unsupported parameters.
 
         Raises:
-            UnsupportedError: A parameter is not supported; the message names it, and the supported values.
+            UnsupportedError: A parameter is not supported. The message names it and the supported values.
         """
         refusal = self.refusal
         if refusal is not None:
@@ -210,7 +210,7 @@ class AnalyserParameters:
             raise UnsupportedError(refusal, where=where, remedy=f"base_tokenizer can be {supported}")
 
     def check_words(self, where: str | None = None) -> None:
-        """Check names against those that exist in Lance, and numbers against their ranges.
+        """Check names against Lance's, and numbers against their ranges.
 
         Raises:
             InvalidInputError: A tokenizer or language is unknown, or a number is out of its range.

@@ -1,7 +1,7 @@
-"""Parts that every text contains which matches a pattern: of LIKE, of GLOB, or a regular expression.
+"""Substrings of every text that matches a LIKE pattern, a GLOB pattern or a regular expression.
 
-The parts are necessary, not sufficient: other texts may also contain them. Regular expressions are read by a small
-grammar that RE2 agrees with. Expressions outside of it yield an empty result.
+They are necessary, not sufficient: other texts may also contain them. Regular expressions are read by a small grammar
+that RE2 agrees with. Other expressions yield an empty result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Parts:
 
 
 def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
-    """Return the parts of texts that are LIKE a pattern.
+    """Return the substrings of texts that match a LIKE pattern.
 
     Args:
         pattern: The pattern.
@@ -49,16 +49,16 @@ def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """Return the parts of texts that match a GLOB pattern. Empty if the pattern has sets or escapes."""
+    """Return the substrings of texts that match a GLOB pattern. Empty if the pattern has sets or escapes."""
     return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
 
 
 def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
-    """Return the parts of texts in which a regular expression in RE2's syntax is found."""
+    """Return the substrings of texts that match a regular expression in RE2's syntax."""
     reader = _RegexReader(pattern)
     try:
         alternatives = reader.whole()
-        pc.match_substring_regex(_ANY_TEXT, pattern)  # RE2 refuses more than the grammar does
+        pc.match_substring_regex(_ANY_TEXT, pattern)  # RE2 rejects more than the grammar
     except (_UnknownError, RecursionError, UnicodeError, pa.ArrowInvalid):
         return Parts(_NOTHING)
     return Parts(alternatives, any_case or reader.any_case)
@@ -90,7 +90,7 @@ class _RegexReader:
     """A reader of one regular expression.
 
     Attributes:
-        any_case: Whether a flag anywhere in the expression says that case does not count.
+        any_case: Whether a flag anywhere in the expression ignores case.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -176,7 +176,7 @@ class _RegexReader:
         return inside
 
     def _least(self) -> int:
-        """Return how often the last atom occurs at least, by its quantifier: 0, 1 (once), or 2 (once or more often)."""
+        """Return the minimum count of the last atom, from its quantifier: 0, 1 (once), or 2 (once or more)."""
         match = _REPEATED.match(self._pattern, self._at)
         if match is None:
             return 1

@@ -1,4 +1,4 @@
-"""Phrases of a query: terms that follow each other, and the tokens of texts that form them."""
+"""Phrases of a query: consecutive terms, and the tokens of texts that match them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Phrase:
     """Terms that follow each other.
 
     Attributes:
-        words: Each term and its position in the phrase, ascending; words that the analyser leaves out leave gaps.
-        slop: Maximum number of further tokens between two neighbouring terms.
+        words: Each term and its position in the phrase, ascending. Words dropped by the analyser leave gaps.
+        slop: Maximum number of extra tokens between two consecutive terms.
     """
 
     words: tuple[tuple[str, int], ...]
@@ -30,11 +30,11 @@ class Phrase:
 
 
 Target = str | Phrase
-"""Item to mark in texts: a term wherever it occurs, or a phrase."""
+"""Item to mark in texts: a term, or a phrase."""
 
 
 def targets_of(query: str, analyser: Analyser) -> list[Target]:
-    """Return the terms of a query, those in double quotes as phrases; where documents are JSON, its terms alone."""
+    """Return the terms of a query, with quoted terms as phrases. For JSON documents, returns only terms."""
     if analyser.parameters.is_json:
         return [token.text for token in analyser.terms_of_query(query)]
     result: list[Target] = []
@@ -58,7 +58,7 @@ def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Target
 def in_phrase(
     phrase: Phrase, terms: Sequence[str], numbers: Int64s, texts: Int64s, places: Int64s
 ) -> NDArray[np.bool_]:
-    """Return whether each token is part of an occurrence of a phrase; occurrences may overlap.
+    """Return whether each token is part of an occurrence of a phrase. Occurrences may overlap.
 
     Args:
         phrase: The phrase.

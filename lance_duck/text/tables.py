@@ -1,7 +1,7 @@
-"""Tables of characters: which belong to words, lower case, and folding to ASCII.
+"""Character tables: word characters, lower case, and ASCII folding.
 
-They are data of this package, because Python's own tables differ from version to version. Each line of a file is
-hexadecimal numbers of code points:
+They ship with this package, because Python's tables differ between versions. Each line of a file is hexadecimal numbers
+of code points:
 
 alphanumeric.txt   first and last of a range
 lower_case.txt     a character, and what becomes of it
@@ -31,7 +31,7 @@ WHITESPACE: Final = " \t\n\f\r"
 
 @cache
 def alphanumeric() -> NDArray[np.uint8]:
-    """Return 1 for each character of words of the tokenizer "simple" (letters, their marks, numbers), 0 for others."""
+    """Return 1 for each word character of the tokenizer "simple" (letters, their marks, numbers), otherwise 0."""
     members = np.zeros(CODE_POINTS, np.uint8)
     for first, last in _lines("alphanumeric.txt"):
         members[first : last + 1] = 1
@@ -40,7 +40,7 @@ def alphanumeric() -> NDArray[np.uint8]:
 
 @cache
 def not_whitespace() -> NDArray[np.uint8]:
-    """Return 1 for each character of words of the tokenizer "whitespace", 0 for others."""
+    """Return 1 for each word character of the tokenizer "whitespace", otherwise 0."""
     members = np.ones(CODE_POINTS, np.uint8)
     members[[ord(character) for character in WHITESPACE]] = 0
     return _frozen(members)
@@ -66,7 +66,7 @@ def lower_case() -> Mapping[int, str]:
 
 @cache
 def ascii_folding() -> Mapping[int, str]:
-    """Return the ASCII text of each character that is folded to it, as `str.translate` takes it."""
+    """Return the ASCII replacement of each folded character, in the form of `str.translate`."""
     return _changes("ascii_folding.txt")
 
 

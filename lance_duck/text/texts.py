@@ -1,4 +1,4 @@
-"""Arrow texts as analysers take them."""
+"""Arrow strings in the form that analysers accept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def joined_texts(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def large_texts(texts: pa.Array) -> pa.LargeStringArray:
-    """Return texts of any type of texts as large_string.
+    """Convert texts of any string type to large_string.
 
     Raises:
         InvalidInputError: A text is not UTF-8.

@@ -1,4 +1,4 @@
-"""The terms of texts, as an analyser gives them."""
+"""The output of analysers: the terms of texts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens that an analyser makes of some texts.
+    """An analyser's tokens of some texts.
 
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
-        term_ids: Index in `terms` of each token, text by text, in order; uint32.
-        positions: Position of each token in its text, uint32; tokens that a filter removed leave gaps. In a text that
-            is a list, positions run on over its elements.
-        bounds: Where the tokens of each text begin, and where the last text's end: int64, one more than texts.
+        term_ids: uint32 (tokens,), index in `terms` of each token, text by text, in order.
+        positions: Position of each token in its text, uint32. Removed tokens leave gaps. In a text that is a list,
+            positions run on over its elements.
+        bounds: int64 (texts + 1,), first token of each text, and the total token count.
     """
 
     terms: pa.LargeBinaryArray
@@ -28,7 +28,7 @@ class Tokens:
 
     @property
     def num_texts(self) -> int:
-        """Texts that were analysed, null ones among them."""
+        """Number of analysed texts, including nulls."""
         return len(self.bounds) - 1
 
 
@@ -38,7 +38,7 @@ class FtsToken:
 
     Attributes:
         text: Its term.
-        position: Its number in its text, from 0; tokens that a filter removed leave gaps.
+        position: Its position in its text, from 0. Removed tokens leave gaps.
     """
 
     text: str

@@ -1,6 +1,6 @@
 """Trigrams of texts: three letters or digits in a row, in lower case and without accents.
 
-Each character of a text is lower-cased on its own and then folded to ASCII, so a substring stays a substring after
+Each character of a text is lower-cased separately and then folded to ASCII, so a substring stays a substring after
 folding. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
 (first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" from "™", which lacks a lower case. They
 follow the same rule in one byte: "A" is 235.
@@ -29,12 +29,12 @@ _LETTER: Final = ord("a") - 11
 
 @dataclass(frozen=True, eq=False)
 class TextsByTrigram:
-    """The texts that have each trigram.
+    """The texts that contain each trigram.
 
     Attributes:
-        trigrams: Trigrams that some text has, ascending; uint32.
-        bounds: Begin of each trigram's texts in `texts`, and the end of the last; int64.
-        texts: Numbers of the texts, ascending for each trigram; uint32.
+        trigrams: uint32, ascending: the trigrams that occur.
+        bounds: int64 (trigrams + 1,), start of each trigram's texts in `texts`, and the end of the last.
+        texts: uint32, text numbers, ascending for each trigram.
     """
 
     trigrams: NDArray[np.uint32]
@@ -69,7 +69,7 @@ def texts_by_trigram(texts: pa.Array) -> TextsByTrigram:
 
 
 def trigrams_of(text: str) -> set[int]:
-    """Return the trigrams of a text: the plain reference."""
+    """Return the trigrams of a text: the reference implementation."""
     result, run = set(), list[int]()
     for character in text:
         for each in classes_of(character):
@@ -80,14 +80,14 @@ def trigrams_of(text: str) -> set[int]:
 
 
 def classes_of(character: str) -> list[int]:
-    """Return the classes of a character; `BREAK` where a run ends."""
+    """Return the classes of a character. `BREAK` ends a run."""
     lower, folding = lower_case(), ascii_folding()
     folded = "".join(folding.get(ord(each), each) for each in lower.get(ord(character), character))
     return [_class(each) for each in folded]
 
 
 def has_trigrams(texts: pa.Array, trigrams: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return whether each text has all of some distinct trigrams. Nulls do not contain any."""
+    """Return whether each text contains all of the given distinct trigrams. Nulls do not contain any."""
     groups = texts_by_trigram(texts)
     present = np.flatnonzero(np.isin(groups.trigrams, trigrams))
     if len(present) < len(trigrams):
@@ -107,7 +107,7 @@ def _class(character: str) -> int:
 
 
 def _changed() -> Iterator[int]:
-    """Yield the characters that may have other classes than `BREAK`: up to "z", or with lower case or folding."""
+    """Yield the characters that may have classes other than `BREAK`: up to "z", or with lower case or folding."""
     yield from range(ord("z") + 1)
     yield from {point for point in (*lower_case(), *ascii_folding()) if point > ord("z")}
 

@@ -17,7 +17,7 @@ _FIRST_WORDS: Final = 1 << 9
 
 
 class TermVocabulary:
-    """The words that an analyser has met: filters run once for each of them, however many texts have it.
+    """The words that an analyser has seen. Filters run only once for each word.
 
     For one thread at a time. Memory grows with the words.
 
@@ -38,15 +38,15 @@ class TermVocabulary:
 
     @property
     def numbers(self) -> NDArray[np.uint32]:
-        """The number of the term of each word; DROPPED for a stop word."""
+        """The term number of each word, or DROPPED for a stop word."""
         return self._numbers[: self._count]
 
     def terms(self) -> pa.LargeBinaryArray:
-        """Return all terms by their numbers, which are in order of first occurrence."""
+        """Return all terms by number. Numbers are in order of first occurrence."""
         return self._terms.values()
 
     def cut(self, texts: pa.LargeStringArray) -> Cut:
-        """Cut texts, without nulls, into tokens, whose words get terms."""
+        """Tokenize texts without nulls, and map the words to terms."""
         cut = cut_with(self._words, texts, self._parameters)
         words = self._words.strings(self._count)
         if words:

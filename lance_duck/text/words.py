@@ -1,7 +1,7 @@
-"""Base tokenizers: texts cut into tokens, each given by the number of its word.
+"""Base tokenizers, which split texts into tokens. A token is represented by its word number.
 
 Numbers count distinct words in order of their first occurrence. The kernels' arrays grow with the words and tokens
-found, so that memory use follows the contents of the texts, not their maximum.
+found, so memory use depends on the actual texts.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _FIRST_WORDS: Final = 1 << 9
 _FIRST_BYTES: Final = 8 * _FIRST_WORDS
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
-"""Bytes of all distinct n-grams together. Long ones without a limit of length would take memory without end; other
-words have no more bytes than the texts."""
+"""Bytes of all distinct n-grams together. Without a length limit, long n-grams would need unlimited memory. Other words
+do not take more bytes than the texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Tokens of texts, as a base tokenizer cuts them, by the numbers of their words in a table.
+    """Tokens from a base tokenizer, as word numbers in a table.
 
     Attributes:
-        ids: Number of each token's word, or LONG for one that is too long; uint32.
-        bounds: Number of tokens before each text, and of all; one more than texts, int64.
-        spans: Begin and end of each token in its text, in bytes, int64 (n, 2); empty if they were not requested.
+        ids: uint32 (tokens,), word number of each token, or LONG if it is too long.
+        bounds: int64 (texts + 1,), number of tokens before each text, and the total.
+        spans: int64 (n, 2), start and end of each token in its text, in bytes, or empty if they were not requested.
     """
 
     ids: NDArray[np.uint32]
@@ -49,7 +49,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Words(Cut):
-    """Tokens of texts, as a base tokenizer cuts them.
+    """Tokens of texts from a base tokenizer.
 
     Attributes:
         ids: See `Cut`: indices in `words`.
@@ -62,7 +62,7 @@ class Words(Cut):
 
 
 class WordTable:
-    """Distinct words, numbered in the order in which they come. For one thread at a time."""
+    """Distinct words, numbered in order of first occurrence. For one thread at a time."""
 
     def __init__(self) -> None:
         self._known = np.empty(_FIRST_BYTES, np.uint8)
@@ -79,14 +79,14 @@ class WordTable:
         return self._known.nbytes + self._starts.nbytes + self._sizes.nbytes + self._slots.nbytes
 
     def strings(self, first: int = 0) -> list[str]:
-        """Return the words from a number on."""
+        """Return the words with numbers from `start` on."""
         view = memoryview(cast("Any", self._known))
         starts, sizes = self._starts[first : self._count], self._sizes[first : self._count]
         pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
         return [str(view[start:stop], "utf-8") for start, stop in pairs]
 
     def values(self) -> pa.LargeBinaryArray:
-        """Return all words by their numbers; the array stays as it is when others come."""
+        """Return all words by number. The array does not change when words are added."""
         offsets = np.append(self._starts[: self._count], self._used)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._known)]
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self._count, buffers)
@@ -140,7 +140,7 @@ class WordTable:
         return Cut(ids[:count], bounds, spans)
 
     def _grow(self, *, is_bounded: bool) -> None:
-        """Make room for more words, or for more bytes of them, `_MOST_BYTES` if they are bounded."""
+        """Increase the capacity for words or their bytes, up to `_MOST_BYTES` if it is limited."""
         if self._count < len(self._starts):
             if is_bounded and len(self._known) >= _MOST_BYTES:
                 remedy = "give less of them at once, or a max_token_length"
@@ -172,7 +172,7 @@ def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_s
 def cut_with(
     table: WordTable, texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False
 ) -> Cut:
-    """Cut texts into tokens, whose words are put into a table unless they are there; see `cut_texts`."""
+    """Cut texts into tokens, and add new words to a table. See `cut_texts`."""
     limit = _limit(parameters)
     if parameters.base_tokenizer == "raw":
         return table.cut(texts, cut_whole, 0, limit, with_spans)
@@ -184,7 +184,7 @@ def cut_with(
 
 
 def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[str, int]]:
-    """Yield each token of one text that is not too long, and its position: the plain reference of `cut_texts`."""
+    """Yield each token of a text that is not too long, and its position: the reference for `cut_texts`."""
     limit = _limit(parameters)
     tokens = _CUTS[parameters.base_tokenizer](text, parameters)
     for place, token in enumerate(tokens):
@@ -214,7 +214,7 @@ def _limit(parameters: AnalyserParameters) -> int:
 
 
 def _alphanumeric_runs(text: str) -> Iterable[str]:
-    """Return runs of letters and digits, as `_runs` does; most queries are ASCII, which `re` cuts ten times faster."""
+    """Return runs of letters and digits, like `_runs`. Most queries are ASCII, for which `re` is ten times faster."""
     return _ASCII_RUNS.findall(text) if text.isascii() else _runs(text, alphanumeric())
 
 

@@ -55,7 +55,7 @@ def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
     can compute with. Vectors of uint64 stay uint64.
 
     Raises:
-        InvalidInputError: There is a null, as `to_tensors` says, or a number of 2^63 or more.
+        InvalidInputError: A column contains a null (see `to_tensors`), or a number of 2^63 or more.
     """
     tensors = {name: _signed(tensor, name) for name, tensor in to_tensors(batch).items()}
     return next(iter(tensors.values())) if len(tensors) == 1 else tensors
@@ -89,7 +89,7 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
 
 @dataclass
 class RankSampler:
-    """The share of one rank, which its workers divide. Names follow pylance's arguments of `LanceDataset`.
+    """The share of one rank, which is split among its workers. Names follow pylance's arguments of `LanceDataset`.
 
     Attributes:
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
@@ -107,11 +107,11 @@ class RankSampler:
     granularity: ClassVar[Granularity] = "rows"
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch that begins, the same on all ranks; call it before the workers of a DataLoader start."""
+        """Set the current epoch, the same on all ranks. Call it before the workers of a DataLoader start."""
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed for the epoch that was set, or else for `epoch`. Returns None if rows stay in order."""
+        """Return the seed for the epoch that was set, otherwise for `epoch`. Returns None if rows stay in order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
@@ -153,20 +153,21 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         with_row_id: Whether batches have `_rowid`.
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
-        shard_granularity: None: contiguous pieces of nearly equal length. "batch" or "fragment": every n-th of these.
-        to_tensor_fn: Function that makes an item of a RecordBatch. The default makes tensors by column, or the tensor
-            alone of a single column, with int64 for a column of uint64, as pylance does (`to_tensors` always gives a
+        shard_granularity: None selects contiguous ranges of nearly equal length. "batch" or "fragment": every n-th of
+            these.
+        to_tensor_fn: Function that converts a RecordBatch to an item. The default returns tensors by column, or just
+            the tensor for a single column, with int64 for uint64 columns, like pylance (`to_tensors` always returns a
             dict, and uint64). None: items are RecordBatches.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
-        cache: Without effect. The caches of the table and of the system serve repeated reads.
+        cache: Without effect. Repeated reads use the caches of the table and the system.
         batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance, instead of `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
     Raises:
         InvalidInputError: An argument is invalid.
-        UnsupportedError: The sampler is of another kind: a selection of rows says which rows are read.
+        UnsupportedError: The sampler is of another kind, although a row selection already determines the rows.
     """
 
     def __init__(
@@ -206,7 +207,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch that begins, the same on all ranks; call it before the workers of a DataLoader start."""
+        """Set the current epoch, the same on all ranks. Call it before the workers of a DataLoader start."""
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Any]:
@@ -222,16 +223,17 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 
 @checked_calls
 class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
-    """Rows of a table by position; the rows of a batch are read together, and returned as a batch.
+    """Rows of a table by position. The rows of a batch are read together, and returned as a batch.
 
-    A DataLoader needs `collate_fn=as_it_is`, as in `get_safe_loader`, since the dataset makes the tensors of a batch.
+    A DataLoader needs `collate_fn=as_it_is`, as in `get_safe_loader`, because the dataset creates the tensors of a
+    batch.
 
     Args:
         dataset: A table, its URI, or a selection of its rows.
         dataset_options: Arguments of `lance_duck.dataset` for a URI.
         columns: Columns, or SQL expressions by name. Default: all columns.
         filter: Condition that the rows must meet. Default: all rows.
-        to_tensor_fn: Function that converts a RecordBatch; None to return the RecordBatch itself.
+        to_tensor_fn: Function that converts a RecordBatch, or None to return the RecordBatch itself.
     """
 
     def __init__(
@@ -302,7 +304,7 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: ascending positions.
-        even: Whether all ranks have the same number of whole batches; remaining rows are in no batch.
+        even: Whether all ranks have the same number of whole batches. Remaining rows are dropped.
     """
 
     def __init__(
@@ -325,7 +327,7 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch that begins, the same on all ranks."""
+        """Set the current epoch, the same on all ranks."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -350,8 +352,8 @@ def get_safe_loader(
 
     Args:
         dataset: A dataset of this module.
-        batch_size: Rows of a batch; without effect for a `LanceDataset`, which makes its batches itself.
-        num_workers: Number of worker processes; 0 to read in this one.
+        batch_size: Batch size in rows. Without effect for a `LanceDataset`, which creates its own batches.
+        num_workers: Number of worker processes, or 0 to read in this process.
         options: Other arguments of `torch.utils.data.DataLoader`.
     """
     if num_workers:
@@ -407,7 +409,7 @@ def _with_row_id(rows: RowSelection, columns: ColumnsLike | None) -> ColumnsLike
 
 
 def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the number of this process and the number of processes."""
+    """Return the rank of this process and the process count."""
     is_running = torch.distributed.is_available() and torch.distributed.is_initialized()
     if rank is None:
         rank = torch.distributed.get_rank() if is_running else 0

@@ -105,7 +105,7 @@ class RowChanges(TableMethods):
 
         Args:
             updates: SQL expressions by column, over the old values of the row.
-            where: Row condition; see `delete`. Defaults to all rows.
+            where: Row condition. See `delete`. Defaults to all rows.
             conflict_retries: See the class.
             retry_timeout: See the class.
             data_storage_version: Version of the new data files. Defaults to the table's version.

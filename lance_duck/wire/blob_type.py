@@ -112,7 +112,7 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
 
 
 class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
-    """Blobs to be written; see `blob_array`."""
+    """Blobs to be written. See `blob_array`."""
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> BlobArray:

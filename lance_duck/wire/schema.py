@@ -51,7 +51,7 @@ BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
-"""Description of a `lance.blob.v2` in a scan: its file, offset and size; see `file.blobs.places`."""
+"""Description of a `lance.blob.v2` in a scan: its file, offset and size. See `file.blobs.places`."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Batches → data files → fragments; deletion files.
 
-You hold: whatever a user passes as data (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
-fragments without ids. A write that fails deletes its files. No cast changes a value: it fits, or an error names it.
-Never here: which rows a table loses, and commits.
+You hold: any data that a user passes (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
+fragments without ids. A write that fails deletes its files. Casts never change a value. If it does not fit, an error
+names it. Never here: the choice of rows to delete, and commits.
 """
 
 from typing import TYPE_CHECKING

@@ -67,7 +67,7 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
         source: Type of the arrays.
         field: Field of the table.
         where: Name of the column, for messages.
-        jsonb: What becomes of JSON in binary form.
+        jsonb: How to treat JSON in binary form.
 
     Raises:
         InvalidInputError: The types alone rule out a cast. The cast itself raises it for values that do not fit.
@@ -157,7 +157,7 @@ def _struct_cast(source: pa.StructType, field: Field, where: str, jsonb: Jsonb) 
 
     def cast(array: pa.Array) -> pa.Array:
         columns = []
-        # A member of a null struct may be anything, also a list of another length.
+        # A member of a null struct may be anything, including a list of another length.
         members = array.flatten() if array.null_count else None
         for place, inner, child in zip(places, casts, field.children, strict=True):
             if place is None:
@@ -179,7 +179,7 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
     """Return the index of each field's name in `names`, or None for a missing nullable field.
 
     Raises:
-        InvalidInputError: A name comes twice, or no field has it, or a field that may not be null is missing.
+        InvalidInputError: A name is repeated or unknown, or a non-nullable field is missing.
     """
     at = where or "data"
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -263,7 +263,7 @@ def _rounded(items: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return the offsets of lists or maps, counted from 0, and where their items begin and end."""
+    """Return the offsets of lists or maps, counted from 0, and the range of their items."""
     offsets = offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
@@ -278,7 +278,7 @@ def _in_order(array: pa.Array) -> pa.Array:
 
 
 def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
-    """Cast the items of lists; an error names the row of the list."""
+    """Cast the items of lists. Errors name the row of the list."""
     try:
         return cast(items)
     except InvalidInputError as error:
@@ -286,7 +286,7 @@ def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
 
 
 def row_of_item(offsets: np.ndarray, item: int) -> int:
-    """Return the number of the list that holds an item; lists are given by their offsets."""
+    """Return the index of the list that contains an item, given the list offsets."""
     return int(np.searchsorted(offsets, item, "right")) - 1
 
 

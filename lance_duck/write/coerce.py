@@ -1,4 +1,4 @@
-"""Batches made to fit the schema of a table."""
+"""Converts batches to the schema of a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PARTS: Final = 16
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
+    """Yield batches with the columns of a table, in its order and storage types. Empty batches are skipped.
 
     Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast only if
     the values stay the same, see `write.casts`.
@@ -28,12 +28,12 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
     Args:
         batches: A RecordBatchReader, or any batches.
         schema: Schema of the table.
-        jsonb: What becomes of JSON in binary form; if it is kept, the batches have it as large_binary.
+        jsonb: How to treat JSON in binary form. If it is kept, it is large_binary in the batches.
 
     Raises:
         InvalidInputError: A column is unknown, comes twice or has an incompatible type; a value does not fit, a null
             is not allowed, or a vector has another length (the message names the row); or batches differ from the
-            schema that their stream declares, or are broken.
+            schema that their stream declares, or are corrupt.
         ArrayLimitError: A batch has far more distinct values than the indices of a dictionary can count.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None
@@ -59,7 +59,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
 
 
 def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> list[pa.RecordBatch]:
-    """Return a batch that fits the table, in at most `parts` parts if one array cannot hold a column of it."""
+    """Return a batch that fits the table. It is split into at most `parts` parts if one array cannot hold a column."""
     try:
         return [plan.apply(batch, first_row)]
     except ArrayLimitError as error:
@@ -72,10 +72,10 @@ def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> 
 
 
 def check_fits(source: pa.Schema, schema: Schema) -> None:
-    """Refuse data whose names and types do not fit a table, before any is read.
+    """Reject data whose names and types do not fit a table, before reading any of it.
 
     Raises:
-        InvalidInputError: As `coerce` does, by the schema alone.
+        InvalidInputError: Like `coerce`, judged by the schema alone.
     """
     _plan(source, schema)
 
@@ -95,7 +95,7 @@ class _TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The casts that make batches of one schema fit a table."""
+    """The casts from batches of one schema to a table."""
 
     source: pa.Schema
     columns: tuple[_TargetColumn, ...]
@@ -138,7 +138,7 @@ def _plan(source: pa.Schema, schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> _Plan
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; errors of pyarrow itself while it makes them become errors of the data."""
+    """Yield the batches, and re-raise pyarrow errors as InvalidInputError."""
     try:
         yield from batches
     except pa.ArrowException as error:

@@ -1,4 +1,4 @@
-"""Deletion files: _deletions/{fragment}-{read version}-{random 64-bit id}.{arrow|bin}; see `rows.deletion`."""
+"""Deletion files: _deletions/{fragment}-{read version}-{random 64-bit id}.{arrow|bin}. See `rows.deletion`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_deletions(store: Store, fragment_id: int, read_version: int, vector: D
         vector: At least one row.
 
     Raises:
-        StoreError: The disk or the service failed; no file is left.
+        StoreError: The disk or the service failed. The file was removed.
     """
     file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
     data = vector.to_bytes()

@@ -1,9 +1,9 @@
-"""Enums of polars: dictionaries whose field metadata lists all values that they may have.
+"""polars enums: dictionaries whose field metadata lists all allowed values.
 
     _PL_ENUM_VALUES2    for each value its length in bytes, ";" and the value
     _PL_ENUM_VALUES     the same, written by older versions
 
-polars reads every other value as null, so other values are refused.
+polars reads every other value as null, so other values are rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def has_enum(field: Field) -> bool:
 
 
 def enum_values(field: Field) -> list[str] | None:
-    """Return the values of an enum of polars, or None for any other field."""
+    """Return the values of a polars enum, or None for any other field."""
     text = next((field.metadata[key] for key in ENUM_KEYS if key in field.metadata), None)
     if text is None or not pa.types.is_dictionary(field.storage_type):
         return None
@@ -42,7 +42,7 @@ def enum_values(field: Field) -> list[str] | None:
 
 
 def checked_enum(cast: Cast, field: Field, where: str) -> Cast:
-    """Return a cast to a dictionary that refuses values which an enum of polars does not have."""
+    """Return a cast to a dictionary that rejects values outside a polars enum."""
     values = enum_values(field)
     if values is None:
         return cast

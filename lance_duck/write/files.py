@@ -1,7 +1,7 @@
 """Batches to data files, and data files to fragments.
 
-A fragment is written into one file, with a fresh name; see `wire.paths`. Nothing is committed here: files that no
-manifest names are invisible.
+A fragment is written into one file, with a fresh name. See `wire.paths`. Nothing is committed here. Files without a
+manifest entry are invisible.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def write_new_fragments(
 
     Args:
         store: Root of the table.
-        schema: Schema of the table; the batches are made to fit it as `coerce` does.
-        batches: The rows; consumed as they are written.
+        schema: Schema of the table. The batches are converted to it like in `coerce`.
+        batches: The rows, which are consumed during the write.
         options: Sizes, version and locations of the files.
 
     Raises:
@@ -71,9 +71,10 @@ def write_columns(
     Args:
         store: Root of the table.
         schema: The new columns only, with their ids.
-        batches: One row for each physical row of the fragment, deleted ones too; of an overlay, for each of its rows.
+        batches: One row for each physical row of the fragment, including deleted rows. For an overlay, one for each of
+            its rows.
         num_rows: Physical rows of the fragment. None allows any number.
-        options: Version and location of the file; its size limits are ignored.
+        options: Version and location of the file. Its size limits are ignored.
 
     Raises:
         InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
@@ -112,7 +113,7 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequen
 
 
 class _FragmentWrite:
-    """A write of fragments: the file that is open, and those that are finished."""
+    """A write of fragments: the open file and the finished files."""
 
     def __init__(self, store: Store, schema: Schema, options: WriteOptions, *, rolls: bool = True) -> None:
         self._schema = schema
@@ -127,7 +128,7 @@ class _FragmentWrite:
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; a file that is full is finished."""
+        """Add rows. Full files are finished."""
         start = 0
         while start < batch.num_rows:
             if self._open is None:

@@ -1,4 +1,4 @@
-"""Data of any kind that users pass, as a stream of batches."""
+"""Converts user data of any kind to a stream of batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.relations import is_stopped, relation_reader
 
 ROWS_AT_ONCE: Final = 8192
-"""Rows of a batch, where the source leaves the choice."""
+"""Batch size in rows, if the source does not determine it."""
 
 _KINDS: Final = (
     "a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a list of dicts, "
@@ -33,16 +33,16 @@ _POLARS_REMEDIES: Final = {
     "Int128": _WIDE_REMEDY,
     "UInt128": _WIDE_REMEDY,
 }
-"""Remedies for types of polars that it exports to Arrow as nothing, or as memory addresses."""
+"""Remedies for polars types that it exports to Arrow as nothing, or as memory addresses."""
 _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, KeyError, OverflowError)
 """Errors of conversions to Arrow."""
 
 
 @contextmanager
 def reading(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatchReader]:
-    """Open data of any kind as a stream of batches, and close the streams that this opens: see `to_reader`.
+    """Open data of any kind as a stream of batches. Streams opened here are closed. See `to_reader`.
 
-    A stream that the caller made stays open.
+    A stream from the caller stays open.
     """
     with ExitStack() as opened:
         yield to_reader(data, schema, opened)
@@ -54,16 +54,16 @@ def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | No
     Args:
         data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
             without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
-            vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
-            `__arrow_c_array__`.
+            vectors); a pandas DataFrame, a polars DataFrame or LazyFrame; a DuckDB relation; anything with
+            `__arrow_c_stream__` or `__arrow_c_array__`.
         schema: Schema of iterables. Default: schema of the first batch. Batches with equal column names are cast to
-            its types. Python values, numpy arrays and pandas columns are converted to its types; other Arrow data
-            stays as it is.
+            its types. Python values, numpy arrays and pandas columns are converted to its types. Other Arrow data is
+            unchanged.
         opened: Closes the streams that are opened here. A relation keeps DuckDB's connection busy until then.
 
     Raises:
         InvalidInputError: The data is of another kind, or values cannot be converted.
-        UnsupportedError: A column of a DuckDB relation is of a type that Lance does not have.
+        UnsupportedError: A column of a DuckDB relation has a type that Lance does not support.
     """
     try:
         return _to_reader(data, schema, ExitStack() if opened is None else opened)
@@ -113,7 +113,7 @@ def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.Rec
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
-    """Open a dataset as batches; blobs of a Lance table come as bytes, in fields marked as blobs."""
+    """Open a dataset as batches. Blobs of a Lance table are read as bytes, in fields marked as blobs."""
     if "nearest" not in signature(data.scanner).parameters:  # only scanners of Lance tables have it
         return data.scanner().to_reader()
     fields = schema_from_arrow(data.schema).fields
@@ -178,7 +178,7 @@ def _batches(items: Iterator[Any]) -> Generator[pa.RecordBatch, None, None]:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch cast to a schema that differs in nothing but types; otherwise as it is."""
+    """Return the batch cast to a schema that differs only in types, otherwise unchanged."""
     if batch.schema.types == schema.types or batch.schema.names != schema.names:
         return batch
     return pa.RecordBatch.from_arrays(
@@ -220,7 +220,7 @@ def _from_columns(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Re
 
 
 def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
-    """Convert the values of a column; None converts to the type that they suggest."""
+    """Convert the values of a column. None infers the type from them."""
     try:
         if isinstance(values, np.ndarray) and values.ndim == 2:
             items = pa.array(np.ascontiguousarray(values).reshape(-1))
@@ -250,10 +250,10 @@ def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_polars(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Return the batches of a polars frame; of a LazyFrame in pieces if polars can make them.
+    """Return the batches of a polars frame. A LazyFrame is streamed if polars supports it.
 
     Raises:
-        UnsupportedError: A column has a type that Arrow does not have.
+        UnsupportedError: A column has a type that Arrow does not support.
     """
     for name, whole in frame.collect_schema().items():
         pending = [whole]
@@ -281,7 +281,7 @@ def _from_lazy(frame: Any) -> pa.RecordBatchReader:
 
 
 def _from_relation(relation: Any, opened: ExitStack) -> pa.RecordBatchReader:
-    """Return the batches of a DuckDB relation, which is run here and consumed as a stream."""
+    """Run a DuckDB relation, and return its batches as a stream."""
     reader = relation_reader(relation, ROWS_AT_ONCE, opened)
 
     def batches() -> Iterator[pa.RecordBatch]:

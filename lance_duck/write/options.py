@@ -27,7 +27,7 @@ _UNWRITTEN: Final = frozenset({"next", UNSTABLE})
 
 
 class Jsonb(Enum):
-    """What becomes of JSON in Lance's binary form."""
+    """How to treat JSON in Lance's binary form."""
 
     TEXT = "checked, and read as text"
     CHECKED = "checked, and kept"
@@ -36,7 +36,7 @@ class Jsonb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
-    """The progress of a write: rows taken, bytes in files, and files that are finished."""
+    """The progress of a write: rows consumed, bytes written, and files finished."""
 
     rows: int
     bytes: int
@@ -60,7 +60,7 @@ class Base:
     Attributes:
         id: Id of the base path in the manifest.
         store: Store at the location.
-        is_dataset_root: Whether it is laid out like a table; otherwise it stores files at its top level.
+        is_dataset_root: Whether it has the layout of a table. Otherwise, it stores files at its top level.
     """
 
     id: int
@@ -73,24 +73,25 @@ class WriteOptions:
     """The options of writing batches to files.
 
     Attributes:
-        max_rows_per_file: Rows after which the next file is begun.
-        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
+        max_rows_per_file: Maximum row count of a file.
+        max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
+            batches.
         batch_rows: Row counts of the batches in a 0.1 file for an existing fragment, whose files have equal batches.
             () for `max_rows_per_group` each.
-        max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
-            full then.
+        max_bytes_per_file: Size after which a new file is started, in bytes. A file may be larger by its incomplete
+            pages.
         data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy". Default: "2.2".
-        bases: Locations that receive the files in rotation; None in the list is the table root. Default: the root.
+        bases: Locations that receive the files in rotation. None in the list is the table root. Default: the root.
         data_cache_bytes: Bytes of values that wait for full pages, over all columns. Default: 8 MiB for each column.
         max_page_bytes: Maximum size of the values in a page, in bytes. Default: 32 MiB.
-        blobs: Where blobs go, and what becomes of references to external files.
-        progress: Called from time to time, at least after each file.
+        blobs: Storage of blobs, and treatment of references to external files.
+        progress: Called repeatedly, at least after each file.
         watch: Observer of files that are begun or complete.
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
             flushed before; names in other locations always are.
         metadata: Entries for the file descriptors, in addition to the schema metadata.
         transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
-        jsonb: What becomes of JSON in binary form: checked, unless it comes from the table itself.
+        jsonb: How to treat JSON in binary form. It is validated unless it comes from the table itself.
         threads: Number of threads that encode columns. Default: the number of cores.
 
     Raises:
@@ -124,7 +125,7 @@ class WriteOptions:
         self.version  # noqa: B018  refuses an unknown version at once
 
     def within(self, limit: int) -> WriteOptions:
-        """Return the options with a limit, in bytes, of the memory of rows on their way into a file."""
+        """Return the options with a memory limit for rows in flight, in bytes."""
         return replace(self, data_cache_bytes=min(self.data_cache_bytes or limit, max(1, limit // 4)), threads=1)
 
     @property
@@ -134,7 +135,7 @@ class WriteOptions:
 
 
 def rewritten_version(version: str) -> str:
-    """Return the version in which data files are rewritten: their own, or the newest if theirs is only read."""
+    """Return the version for rewriting data files: their own, or the newest if theirs can only be read."""
     return NEWEST if version in _UNWRITTEN else version
 
 

@@ -1,4 +1,4 @@
-"""Casts of values that are not nested, which change no value."""
+"""Casts of non-nested values that do not change any value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     """Cast values one by one.
 
     Raises:
-        InvalidInputError: A value would change; the message names the first.
+        InvalidInputError: A value would change. The message names the first one.
     """
     try:
         cast = check_limit(_cast(array, target))
@@ -129,7 +129,7 @@ def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> DataMismat
 
 
 def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
-    """Return the error with another row in place of the one that it names."""
+    """Return the error with another row number."""
     where, separator, row = str(error.where or "").rpartition(", row ")
     if not separator or not row.isdigit():
         return error
@@ -150,7 +150,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         if not has_wide_offsets(array.type) or not array.offset:
             raise
-        return pa.concat_arrays([array]).cast(target)  # Arrow counts the bytes before a slice, too
+        return pa.concat_arrays([array]).cast(target)  # Arrow also counts the bytes before a slice
 
 
 def _first_failing(array: pa.Array, target: pa.DataType) -> int:

@@ -8,7 +8,7 @@ BIGNUM become bytes in an internal format. The types of the relation are therefo
     TIME, TIME_NS              as they are; 24:00:00 is refused, because Arrow cannot represent it
     INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
 
-All others are the same in Arrow as in DuckDB, or types that the writer refuses by name.
+All other types are the same in Arrow, or the writer rejects them by name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Convert = Callable[[pa.Array], pa.Array]
 _CHANGED: Final = frozenset({"time with time zone", "bit", "bignum", "varint", "variant"})
 """Types whose values DuckDB's export to Arrow changes."""
 _REFUSED: Final = _CHANGED | {"interval", "union"}
-"""Types that are refused: `_CHANGED`, and types that Lance does not have."""
+"""Rejected types: `_CHANGED`, and types that Lance does not support."""
 _MOST: Final = 10**38 - 1
 _WIDE: Final = pa.decimal128(38, 0)
 _DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -47,7 +47,7 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
     Args:
         relation: A `DuckDBPyRelation`.
         rows_at_once: Number of rows of a batch.
-        opened: Closes the stream at its end: DuckDB's connection runs nothing else before.
+        opened: Closes the stream at its end, because DuckDB's connection cannot run anything else before.
 
     Raises:
         UnsupportedError: A column is of a type that Lance tables cannot hold. The stream raises InvalidInputError for
@@ -85,7 +85,7 @@ def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
 
 
 def _cast_rows(batch: pa.RecordBatch, schema: pa.Schema, start: int, stop: int) -> list[pa.RecordBatch]:
-    rows = pa.concat_batches([batch.slice(start, stop - start)])  # Arrow counts the bytes before a slice, too
+    rows = pa.concat_batches([batch.slice(start, stop - start)])  # Arrow also counts the bytes before a slice
     try:
         cast = rows.cast(schema)
     except OVERFLOW as error:
@@ -125,10 +125,10 @@ def is_stopped(error: Exception) -> bool:
 
 
 def relation_table(relation: Any) -> pa.Table:
-    """Run a DuckDB relation whose values need not go into a table: intervals, unions and 24:00:00 are left as they are.
+    """Run a DuckDB relation whose values are not written to a table. Intervals, unions and 24:00:00 are unchanged.
 
     Raises:
-        UnsupportedError: A column is of a type that Arrow does not have.
+        UnsupportedError: A column has a type that Arrow does not support.
         InvalidInputError: A whole number has more than 38 digits.
     """
     _refuse_types(relation, _CHANGED, "Arrow")
@@ -160,7 +160,7 @@ def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
 
 @cache
 def _exports_geometries_inside() -> bool:
-    """Return whether DuckDB exports geometries inside nested types; before 1.5.4 it may end the process instead."""
+    """Return whether DuckDB exports geometries inside nested types. Before 1.5.4, it may crash the process instead."""
     return tuple(int(part) for part in version("duckdb").split(".")[:3] if part.isdecimal()) >= (1, 5, 4)
 
 
@@ -181,7 +181,7 @@ def _converted(
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
-        reader.close()  # DuckDB's connection runs nothing else before it is closed
+        reader.close()  # DuckDB's connection cannot run anything else before it is closed
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
@@ -216,7 +216,7 @@ def _below(type_: pa.DataType) -> list[pa.DataType]:
 def _rebuilt(array: pa.Array, inner: list[Convert | None]) -> pa.Array:
     """Return a nested array with other values below."""
     type_ = array.type
-    if array.offset:  # which batches of DuckDB do not have
+    if array.offset:  # DuckDB's batches do not contain these
         array = array.take(pa.array(range(len(array))))
 
     def below(place: int, values: pa.Array) -> pa.Array:

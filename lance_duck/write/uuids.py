@@ -1,4 +1,4 @@
-"""UUIDs as texts, and as the 16 bytes of `arrow.uuid`."""
+"""Converts UUIDs between strings and the 16 bytes of `arrow.uuid`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPELLED: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 def uuids_from_texts(texts: pa.Array) -> pa.Array:
-    """Parse UUIDs that strings of any kind spell with hyphens into an array of `arrow.uuid`.
+    """Parse hyphenated UUID strings of any string type into an array of `arrow.uuid`.
 
     Raises:
         InvalidInputError: A text is not a UUID.
@@ -48,7 +48,7 @@ def uuids_from_texts(texts: pa.Array) -> pa.Array:
 
 
 def texts_from_uuids(uuids: pa.Array) -> pa.Array:
-    """Spell UUIDs of 16 bytes each as strings, in lower case and with hyphens."""
+    """Format 16-byte UUIDs as strings, in lower case and with hyphens."""
     storage = uuids.storage if isinstance(uuids, pa.ExtensionArray) else uuids
     rows = len(storage)
     data = (

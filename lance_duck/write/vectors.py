@@ -1,4 +1,4 @@
-"""`vector_columns`: columns of lists that are written as vectors, fixed size lists of one length.
+"""`vector_columns`: list columns to write as vectors, which are fixed-size lists.
 
     {"v": 8}              vectors of 8 numbers, in the data's number type
     {"v": "float32[8]"}   vectors of 8 float32 numbers; also float16 and float64
@@ -6,7 +6,7 @@
     ["v"], "v, w"         the length of the first value that is not null
     "v:8, w:float16[4]"   both, as one string
 
-A dotted path names a member of structs. Integers and decimals become float32; unsigned bytes are not converted.
+A dotted path names a member of structs. Integers and decimals become float32. Unsigned bytes are not converted.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class VectorForm:
         return cls(size, None if match[1] else _ITEMS[match[2]])
 
     def __str__(self) -> str:
-        """Return the form as `of` parses it; its size must be known."""
+        """Return the form as parsed by `of`. Its size must be known."""
         item = next((name for name, type_ in _ITEMS.items() if type_ == self.item), None)
         return str(self.size) if item is None else f"{item}[{self.size}]"
 
     def type_of(self, source: pa.DataType, column: str) -> pa.DataType:
-        """Return the type of a column of vectors that is written from a type; the size must be known.
+        """Return the vector type for a source type. The size must be known.
 
         Raises:
             WrongTypeError: The source is not a list of numbers.
-            InvalidInputError: The source is of vectors of another length.
+            InvalidInputError: The source contains vectors of another length.
         """
         assert self.size is not None
         source = storage_type(source)
@@ -143,8 +143,9 @@ def with_vectors(
 
     Raises:
         UnknownColumnError: The column does not exist.
-        WrongTypeError: A column does not hold lists of numbers.
-        InvalidInputError: A column holds only nulls and its length was not given, or vectors of another length.
+        WrongTypeError: A column does not contain lists of numbers.
+        InvalidInputError: A column contains only nulls and no length is given, or it contains vectors of another
+            length.
     """
     schema = reader.schema
     paths = {name: _path(schema, name) for name in columns}
@@ -175,10 +176,10 @@ def with_vectors(
 
 
 def vectors_by_name(reader: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, dict[str, VectorForm]]:
-    """Return the batches again, and the columns of lists that LanceDB would store as vectors of float32.
+    """Return the batches, and the list columns that LanceDB would store as float32 vectors.
 
-    The rule takes lists of floats whose name contains "vector" or "embedding", and lists of integers named "vector".
-    The first value in the first batch with rows decides the length. Lists without a value there stay lists.
+    These are lists of floats whose name contains "vector" or "embedding", and lists of integers named "vector". The
+    first value in the first non-empty batch determines the length. Lists without a value there stay lists.
     """
     names = [field.name for field in reader.schema if _is_named_vector(field)]
     names = [name for name in names if reader.schema.names.count(name) == 1]
@@ -203,7 +204,7 @@ def _is_named_vector(field: pa.Field) -> bool:
 
 
 def check_vectors(columns: Mapping[str, VectorForm], schema: pa.Schema) -> None:
-    """Check the lengths of vectors against the columns of an existing table, whose types decide.
+    """Check vector lengths against the columns of an existing table, whose types take precedence.
 
     Raises:
         UnknownColumnError: The column does not exist.
@@ -231,7 +232,7 @@ def first_length(values: pa.Array) -> int | None:
 
 
 def values_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """Return a column, or a member of structs, null where a struct is null; extension arrays as their storage."""
+    """Return a column or a struct member, null if a struct is null. Extension arrays are returned as their storage."""
     array = batch.column(path[0])
     for name in path[1:]:
         array = array.flatten()[array.type.get_field_index(name)]
@@ -239,7 +240,7 @@ def values_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 
 def _until(reader: pa.RecordBatchReader, is_done: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-    """Yield batches until the function holds, which is asked before each."""
+    """Yield batches until the function returns true. It is called before each batch."""
     while not is_done():
         try:
             yield reader.read_next_batch()

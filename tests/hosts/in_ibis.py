@@ -65,7 +65,7 @@ def test_columns_and_filters_are_pushed_down(backend: Any, t: Any) -> None:
     assert "filter: x > 49.0" in lines
     assert "read first, for the filter: x" in lines
     assert "read then, for the rows left: s" in lines
-    assert "gave: 1 rows" in lines
+    assert "returned: 1 rows" in lines
     assert "columns: s\n" in plan(backend, t.s.nunique())
 
 

@@ -41,7 +41,7 @@ def test_explain_analyze_reports_rows_read(con: ld.Connection, folder: Path) -> 
     (scan,) = scans(con, "SELECT id FROM trips", "ANALYZE, FORMAT JSON")
     assert scan["Lance Path"] == str(folder / "trips.lance")
     assert scan["Lance Rows Out"] == "7"
-    assert "gave: 7 rows" in scan["Lance Plan"]
+    assert "returned: 7 rows" in scan["Lance Plan"]
 
 
 @pytest.mark.parametrize("use_index", ["true", "false"])

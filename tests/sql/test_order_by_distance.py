@@ -223,7 +223,7 @@ def test_search_settings_are_applied(con: ld.Connection, folder: Path) -> None:
     assert "partitions probed: 3" in con.execute(plan).fetchall()[-1][1]
     con.execute("set LANCE_NEAREST to 'exact'")
     assert "use_index is false" in con.execute(plan).fetchall()[-1][1]
-    assert "gave:" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
+    assert "returned:" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
     con.execute("SET lance_nearest = off")
     assert "LanceNearest" not in con.execute(plan).fetchall()[-1][1]
     con.execute("RESET lance_nearest")

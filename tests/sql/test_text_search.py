@@ -122,7 +122,7 @@ def test_explain_names_the_index_or_the_reason_for_a_scan(con: ld.Connection, fo
     assert "MatchQuery 'duck' in body" in plan
     assert ("InvertedIndexQuery: body_idx" in plan) == is_indexed
     assert ("without an index: no index" in plan) != is_indexed
-    assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
+    assert "returned: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
     assert '"Lance Search Mode": "fts"' in con.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[-1][1]
 
 

@@ -152,7 +152,7 @@ def test_older_versions_and_tags_can_be_searched(con: ld.Connection, photos: Pat
 def test_explain_shows_the_search(con: ld.Connection) -> None:
     sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 2)"
     assert "VectorIndexQuery" in con.execute(f"EXPLAIN {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
-    assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
+    assert "returned: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
 
 
 def test_recall_can_be_set_by_name(con: ld.Connection) -> None:

@@ -16,6 +16,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -80,7 +81,7 @@ class Sentence:
     text: str
     is_cell: bool = False
 
-    @property
+    @cached_property
     def patterns(self) -> list[str]:
         """Names of the patterns that it has."""
         return [name for name, pattern in _COMPILED.items() if pattern.search(self.text)]
@@ -98,7 +99,7 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of at least four words of a text. Spans of code become the word "x"."""
     plain = _CODE.sub(lambda found: "x" if re.match("`(?!``)", found[0]) else " ", text)
     for block in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.|\w+:)\s", plain):
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(block.split())):
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(]|x\b)", " ".join(block.split())):
             if len(sentence.split()) >= 4:
                 yield sentence
 
@@ -157,7 +158,7 @@ def of_markdown(path: Path) -> Iterator[Sentence]:
             cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
             plain = [_CODE.sub("x", _plain(cell)).strip() for cell in cells]
             yield from (Sentence(path, number, cell, True) for cell in plain if re.search(r"\w", cell))
-        elif line.strip():
+        elif line.strip() and (paragraph or not line.startswith("    ")):
             paragraph.append(line.strip().lstrip("-*#: "))
 
 

@@ -11,7 +11,7 @@ MADE_BY_SPHINX = {"search", "genindex", "modindex", "py-modindex"}
 
 
 def test_no_page_has_the_name_of_one_that_the_generator_makes() -> None:
-    pages = {path.stem for path in DOCS.rglob("*.md") if "_build" not in path.parts}
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
     assert "index" in pages
     assert not pages & MADE_BY_SPHINX
 

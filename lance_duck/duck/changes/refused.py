@@ -94,7 +94,7 @@ class RefusedObject(TableStatement):
 
     @property
     def subject(self) -> str:
-        """What would be made, for errors."""
+        """The object to create, for errors."""
         return f"{self.kind} {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
@@ -146,7 +146,7 @@ class RefusedAlias(LanceStatement):
         return f"database {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is a database of Lance tables."""
+        """Return whether it is a Lance database."""
         return session.catalog.database(self.name) is not None
 
     def run(self, session: ChangeSession) -> NoReturn:
@@ -160,7 +160,7 @@ class RefusedAlias(LanceStatement):
 
 @dataclass(frozen=True)
 class NestedChange(TableStatement):
-    """A change of a Lance table inside WITH, as DuckDB 2.0 has it.
+    """A change of a Lance table inside WITH, as supported by DuckDB 2.0.
 
     WITH x AS (DELETE FROM t … RETURNING …) …
     """

@@ -87,7 +87,7 @@ class ChangeRunner:
         native: DuckDB's connection.
         catalog: The Lance tables of the connection.
         names: Meaning of names on the connection.
-        read_only: Whether every change is refused.
+        read_only: Whether every change is rejected.
 
     Attributes:
         read_only: Likewise.

@@ -290,7 +290,7 @@ class ChangeSession:
         return None if handle is None else DuckTable(handle.current, pinned=True)
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:
-        """Return the rows of a query; see `relation`."""
+        """Return the rows of a query. See `relation`."""
         self.explain_query(sql, tables)
 
         def read() -> pa.Table:
@@ -349,7 +349,7 @@ class ChangeSession:
 
     @contextmanager
     def stream_of(self, relation: Callable[[], Any], tables: Mapping[str, Any]) -> Iterator[pa.RecordBatchReader]:
-        """Open the rows of a relation in batches; see `stream`.
+        """Open the rows of a relation in batches. See `stream`.
 
         Args:
             relation: Returns the rows, as `relation` does.

@@ -34,7 +34,7 @@ class HybridRows(SearchRows):
 
     def __init__(self, dataset: LanceDataset, arguments: Mapping[str, Any]) -> None:
         self._asked = dict(arguments)
-        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # refuses invalid arguments at once
+        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # rejects invalid arguments at once
         schema = duckdb_arrow_schema(dataset.schema)
         for name in _MADE:
             schema = schema.append(pa.field(name, pa.float32()))

@@ -36,7 +36,7 @@ class NearestRows(SearchRows):
 
     def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self._asked: dict[str, Any] = {"nearest": {"exact_distance": True, **nearest}, **options}
-        scanner = dataset.scan(columns=[], **self._asked)  # refuses invalid arguments at once
+        scanner = dataset.scan(columns=[], **self._asked)  # rejects invalid arguments at once
         self._queries = scanner.num_queries
         schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
         super().__init__(dataset, schema.insert(0, pa.field(QUERY, pa.int32())) if scanner.is_batch else schema)

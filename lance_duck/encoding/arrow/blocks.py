@@ -151,7 +151,7 @@ def _check_indices(block: Dictionary, where: str) -> Dictionary:
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
-    """Return the dictionary's items in an Arrow type if all of them fit; otherwise values are checked one by one."""
+    """Return the dictionary's items in an Arrow type if all of them fit. Otherwise, values are checked one by one."""
     if not isinstance(items, FixedWidth):
         return items
     try:

@@ -1,7 +1,7 @@
 """Dictionaries of Arrow arrays: reduced to the entries in use, and combined.
 
-A page has one dictionary for all of its rows. A batch of a selective scan holds few of these rows: with the whole
-dictionary it would be larger than the plain values, and slower for every consumer.
+A page has one dictionary for all of its rows. A batch of a selective scan contains few rows. With the whole dictionary,
+it would be larger than the plain values, and slower for every consumer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lance_duck.arrow.types import with_type
 
 
 def compact_dictionaries(array: pa.Array) -> pa.Array:
-    """Cut dictionaries in an array, at any depth, so that none has more entries than rows.
+    """Trim dictionaries in an array, at any depth, to at most as many entries as rows.
 
     A dictionary with more entries than rows is always cut: the result is smaller for any rows, and finding the used
     entries costs less than a consumer's single read of all entries (`benchmarks/selective.py`). Entries keep their
@@ -44,14 +44,14 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
             if isinstance(error, pa.ArrowNotImplementedError):
                 raise
             raise array_limit(error) from error
-    try:  # pyarrow cannot combine dictionaries that contain nulls, and unused entries only take room
+    try:  # pyarrow cannot combine dictionaries that contain nulls, and unused entries waste memory
         return check_limit(pa.concat_arrays([used_entries(array) for array in arrays]))
     except (*OVERFLOW, pa.ArrowNotImplementedError) as error:
         raise array_limit(f"{arrays[0].type}: {error}") from error
 
 
 def used_entries(array: pa.Array) -> pa.Array:
-    """Return an array whose dictionaries, at any depth, have only used entries, all of them not null."""
+    """Return an array whose dictionaries, at any depth, contain only used, non-null entries."""
     return _compacted(array, always=True)
 
 

@@ -24,9 +24,8 @@
     0x30       | the same, and the offset of a time zone: seconds, 4 bytes; of older ones hours, 1 byte
     0x40       | interval: months, 4 bytes; days, 4 bytes; microseconds, 8 bytes
 
-The text does not contain spaces; floats have the shortest form that reads back the same, with an exponent below 1e-5
-and from 1e16 on. A decimal is written as the float of its value; an extension value as a string, bytes in hexadecimal
-digits.
+The text does not contain spaces. Floats have the shortest form that round-trips, with an exponent below 1e-5 and from
+1e16 on. A decimal is written as a float, an extension value as a string, and bytes as hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -75,12 +74,12 @@ _REASONS = {
 def jsonb_to_text(
     block: Block, where: str, name_value: Callable[[int], str] | None = None, valid: Bytes | None = None
 ) -> Block:
-    """Return the text of JSONB values; an empty value gives an empty string.
+    """Convert JSONB values to text. An empty value becomes an empty string.
 
     Args:
         block: The values.
         where: Name of the column, for messages.
-        name_value: Names a value by its position in the block, for messages; by default "JSON value 5".
+        name_value: Formats the position of a value for messages. The default is like "JSON value 5".
         valid: uint8, nonzero for each value that is not null, or None if all are valid.
 
     Raises:
@@ -172,7 +171,7 @@ def _is_text(value: bytes) -> bool:
 def _dictionary_to_text(
     block: Dictionary, where: str, name_value: Callable[[int], str], valid: Bytes | None
 ) -> Dictionary:
-    """Return a dictionary of texts. Broken items raise an error only if a value refers to them."""
+    """Return a dictionary of texts. Corrupt items raise an error only if a value refers to them."""
     with suppress(FormatError):
         return Dictionary(block.indices, jsonb_to_text(block.items, where))
     is_valid = np.ones(len(block.indices), np.bool_) if valid is None else valid[: len(block.indices)] != 0
@@ -235,7 +234,7 @@ def float_text(value: float) -> str:
 
 
 def jsonb_to_text_reference(value: bytes) -> str:
-    """Return the text of one value: the plain reference of `jsonb_to_text`."""
+    """Return the text of one value: the reference implementation of `jsonb_to_text`."""
     head = int.from_bytes(value[:4], "big")
     kind = head >> 28
     count = 1 if kind == 2 else head & 0x0FFFFFFF

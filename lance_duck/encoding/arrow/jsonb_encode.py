@@ -1,7 +1,7 @@
-"""JSON text to JSONB, whose bytes `encoding.arrow.jsonb` describes.
+"""Converts JSON text to JSONB. `encoding.arrow.jsonb` describes the bytes.
 
-The members of an object are sorted by the bytes of their keys. A whole number that fits 64 bits takes the fewest bytes,
-unsigned unless it is negative; any other number is a float. An empty text is null.
+The members of an object are sorted by the bytes of their keys. An integer that fits 64 bits takes the fewest bytes,
+unsigned unless it is negative. Any other number is a float. An empty text is null.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REASONS: Final = {
 
 
 def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
-    """Encode an array of JSON texts as JSONB; a null becomes an empty value.
+    """Encode an array of JSON strings as JSONB. A null becomes an empty value.
 
     NaN, Infinity and -Infinity are accepted, and unpaired surrogates are kept.
 
@@ -49,7 +49,7 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: A text is not JSON, and the message names its row; or the array does not hold strings.
+        InvalidInputError: A string is not JSON (the message names its row), or the array does not contain strings.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise InvalidInputError("JSON to encode", where=where, expected="strings", found=texts.type)

@@ -8,7 +8,7 @@ Inline: blocks of 1024 values, each with its own width; the last may hold fewer.
 
 Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
 words when the buffer ends exactly after them, otherwise as one more block, padded. W = 0 stores nothing and all values
-are 0; pages without nulls use it for their levels if neighbouring pages have nulls.
+are 0; pages without nulls use it for their levels if adjacent pages have nulls.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Training of FSST symbol tables on a sample, in rounds.
 
-Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and keeps
+Each round encodes the sample with the symbols of the last one, counts codes and pairs of consecutive codes, and keeps
 the symbols and pairs that replace the most bytes.
 """
 

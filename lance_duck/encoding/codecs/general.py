@@ -144,7 +144,7 @@ class General:
         return VariableWidth(offsets, data)
 
     def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
-        """Compress the slices of `data` between neighbouring bounds; return the joined results and their ends."""
+        """Compress the slices of `data` between adjacent bounds; return the joined results and their ends."""
         starts = bounds[:-1].astype(np.int64)
         sizes = np.diff(bounds).astype(np.int64)
         if self.scheme == "lz4":

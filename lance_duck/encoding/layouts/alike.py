@@ -93,7 +93,7 @@ def _chunks(data: Bytes, places: Int64s, rows: Int64s, width: int) -> tuple[Int6
 
 
 def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Request[Leaf | None]:
-    """Read rows of neighbouring pages with lists.
+    """Read rows of adjacent pages with lists.
 
     Args:
         readers: Page readers of one source with the same `lists_key`.

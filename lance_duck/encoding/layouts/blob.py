@@ -91,7 +91,7 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
     """Read the blobs of descriptions (position, size).
 
     Raises:
-        CorruptError: A description points beyond the file, or descriptions overlap.
+        CorruptError: A description points past the end of the file, or descriptions overlap.
     """
     position, size = block.fields
     return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
@@ -100,7 +100,7 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
 def read_extents(
     positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
 ) -> Request[VariableWidth]:
-    """Read extents of one file; neighbouring extents are read as one range.
+    """Read extents of one file; adjacent extents are read as one range.
 
     Args:
         positions: First byte of each extent.
@@ -109,7 +109,7 @@ def read_extents(
         where: Name of the column, for messages.
 
     Raises:
-        CorruptError: An extent reaches beyond the file, or extents overlap.
+        CorruptError: An extent extends past the file, or extents overlap.
     """
     filled = sizes > 0
     if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):

@@ -122,7 +122,7 @@ def parse_chunks(
         where: Name of the page, for messages.
 
     Raises:
-        CorruptError: A header or buffer reaches beyond its chunk.
+        CorruptError: A header or buffer extends past its chunk.
     """
     levels = shape.has_rep + shape.has_def
     begins = np.empty((levels + shape.num_buffers, len(starts)), dtype=np.int64)

@@ -259,7 +259,7 @@ def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]
 
 
 def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
-    """Concatenate arrays without their last numbers, each shifted by its base; see `joined_lists`."""
+    """Concatenate arrays without their last numbers, each shifted by its base. See `joined_lists`."""
     return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)
 
 

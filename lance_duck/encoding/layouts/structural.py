@@ -50,7 +50,7 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         narrow: Whether a read may return 64-bit integers for wider ones if all its values fit.
 
     Raises:
-        CorruptError: The description is broken.
+        CorruptError: The description is corrupt.
         UnsupportedError: A layout or encoding is not supported.
     """
     parsed = _layouts.find((page.encoding, narrow))

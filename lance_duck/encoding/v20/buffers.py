@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 SMALL_GAP = 4096
 """Maximum gap between two extents that are read together, in bytes."""
 
-_RECENT: Final = 2  # at most two threads read neighbouring pages
+_RECENT: Final = 2  # at most two threads read adjacent pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class StoredBuffer:
         """Read ascending, disjoint extents. Returns their concatenated bytes, a view if they are contiguous.
 
         Raises:
-            CorruptError: An extent reaches beyond the buffer.
+            CorruptError: An extent extends past the buffer.
         """
         data, places = yield from self.read_around(starts, stops)
         if len(starts) == 1:
@@ -74,7 +74,7 @@ class StoredBuffer:
         """Read ascending extents, which may overlap. Returns bytes that hold them, and each extent's start in these.
 
         Raises:
-            CorruptError: An extent reaches beyond the buffer.
+            CorruptError: An extent extends past the buffer.
         """
         if len(starts) == 0:
             return np.empty(0, np.uint8), starts

@@ -83,7 +83,7 @@ def unravel_ends(
         firsts: Whether run i begins at the first row of the page.
         counts: Number of rows of each run.
         adjustment: Number added to the ends of null rows, at least 1.
-        limit: Bound of the items, which lie below it; less than 2**63.
+        limit: Exclusive upper bound of the items, less than 2**63.
         offsets: (counts.sum() + 1,), written.
         validity: (counts.sum(),), written: 0 or 1.
         item_starts: (runs,), written: first item of each run.

@@ -48,7 +48,7 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
     """Return the encoding of a page.
 
     Raises:
-        CorruptError: The message is broken.
+        CorruptError: The message is corrupt.
         UnsupportedError: The message has another type.
     """
     if description.name != PAGE_MESSAGE:

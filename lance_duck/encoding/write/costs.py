@@ -1,4 +1,4 @@
-"""Thresholds by which writers choose an encoding, each with its unit and reason.
+"""Thresholds for choosing encodings, each with its unit and reason.
 
 A threshold affects file size and the speed of writing and reading, never the values. Figures come from
 `benchmarks/encoding_costs.py`, on two cores; `benchmarks/sizes.py` measures the combined effect.
@@ -16,7 +16,8 @@ SAMPLE: Final = 4096
 """Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
 
 SAMPLE_PIECES: Final = 64
-"""Number of slices in a sample, spread over a page; each holds neighbours, so that runs and cycles are seen."""
+"""Number of slices in a sample, spread over a page. Each contains consecutive values, which preserves runs and
+cycles."""
 
 # Numbers and general compression
 

@@ -24,10 +24,10 @@ class BlobFile(io.BufferedIOBase):
 
     Args:
         place: Location of the blob.
-        buffer_size: Bytes to read ahead; 0 for none.
+        buffer_size: Read-ahead in bytes, or 0.
 
     Raises:
-        CorruptError: Raised by the first read if the blob reaches beyond the end of its file.
+        CorruptError: Raised by the first read if the blob extends past the end of its file.
         NotFoundError: Raised by the first read if the file of the blob is missing.
     """
 
@@ -102,12 +102,12 @@ class BlobFile(io.BufferedIOBase):
         """Read bytes at an offset of the blob, without moving the file position.
 
         Raises:
-            InvalidInputError: The range reaches beyond the blob.
+            InvalidInputError: The range extends past the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read several ranges (offset, length) together; see `read_range`."""
+        """Read several ranges (offset, length) together. See `read_range`."""
         self._check_open()
         extent = self._opened()
         for offset, length in ranges:
@@ -116,7 +116,7 @@ class BlobFile(io.BufferedIOBase):
         return [part.tobytes() for part in pieces]
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         self._extent = None
         self._ahead = b""
         super().close()

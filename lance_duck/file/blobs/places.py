@@ -39,7 +39,7 @@ MANAGED: Final = 4
 
 
 class BlobLocation(Protocol):
-    """A byte range in a file; the file is not opened before `extent` is called."""
+    """A byte range in a file. The file is not opened before `extent` is called."""
 
     def extent(self) -> ByteRange:
         """Open the file, and return the range of the bytes in it.
@@ -52,7 +52,7 @@ class BlobLocation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """The location of one blob; the attributes after `file` repeat its description."""
+    """The location of one blob. The attributes after `file` repeat its description."""
 
     file: LanceFile
     kind: int
@@ -63,7 +63,10 @@ class BlobPlace:
 
     @property
     def size(self) -> int | None:
-        """Bytes of the blob. None if the blob is the rest of a file: the size is unknown until that is opened."""
+        """Bytes of the blob.
+
+        None if the blob extends to the end of a file, whose size is unknown until it is opened.
+        """
         return None if self.kind == EXTERNAL and not self.stored_size else self.stored_size
 
     def extent(self) -> ByteRange:
@@ -138,11 +141,11 @@ def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], ND
 
 
 def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
-    """Read whole blobs; None gives empty bytes. The number of open files is bounded.
+    """Read whole blobs. None yields empty bytes. The number of open files is bounded.
 
     Raises:
         NotFoundError: A blob's file is missing.
-        CorruptError: A blob reaches beyond the end of its file.
+        CorruptError: A blob extends past the end of its file.
     """
     pieces: list[Bytes] = []
     at = 0

@@ -1,4 +1,4 @@
-"""The dictionaries of a table of version 0.1: each data file has its own copy, and all copies of a field are equal.
+"""The dictionaries of a table of version 0.1. Each data file has its own copy, and all copies of a field are equal.
 
 The module is imported by the first commit to a 0.1 table.
 """

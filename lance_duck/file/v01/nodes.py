@@ -1,7 +1,7 @@
-"""Fields of 0.1 files as trees: nodes of values, dictionaries and lists; struct nodes are in `file/v20`.
+"""Fields of 0.1 files as trees: nodes of values, dictionaries and lists. Struct nodes are in `file/v20`.
 
-Validity is not stored: a null was written as whatever value its slot held. In nullable fields with values of any
-length, an empty value is null, as for every reader of the format.
+Validity is not stored. A null was written as the undefined value of its slot. In nullable variable-length fields, an
+empty value is null, as for every reader of the format.
 """
 
 from __future__ import annotations

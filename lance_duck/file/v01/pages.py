@@ -1,4 +1,4 @@
-"""Pages of 0.1 files: the bytes that hold some rows, and their values.
+"""Pages of 0.1 files: the byte ranges of rows, and their values.
 
     page              | bytes
     one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
@@ -124,8 +124,7 @@ def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
 def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Request[tuple[Int64s, Int64s, Int64s]]:
     """Read offsets, either of variable-length values or of lists.
 
-    Returns:
-        Begin and end of each piece, and the length of each value, all int64.
+    Returns: Start and end of each range, and the length of each value, all int64.
 
     Raises:
         CorruptError: The offsets do not ascend.

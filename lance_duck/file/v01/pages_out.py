@@ -1,7 +1,8 @@
 """Converts arrays to pages of 0.1 files; `file.v01.pages` describes the layout.
 
-Pages do not store validity: values that would read back as others are rejected. Nulls can be written only for strings
-and binary values in a nullable field, which read an empty value as null; an empty value is rejected there.
+Pages do not store validity, so values that would be read back as other values are rejected. Nulls can be written only
+for strings and binary values in a nullable field, where readers treat an empty value as null. Empty values are rejected
+there.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Pages:
             path: Name of the field, for error messages.
 
         Raises:
-            UnsupportedError: A null or an empty value would be read back as another value.
+            UnsupportedError: A null or an empty value would be read back as a different value.
         """
         if f.logical_type == "struct":
             _refuse_nulls(arrays, path)
@@ -108,7 +109,7 @@ class Pages:
         self._put(f.id, len(ends) - 1, ends.astype(_OFFSET))
 
     def _places(self, f: Field, array: pa.DictionaryArray, path: str) -> Buffer:
-        """Return the dictionary indices of values; the first values of a field define its dictionary."""
+        """Return the dictionary indices of values. The first values of a field define its dictionary."""
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         values = self._dictionaries.get(f.id)
@@ -149,7 +150,7 @@ class Pages:
 def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
     """Return the dictionary values that the first rows of a column define: distinct and not null.
 
-    If some rows are null and values are of variable length, the empty value is included; it is read as null.
+    If some rows are null and values have variable length, the empty value is included, which is read as null.
     """
     values = pc.unique(array.dictionary).drop_null()
     empty = _empty(values.type) if nullable and (array.null_count or array.dictionary.null_count) else None
@@ -190,7 +191,7 @@ def stored_items(array: pa.Array) -> pa.Array:
 
 
 def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, Buffer]:
-    """Return the offsets and bytes of variable-length values; a null becomes an empty value."""
+    """Return the offsets and bytes of variable-length values. A null becomes an empty value."""
     if nullable:
         _refuse_empty(array, path)
     else:

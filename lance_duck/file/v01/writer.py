@@ -130,11 +130,11 @@ class LegacyFileWriter:
         self._metadata[key] = value
 
     def finish(self) -> WrittenFile:
-        """Write the remaining pages and the metadata, and make the file appear.
+        """Write the remaining pages and the metadata, and publish the file.
 
         Raises:
-            UnsupportedError: A value cannot be stored in this version; the file is removed.
-            StoreError: The disk or the service failed; the file is removed.
+            UnsupportedError: A value cannot be stored in this version. The file is removed.
+            StoreError: The disk or the service failed. The file is removed.
         """
         try:
             self._write_group()

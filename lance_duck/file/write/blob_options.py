@@ -29,8 +29,8 @@ class Thresholds:
 
     Attributes:
         inline: Maximum size of a blob in the data file, in bytes.
-        packed: Maximum size of a blob that shares a sidecar, in bytes; a larger blob gets its own sidecar.
-        pack_file: Maximum size of a shared sidecar, in bytes; a blob that would exceed it begins a new one.
+        packed: Maximum size of a blob that shares a sidecar, in bytes. Larger blobs get separate sidecars.
+        pack_file: Maximum size of a shared sidecar, in bytes. A blob that would exceed it begins a new one.
     """
 
     inline: int = INLINE_BYTES
@@ -62,7 +62,7 @@ class BlobOptions:
 
     Attributes:
         external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
-        allow_outside_bases: Whether references may point anywhere; otherwise only below one of the bases.
+        allow_outside_bases: Whether references may point anywhere. Otherwise, they must point below one of the bases.
         bases: Base paths of the table that are not roots of tables, by id.
         pack_file_bytes: Maximum size of a shared sidecar, in bytes, or None for the default.
         open: Opens an external file.
@@ -87,7 +87,7 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return options that keep the table's existing references, wherever they point."""
+        """Return options that keep the table's existing references, regardless of their target."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Writes blobs: their bytes, and their descriptions for a column; see `file.blobs.places`.
+"""Writes blobs: their bytes, and their descriptions for a column. See `file.blobs.places`.
 
 {data file}                 bytes of small blobs, before the page that describes them
 {data file's stem}/…blob    one large blob, or many medium ones end to end
@@ -114,7 +114,7 @@ class BlobWriter:
         self._rows = 0
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs; return their descriptions, with null for a null blob.
+        """Write blobs. Returns their descriptions, with null for a null blob.
 
         Args:
             array: Structs with data (large_binary) or uri (string), exactly one of them not null. Ranges of external
@@ -204,7 +204,7 @@ class BlobWriter:
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
     def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[UInt64s, UInt64s]:
-        """Return position and size of the ranges in external files; (0, 0) for a whole file."""
+        """Return position and size of the ranges in external files, or (0, 0) for a whole file."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
         position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
@@ -218,7 +218,7 @@ class BlobWriter:
         return position.fill_null(0).to_numpy(), size.fill_null(0).to_numpy()
 
     def _ingest(self, uri: str, position: int, size: int, row: int, columns: _Columns) -> None:
-        """Copy a range of an external file. If `size` is 0, all bytes from `position` on are copied."""
+        """Copy a range of an external file. If `size` is 0, all bytes from `position` to the end are copied."""
         source = self._options.open(uri)
         size = size or max(0, source.size - position)
         if position + size > source.size:
@@ -239,7 +239,7 @@ class BlobWriter:
 
 
 class _Columns:
-    """Descriptions under construction; each starts as an empty blob in the data file."""
+    """Descriptions under construction. Each starts as an empty blob in the data file."""
 
     def __init__(self, count: int) -> None:
         self.kinds = np.full(count, INLINE, np.uint8)
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Return structs with these members; a struct is null if `nulls` is null there."""
+    """Return structs with these members. A struct is null if `nulls` is null at its index."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

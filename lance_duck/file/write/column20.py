@@ -154,7 +154,7 @@ class _Blobs:
 
 
 class _Structs:
-    """A column of structs, which only counts rows, and the columns of its members."""
+    """A struct column, which only counts rows, and the columns of its members."""
 
     def __init__(self, column: int, pages: Pages, members: list[_V20FieldWriter], path: str) -> None:
         self._column, self._pages, self._members, self._path = column, pages, members, path

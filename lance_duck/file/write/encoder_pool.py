@@ -26,7 +26,7 @@ class Lane:
 
 
 class Lanes:
-    """A thread pool; each thread takes the next work of an idle lane, or encodes a deferred page.
+    """A thread pool. Each thread takes the next work of an idle lane, or encodes a deferred page.
 
     Args:
         threads: Number of threads.
@@ -39,7 +39,7 @@ class Lanes:
         self._born = forks.count()
 
     def submit(self, lane: Lane, work: Work) -> Future[Encoded]:
-        """Append work to a lane; return a future of its pages, each of which is a future itself.
+        """Append work to a lane. Returns a future of its pages, each of which is a future itself.
 
         If work of a lane fails, all later work of the lane fails with the same error.
 

@@ -1,4 +1,4 @@
-"""Writes data files; `file.reader` describes the layout of the container.
+"""Writes data files. `file.reader` describes the layout of the container.
 
 pages, blob bytes           in writing order, each buffer at a multiple of 64
 global buffers              added buffers, from 1 upwards
@@ -65,10 +65,10 @@ class WrittenFile:
 
 
 class FileWriter:
-    """A writer of one data file, page by page; memory use does not grow with the file.
+    """Writes one data file, page by page. Memory use does not grow with the file.
 
-    Used by one thread at a time; columns are encoded by several threads. As a context manager it discards the file if
-    the block fails; the caller calls `finish`.
+    Used by one thread at a time. Several threads encode columns. As a context manager, it discards the file if the
+    block fails. The caller calls `finish`.
 
     Args:
         sink: Sink of the file; closed by `finish`, aborted by `abort`.
@@ -150,8 +150,8 @@ class FileWriter:
             batch: One array per column in schema order, in the column's storage type.
 
         Raises:
-            ArrayLimitError: The file would have more dictionary entries than a column's indices can count; the batch
-                is not written.
+            ArrayLimitError: The file would have more dictionary entries than a column's indices can count. The batch is
+                not written.
             StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
         if batch.num_columns != len(self._columns):
@@ -182,10 +182,10 @@ class FileWriter:
         return len(self._global_buffers)
 
     def finish(self) -> WrittenFile:
-        """Write all remaining rows and the tail, and make the file appear.
+        """Write all remaining rows and the tail, and publish the file.
 
         Raises:
-            StoreError: The disk or the service failed; the file is removed.
+            StoreError: The disk or the service failed. The file is removed.
         """
         try:
             self._encode(last=True)

@@ -67,7 +67,7 @@ class BitmapFile:
             places: Ascending positions of the keys in the file.
 
         Raises:
-            CorruptError: A bitmap is broken.
+            CorruptError: A bitmap is corrupt.
         """
         cached, new_places = self._look(places)
         for part in self._read(new_places):
@@ -78,7 +78,7 @@ class BitmapFile:
         """Return the rows of each given key, by the key's position in the file.
 
         Raises:
-            CorruptError: A bitmap is broken.
+            CorruptError: A bitmap is corrupt.
         """
         bitmaps = {place: self._find(place) for place in places.tolist()}
         new_places = np.array([place for place, rows in bitmaps.items() if rows is None], np.int64)
@@ -90,7 +90,7 @@ class BitmapFile:
         """Return the rows of all keys except null. Computed once.
 
         Raises:
-            CorruptError: A bitmap is broken.
+            CorruptError: A bitmap is corrupt.
         """
         if self._present is None:
             rows, count = RowSet({}), 0

@@ -29,7 +29,7 @@ def write_bitmap_file(
         metadata: Further entries of the metadata.
 
     Raises:
-        CorruptError: Entries of another segment are broken.
+        CorruptError: Entries of another segment are corrupt.
         StoreError: The disk or the service failed.
     """
     schema = pa.schema([pa.field(KEYS, type_), pa.field(BITMAPS, pa.binary())])

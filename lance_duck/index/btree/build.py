@@ -46,7 +46,7 @@ def write_tree(
 
     Raises:
         UnsupportedError: The type is not ordered.
-        CorruptError: A source is broken.
+        CorruptError: A source is corrupt.
     """
     make = key_maker(type_)
     if make is None:

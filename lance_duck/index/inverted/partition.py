@@ -112,7 +112,7 @@ class InvertedPartition:
             average: Average number of terms per document. The norms for the last average are cached.
 
         Raises:
-            CorruptError: The documents are broken.
+            CorruptError: The documents are corrupt.
         """
         codes, lengths = self._coded_lengths
         last = self._norms
@@ -144,7 +144,7 @@ class InvertedPartition:
         The last result is cached: a query first needs the document counts of its terms, then their postings.
 
         Raises:
-            CorruptError: The terms are broken.
+            CorruptError: The terms are corrupt.
         """
         asked, last = tuple(terms), self._found_ids
         if last[0] == asked:
@@ -169,7 +169,7 @@ class InvertedPartition:
         """All terms in byte order. Read once.
 
         Raises:
-            CorruptError: The terms are broken.
+            CorruptError: The terms are corrupt.
         """
         return self._terms.in_order()
 
@@ -180,7 +180,7 @@ class InvertedPartition:
             ids: Term ids, or -1 for terms that the partition does not contain.
 
         Raises:
-            CorruptError: The file is broken.
+            CorruptError: The file is corrupt.
         """
         exists = ids >= 0
         result = np.zeros(len(ids), np.int64)
@@ -195,7 +195,7 @@ class InvertedPartition:
             with_impacts: Whether impacts are needed. Otherwise they are included only if cached.
 
         Raises:
-            CorruptError: The file is broken. Blocks are checked when they are decoded.
+            CorruptError: The file is corrupt. Blocks are checked when they are decoded.
         """
         listed = ids.tolist()
         if not listed or min(listed) < 0 or max(listed) >= self.num_terms:
@@ -213,7 +213,7 @@ class InvertedPartition:
 
         Raises:
             UnsupportedError: The position format is not supported.
-            CorruptError: The file is broken. Positions are checked when they are read.
+            CorruptError: The file is corrupt. Positions are checked when they are read.
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
@@ -231,7 +231,7 @@ class InvertedPartition:
 
         Raises:
             UnsupportedError: Positions are not stored, or in an unsupported format.
-            CorruptError: The file is broken.
+            CorruptError: The file is corrupt.
         """
         return self._positions(ids, bounds, frequencies)
 
@@ -239,7 +239,7 @@ class InvertedPartition:
         """Return the whole partition, decoded.
 
         Raises:
-            CorruptError: A file is broken.
+            CorruptError: A file is corrupt.
         """
         return self._contents(self._terms.in_order().by_id(), None)
 
@@ -248,7 +248,7 @@ class InvertedPartition:
         """Approximate bytes of the decoded contents.
 
         Raises:
-            CorruptError: A file is broken.
+            CorruptError: A file is corrupt.
         """
         documents = self.num_documents * (12 + 4 * self.num_levels)
         return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
@@ -261,7 +261,7 @@ class InvertedPartition:
                 may have more.
 
         Raises:
-            CorruptError: A file is broken.
+            CorruptError: A file is corrupt.
         """
         terms = self._terms.in_order().by_id()
         if not len(terms):

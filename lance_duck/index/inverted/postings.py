@@ -58,7 +58,7 @@ class PostingBlocks:
         """Decode the documents and frequencies, term by term: uint32 (postings,) each.
 
         Raises:
-            CorruptError: A block is broken.
+            CorruptError: A block is corrupt.
         """
         return blocks.decode(self.blocks, self.lengths, self.form, self.num_documents, self.where)
 

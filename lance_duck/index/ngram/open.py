@@ -53,7 +53,7 @@ class NGramFile:
             trigrams: The trigrams, ascending, at least one.
 
         Raises:
-            CorruptError: A posting list is broken.
+            CorruptError: A posting list is corrupt.
         """
         places = np.searchsorted(self.tokens, trigrams)
         if not len(self.tokens) or (self.tokens[np.minimum(places, len(self.tokens) - 1)] != trigrams).any():

@@ -21,7 +21,7 @@ def write_ngram_file(entries: Entries, writer: SegmentWriter) -> None:
         writer: Writer of the segment.
 
     Raises:
-        CorruptError: Entries of another segment are broken.
+        CorruptError: Entries of another segment are corrupt.
         StoreError: The disk or the service failed.
     """
     file = writer.create(FILE, SCHEMA)

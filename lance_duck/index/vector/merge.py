@@ -44,7 +44,7 @@ def merge(
 
     Raises:
         UnsupportedError: The segments are of different kinds, or hold codes and were trained separately.
-        CorruptError: A segment is broken.
+        CorruptError: A segment is corrupt.
     """
     files = [part.index.files for part in parts]
     model = _common(files, [model_of(part.index) for part in parts])

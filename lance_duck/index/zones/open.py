@@ -165,7 +165,7 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     Raises:
         UnsupportedError: The file does not record nulls. Its writer may also have misplaced zones, as the first writers
             did in fragments with deleted rows.
-        CorruptError: The record of nulls is broken.
+        CorruptError: The record of nulls is corrupt.
     """
     number = file.metadata.get(NULL_BITMAP)
     if number is None:

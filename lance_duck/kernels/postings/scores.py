@@ -1,7 +1,7 @@
 """Kernels that score documents from compressed postings, and compute upper bounds of scores.
 
 Scores are float32, operation by operation. A document's terms are added in query order, with terms of the same word
-first. Results equal the plain reference bit by bit. Bounds are float64, and slightly too large.
+first. Results equal the reference implementation bit by bit. Bounds are float64, and slightly too large.
 """
 
 from __future__ import annotations

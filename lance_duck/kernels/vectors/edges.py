@@ -1,6 +1,6 @@
 """Kernels that select the neighbours of vectors in a graph.
 
-The plain reference is in `tests/unit/kernels/vectors`.
+The reference implementation is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations

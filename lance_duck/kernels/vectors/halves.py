@@ -1,7 +1,7 @@
 """Kernels that split partitions of vectors in two with 2-means, initialized along the longest axis.
 
 Sums are float64. Vectors are compared after subtracting their partition's mean and scaling, which keeps all products
-finite. The plain reference is in `tests/unit/kernels/vectors`.
+finite. The reference implementation is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The other vectors are stored in tiles of `TILE` vectors, transposed: dimension by dimension. The processor then
 multiplies one number with as many others as fit its registers. This is faster than a matrix product whose result must
-then be searched. The plain reference is in `tests/unit/kernels/vectors`.
+then be searched. The reference implementation is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class TextRows:
         index: The segment, open.
 
     Raises:
-        CorruptError: A partition is broken, or a row lies beyond the end of its fragment, or lives in it twice.
+        CorruptError: A partition is corrupt, or a row lies past the end of its fragment, or lives in it twice.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: Any) -> None:

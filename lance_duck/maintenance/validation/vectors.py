@@ -31,7 +31,7 @@ class VectorRows:
         index: The segment, open.
 
     Raises:
-        CorruptError: A row lies beyond the end of its fragment, or lives in it twice.
+        CorruptError: A row lies past the end of its fragment, or lives in it twice.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:

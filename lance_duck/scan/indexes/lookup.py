@@ -30,7 +30,7 @@ class LookupOutcome:
 
     Attributes:
         part: The leaf.
-        rows: Number of rows that each segment returned, by segment uuid. None marks a broken segment.
+        rows: Number of rows that each segment returned, by segment uuid. None marks a corrupt segment.
         refused: Reason if no index was searched, otherwise empty.
     """
 

@@ -62,7 +62,7 @@ class Open:
     reason: str
 
     def __str__(self) -> str:
-        return f"not by an index: {self.reason}"
+        return f"without an index: {self.reason}"
 
 
 @dataclass(frozen=True)

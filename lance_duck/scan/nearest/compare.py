@@ -47,7 +47,7 @@ class Question:
 
     Attributes:
         metric: One of `index.vector.search.contract.METRICS`.
-        queries: (n, dim), of the dtype that distances are computed in.
+        queries: (n, dim), of the dtype used for distances.
         k: Number of neighbours per query.
         lower: Minimum distance of a neighbour (inclusive), or None.
         upper: Maximum distance of a neighbour (exclusive), or None.

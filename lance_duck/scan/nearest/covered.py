@@ -95,7 +95,7 @@ class CoveredVectors(CoveredRows):
     """The rows of a vector segment in one version of the table.
 
     If the metadata shows no deleted or moved rows, a search may assume that all rows live. It then reads only the ids
-    of the rows that it finds, and repeats the search if one of them is deleted. After many lookups all ids are read at
+    of the rows that it finds, and repeats the search if one of them is deleted. After many lookups, all ids are read at
     once. For object stores this never happens, because their ids are cached with the partition codes.
 
     Args:

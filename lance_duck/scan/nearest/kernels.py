@@ -3,7 +3,7 @@
 Every kernel takes an array of numbers that contains vectors, the indices where m vectors begin, queries (q, dim) of the
 same dtype, query numbers (m or 1) and an output of m distances. Without indices, vectors are consecutive from the first
 number; a single query number applies to all pairs. The caller must check indices and query numbers. They are used as
-unsigned integers, because signed ones are a third slower. Sums are of float64. Their plain reference is
+unsigned integers, because signed ones are a third slower. Sums are of float64. Their reference implementation is
 `index.vector.metric`.
 """
 

@@ -35,7 +35,7 @@ from lance_duck.scan.read.execute import scan_batches
 class MultivectorSearch(PreparedSearch):
     """A search over rows with several vectors each. The query also consists of several vectors.
 
-    Distances are always exact: the rows that an index finds are compared. No recall below 1 is promised.
+    Distances are always exact: the rows that an index finds are compared. Recall settings below 1 do not apply.
     """
 
     def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
@@ -81,7 +81,7 @@ class MultivectorSearch(PreparedSearch):
     def _candidates(
         self, vectors: NDArray[Any], filtered: PassingRows | None, log: list[str] | None
     ) -> tuple[NDArray[np.uint64], frozenset[int]]:
-        """Return the addresses of rows that segments find, and the fragments of broken segments."""
+        """Return the addresses of rows that segments find, and the fragments of corrupt segments."""
         num_vectors = VECTORS_FOR_EACH * self.k
         while True:
             parts: list[Neighbours] = []
@@ -112,7 +112,7 @@ class MultivectorSearch(PreparedSearch):
     ) -> tuple[Neighbours, int] | None:
         """Return the segment's nearest vectors, grouped by row, and how many the search may find.
 
-        Return None if the segment is broken or its distances exceed float32: the caller then compares rows.
+        Return None if the segment is corrupt or its distances exceed float32: the caller then compares rows.
         """
 
         def look(index: VectorIndex) -> tuple[Neighbours, int] | None:

@@ -231,7 +231,7 @@ def _route(search: PreparedSearch) -> Iterator[str]:
         yield from _settings(search)
         if search.plan.filter is not None:
             yield "    filter: before the search; few rows that pass are compared one by one"
-    yield from (f"  not by an index: {reason}" for reason in route.reasons)
+    yield from (f"  without an index: {reason}" for reason in route.reasons)
     num_open = len(route.open)
     what = "left out" if search.fast else "compared vector by vector"
     yield f"  fragments: {total - num_open} through the index, {num_open} {what}"

@@ -312,7 +312,7 @@ class _NearestRun:
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
-        """Return the probe of a segment, or None if it is broken or its rows must be compared exactly."""
+        """Return the probe of a segment, or None if it is corrupt or its rows must be compared exactly."""
         search = self._search
         if search.nearest.promise is None:
             return search.explicit_probe
@@ -391,7 +391,7 @@ class _NearestRun:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
     def _segment(self, segment: Segment, fragment_ids: frozenset[int], probe: SegmentProbe) -> Neighbours | None:
-        """Return the nearest rows of a segment. Returns None if it is broken, or finds fewer rows than exist."""
+        """Return the nearest rows of a segment. Returns None if it is corrupt, or finds fewer rows than exist."""
         search, queries = self._search, self._queries
 
         def look(index: VectorIndex) -> Neighbours | None:

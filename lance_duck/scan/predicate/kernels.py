@@ -1,6 +1,6 @@
 """Compiled passes over one column that narrow a mask: mask[i] becomes 0 if the value does not pass.
 
-Each takes a uint8 mask (0 or 1) and changes it in place. Their plain reference is `scan.predicate.evaluate`.
+Each takes a uint8 mask (0 or 1) and changes it in place. Their reference implementation is `scan.predicate.evaluate`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Taker:
         """Return rows by their positions among all living rows, in any order, with repetitions.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         row_positions = places(positions, "row positions")
         bounds = self._live_bounds()
@@ -122,7 +122,7 @@ class Taker:
         """Return rows by their positions among the living rows of one fragment.
 
         Raises:
-            InvalidInputError: A position is negative or beyond the last row.
+            InvalidInputError: A position is negative or past the last row.
         """
         index = self._owner(fragment.id)
         row_positions = _in_range(places(positions, "row positions"), self._reader(index).num_live_rows)
@@ -335,13 +335,13 @@ def row_positions(values: Any, count: int) -> Int64s:
     """Return positions among `count` rows as int64.
 
     Raises:
-        InvalidInputError: A position is negative or beyond the last row.
+        InvalidInputError: A position is negative or past the last row.
     """
     return _in_range(places(values, "row positions"), count)
 
 
 def _in_range(row_positions: Int64s | Addresses, count: int) -> Int64s:
-    """Return the positions as int64. Raises InvalidInputError if one is negative or beyond the last row."""
+    """Return the positions as int64. Raises InvalidInputError if one is negative or past the last row."""
     outside = (row_positions < 0) | (row_positions >= count)
     if outside.any():
         expected = f"0 to {count - 1}" if count else "no positions, because the table is empty"

@@ -74,7 +74,7 @@ class ScoredScan(ABC):
         self._options = options
         self._scores = scores
         self._condition = condition
-        _ = self._layout  # bad columns are refused now
+        _ = self._layout  # bad columns are rejected now
         for ordering in options.orderings:
             self._new_layout([ordering.column_name])
 

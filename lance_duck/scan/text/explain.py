@@ -91,7 +91,7 @@ def _route(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
         more = f" and {len(route.segments) - 8} more" if len(route.segments) > 8 else ""
         yield f"    InvertedIndexQuery: {route.name} (segments {names}{more})"
         yield from _terms(search, key, route)
-    yield from (f"    not by an index: {reason}" for reason in route.reasons)
+    yield from (f"    without an index: {reason}" for reason in route.reasons)
     what = "left out" if search.fast else "searched flat"
     rows = sum(fragment.num_rows for fragment in search.table.snapshot.fragments if fragment.id in route.open)
     yield f"    fragments: {total - len(route.open)} through the index, {len(route.open)} {what} ({rows} rows)"

@@ -66,5 +66,5 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
         raise InvalidInputError("parameters need an SQL string", found=type(query).__name__)
     workers = None if options.use_threads else 1
     search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
-    _ = search.words  # bad queries are refused now
+    _ = search.words  # bad queries are rejected now
     return replace(options, filter=FullTextFilter(search))

@@ -292,7 +292,7 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
     """Return the documents of a segment, by partition. Computed once for a version.
 
     Raises:
-        BrokenSegmentError: The segment is broken.
+        BrokenSegmentError: The segment is corrupt.
     """
 
     def find() -> Sequence[IndexedRows]:
@@ -331,7 +331,7 @@ def _check_levels(index: InvertedSegment, depth: int) -> None:
 
 
 def set_aside(snapshot: Snapshot, broken: BrokenSegmentError) -> None:
-    """Stop using a broken segment, with one IndexWarning."""
+    """Stop using a corrupt segment, with one IndexWarning."""
 
     def refuse(_: object) -> None:
         raise broken.reason

@@ -101,7 +101,7 @@ class AnalysedRows:
 
         Args:
             addresses: Addresses of the rows.
-            texts: Text of each row; see `Analyser.analyse`.
+            texts: Text of each row. See `Analyser.analyse`.
             analyser: Makes the tokens.
             by_element: Whether documents are list elements.
         """

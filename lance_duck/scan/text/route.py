@@ -224,6 +224,6 @@ def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: l
 
 
 def _settings(snapshot: Snapshot, segment: Segment) -> InvertedSettings | None:
-    """Return the settings in the files of a segment, or None if the segment is broken."""
+    """Return the settings in the files of a segment, or None if the segment is corrupt."""
     key = "full-text settings", segment.uuid
     return ask(snapshot, segment, lambda index: snapshot.derived(key, lambda: settings_of(index)))

@@ -49,7 +49,7 @@ class TextScan(ScoredScan):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
         self._search = _prepared(table, before, fragment, by_row=by_row)
-        _ = self._search.known  # bad queries are refused now
+        _ = self._search.known  # bad queries are rejected now
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
     @property

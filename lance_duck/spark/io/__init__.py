@@ -1,6 +1,6 @@
-"""The data source `lance`: batch source and sink, streams, their options, and types of Spark and Lance, both ways.
+"""The data source `lance`: batch source and sink, streams, options, and type conversion between Spark and Lance.
 
-You hold: Spark's interface for Python data sources. You get: Arrow batches of exactly the promised types; files that
-are committed once, however often tasks are retried (`staged_commit`).
+You hold: Spark's interface for Python data sources. You get: Arrow batches of exactly the declared types; files that
+are committed exactly once, even if tasks are retried (`staged_commit`).
 Never here: jobs of verbs, and file formats.
 """

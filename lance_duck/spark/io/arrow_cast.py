@@ -1,4 +1,4 @@
-"""Casts of scanned arrays to exactly the type that Spark was promised.
+"""Casts scanned arrays to exactly the type declared to Spark.
 
 A cast is determined once for a pair of types, and then run on each array. Vectors become lists, and nested arrays are
 rebuilt without copying their values.
@@ -26,7 +26,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
     """Return the function that converts arrays of a field to a type, or None if conversion is not needed.
 
     Args:
-        field: Field of the scan; its metadata distinguish bfloat16 from bytes.
+        field: Field of the scan. Its metadata distinguishes bfloat16 from bytes.
         target: Type, as `spark.io.types.arrow_type` returns it.
         where: Column, for messages.
 
@@ -163,7 +163,7 @@ def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether a type is of the wanted kind; numbers may be widened."""
+    """Return whether a type is of the wanted kind. Numbers may be widened."""
     is_ = pa.types
     if is_.is_timestamp(kind) and is_.is_timestamp(target):
         return (kind.tz is None) == (target.tz is None)

@@ -1,7 +1,7 @@
-"""Columns of a new table for a frame: which arrays become vectors, and which bytes become blobs.
+"""Columns of a new table for a DataFrame, including arrays that become vectors and binary columns that become blobs.
 
-The type of an existing column is decided by the table. A new column gets the type that Spark would see, see
-`spark.io.types`, except that arrays of floats become vectors: `vector_columns` or the metadata of the field must give
+The table determines the types of existing columns. A new column gets the type that corresponds to Spark's (see
+`spark.io.types`), except that arrays of floats become vectors. `vector_columns` or the field metadata must specify
 their length. If a table is replaced, a column that looks the same to Spark keeps its type.
 """
 
@@ -36,7 +36,7 @@ def table_schema(
 
     Raises:
         InvalidInputError: A named column does not exist, or the length of an array of floats is unknown.
-        UnsupportedError: A column has a type that Lance tables do not have.
+        UnsupportedError: A column has a type that Lance does not support.
     """
     vectors = dict(vectors or {})
     for name in (*vectors, *blobs):
@@ -72,7 +72,7 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
 
 
 def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
-    """Return whether Spark sees a column as this type; a blob column of the second version also takes bytes."""
+    """Return whether Spark reads a column as this type. A blob column of version 2 also accepts bytes."""
     if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == BLOB_V2:
         return isinstance(kind, st.BinaryType)
     try:

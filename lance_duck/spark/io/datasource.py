@@ -1,4 +1,4 @@
-"""The data source of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both.
+"""The Spark data source: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both.
 
 Spark's protocol: `pyspark_lance_duck` gives Spark this class.
 """
@@ -27,9 +27,9 @@ else:
 
 @brief_errors
 class LanceDataSource(DataSource):
-    """Lance tables; for the options see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
+    """Lance tables. For the options, see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
 
-    A frame stays on the version whose schema Spark was given, however often Spark plans queries over it.
+    A DataFrame stays on the version whose schema was declared to Spark, even if Spark plans several queries over it.
     """
 
     _version: int | tuple[str, int] | None = None

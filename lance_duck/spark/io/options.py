@@ -1,4 +1,4 @@
-"""Options of the source and the sink, parsed and checked, as given in `.option(name, value)` and in SQL.
+"""Parses and validates the options of the source and the sink, as given in `.option(name, value)` and in SQL.
 
 Spark passes options as strings, with lower-case names. Underscores, hyphens and capitals in a name are ignored:
 max_rows_per_file, maxRowsPerFile. Unknown options are rejected, so that a misspelled option cannot select another
@@ -85,7 +85,7 @@ class ReadOptions:
         branch: Branch of the table. None reads the main branch.
         timestamp: Read the newest version committed before this time.
         columns: Column names, or a mapping from names to SQL expressions. None reads all columns.
-        filter: SQL; only rows for which it is true are read.
+        filter: SQL condition. Only rows for which it is true are read.
         limit: Maximum number of rows.
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
@@ -160,8 +160,8 @@ class SparkWriteOptions:
     Attributes:
         place: Reference to the table.
         save_mode: One of `SAVE_MODES`. None follows Spark's own mode, append or overwrite.
-        vectors: Vectors by column, see `columns.table_schema`; names may be in lower case.
-        blobs: Names of binary columns to store as blobs; may be in lower case.
+        vectors: Vectors by column (see `columns.table_schema`). Names may be in lower case.
+        blobs: Names of binary columns to store as blobs. Names may be in lower case.
         settings: As for `write_dataset`.
     """
 
@@ -173,7 +173,7 @@ class SparkWriteOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], also: Iterable[str] = ()) -> SparkWriteOptions:
-        """Parse the options of a sink; see `ReadOptions.of`."""
+        """Parse the options of a sink. See `ReadOptions.of`."""
         vectors = dict(_vector_options(options))
         plain = {key: value for key, value in options.items() if _vector_column(key) is None}
         values = _OptionValues(plain, _WRITE, also)
@@ -202,7 +202,7 @@ class SparkWriteOptions:
 
 
 def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the option that carries settings of an object store."""
+    """Return the option with the object store settings."""
     return {"storage_options": json.dumps(dict(storage_options))} if storage_options else {}
 
 

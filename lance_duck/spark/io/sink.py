@@ -1,4 +1,4 @@
-"""Writes a frame to a table: each task writes its own files, and the driver commits once; see `staged_commit`."""
+"""Writes a DataFrame to a table. Each task writes its own files, and the driver commits once. See `staged_commit`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LanceCommitMessage(WriterCommitMessage):
 
 @brief_errors
 class LanceWriter(DataSourceArrowWriter):
-    """Writer of a frame as one version of a table.
+    """Writes a DataFrame as one version of a table.
 
     Args:
         options: The table, and settings of the write.
@@ -55,7 +55,7 @@ class LanceWriter(DataSourceArrowWriter):
         self._landing = None if exists else begin(options, schema, mode)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
-        """Write the rows of a partition, which may be empty; called in a task."""
+        """Write the rows of a partition, which may be empty. Called in a task."""
         return LanceCommitMessage(() if self._landing is None else self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:

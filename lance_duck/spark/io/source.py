@@ -134,7 +134,7 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
 
     Raises:
         InvalidInputError: A column is unknown, or the filter is invalid.
-        UnsupportedError: A column has a type that Spark does not have.
+        UnsupportedError: A column has a type that Spark does not support.
     """
     scanner = table.scanner(
         chosen(options, None),
@@ -173,7 +173,7 @@ def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dic
 
 
 def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
-    """Divide a version into partitions; `names` are the columns to read."""
+    """Split a version into partitions. `names` are the columns to read."""
     with uncollected():
         return _limited(table, options) if options.limit is not None else _packed(table, options, names)
 
@@ -240,7 +240,7 @@ def _cut(
 
 
 def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
-    """Plan a limited read: one task if there is a filter, otherwise exactly the fragments that hold the rows."""
+    """Plan a limited read: one task if there is a filter, otherwise exactly the fragments that contain the rows."""
     assert options.limit is not None
     fragments = list(table.handle.snapshot.fragments)
     if options.filter is not None:

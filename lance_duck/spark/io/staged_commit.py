@@ -39,12 +39,14 @@ from lance_duck.write.coerce import check_fits
 
 @dataclass(frozen=True)
 class Landing:
-    """A change that adds or replaces rows of a table. The driver begins and commits it, tasks write; it pickles.
+    """A change that adds or replaces rows of a table.
+
+    The driver starts and commits it, and tasks write. It can be pickled.
 
     Attributes:
         place: The table.
         staging: Settings for writing rows.
-        base: Version that the change started from; 0 for a new table.
+        base: Version on which the change is based, or 0 for a new table.
         mode: "create", "append" or "overwrite", as for `write_dataset`.
         uuid: Name of the transaction.
     """
@@ -65,13 +67,13 @@ class Landing:
         settings: WriteSettings | None = None,
         uuid: UUID | None = None,
     ) -> Landing:
-        """Decide on the driver how rows are written, without writing anything yet.
+        """Decide on the driver how to write rows, without writing anything yet.
 
         Args:
             place: The table, which need not exist.
             schema: Schema of the rows; a new or replaced table gets its columns.
             mode: "create" raises if the table exists; "append" adds rows, "overwrite" replaces rows and columns.
-            settings: As for `write_dataset`; `place` overrides the storage options.
+            settings: As for `write_dataset`. `place` overrides the storage options.
             uuid: Name of the transaction, for a change that may be restarted. By default a new name.
 
         Raises:
@@ -103,8 +105,7 @@ class Landing:
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
         """Write rows in a task. A failed write does not leave files, unless the process is killed.
 
-        Returns:
-            Fragments for `land`, small enough for a message; empty if there are no rows.
+        Returns: Fragments for `land`, small enough for a message, or empty if there are no rows.
 
         Raises:
             InvalidInputError: The rows do not fit the table.
@@ -120,12 +121,12 @@ class Landing:
         amend: Amend | None = None,
         config: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Commit the files of the tasks, unless they are committed already; then delete files of failed attempts.
+        """Commit the files of the tasks, unless they are already committed. Then delete files of failed attempts.
 
         Args:
             fragments: Fragments to commit, in the order of the rows.
-            guard: Called with each version that the change is rebased on; raises to reject it.
-            amend: See `commit.commit`; neither is called when a table is created.
+            guard: Called with each version that the change is rebased on. It raises an error to reject the version.
+            amend: See `commit.commit`. Neither is called when a table is created.
             config: Initial config of a table that is created.
 
         Returns:
@@ -134,7 +135,7 @@ class Landing:
         Raises:
             CommitConflictError: Another writer changed the table, and the rows no longer fit.
             AlreadyExistsError: Another writer created a table with other columns.
-            StoreError: The disk or the service failed; `landed` returns the new version if there is one.
+            StoreError: The disk or the service failed. `landed` returns the new version if there is one.
         """
         version = self.landed()
         after = self._commit(fragments, guard, amend, config) if version is None else version
@@ -148,9 +149,9 @@ class Landing:
         return next((version for version in self._since() if version is not None and self._made(version)), None)
 
     def abandon(self) -> None:
-        """Delete the files of an abandoned change, unless it was committed; called on the driver. Never raises.
+        """Delete the files of an abandoned change, unless it was committed. Called on the driver. Never raises.
 
-        If the outcome of the commit is unknown, all files stay, and cleanup decides later.
+        If the outcome of the commit is unknown, all files stay until cleanup.
         """
         with suppress(Exception):
             since = list(self._since())

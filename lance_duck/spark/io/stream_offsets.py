@@ -2,8 +2,8 @@
 
     {"version": 7, "index": 2, "snapshot": false}
 
-marks the next rows to read: the rows added by version 7, from its third fragment on. With "snapshot", the index counts
-all fragments of version 7, not only the new ones; a stream begins this way, with the existing rows.
+identifies the next rows to read: the rows added by version 7, from its third fragment on. With "snapshot", the index
+counts all fragments of version 7, not only the new ones; a stream begins this way, with the existing rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_STEPS = 4096
 
 @dataclass(frozen=True, order=True)
 class Offset:
-    """The next rows to read; see above. `snapshot` is True only for the initial version of a stream."""
+    """The next rows to read. See above. `snapshot` is True only for the initial version of a stream."""
 
     version: int
     index: int = 0
@@ -126,7 +126,7 @@ class Walk:
 
         Raises:
             InvalidInputError: A version changed rows, and the options do not skip it.
-            NotFoundError: A version was cleaned up, or the offset is beyond the newest version.
+            NotFoundError: A version was cleaned up, or the offset is past the newest version.
         """
         self._check(start)
         here = start
@@ -187,7 +187,7 @@ class Walk:
             )
 
     def _first_since(self, moment: Any) -> int:
-        """Return the number of the first version committed at or after a moment."""
+        """Return the number of the first version committed at or after a time."""
         numbers = self._base.version_numbers()
         low, high = 0, len(numbers)
         while low < high:

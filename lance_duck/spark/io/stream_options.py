@@ -18,7 +18,7 @@ _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True)
 class Limits:
-    """Maximum size of a batch; None is unlimited. A batch has at least one fragment."""
+    """Maximum size of a batch, or None for no limit. A batch has at least one fragment."""
 
     files: int | None = None
     rows: int | None = None
@@ -59,7 +59,7 @@ class StreamOptions:
     Attributes:
         starting_version: First version whose new rows are read; "latest" begins after the newest version. By default
             the stream begins with all existing rows.
-        starting_timestamp: Begin with the first version committed at this time or later.
+        starting_timestamp: Start with the first version committed at this time or later.
         limits: Maximum size of a batch.
         ignore_deletes: Skip versions that only deleted rows.
         skip_change_commits: Skip versions that changed, deleted or replaced rows, including rows that they inserted.

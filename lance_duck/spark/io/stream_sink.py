@@ -1,8 +1,8 @@
 """A table as the sink of a stream: each batch is committed once, however often Spark retries it.
 
-A batch is identified by the id of the query and its number, see `verbs.streaming_batches`. In append mode, and
-in update mode, which Spark does not distinguish from it, rows are added; in complete mode each batch replaces all rows,
-and indexes are dropped with the rows that they cover.
+A batch is identified by the id of the query and its number (see `verbs.streaming_batches`). Append mode adds rows, and
+so does update mode, which Spark does not distinguish from it. In complete mode, each batch replaces all rows, and
+indexes are dropped with the rows that they cover.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Delivered(WriterCommitMessage):
 
     Attributes:
         landing: The change that the driver began for this batch.
-        stream: Id of the query, or None if the task does not know it.
+        stream: Id of the query, or None if it is unknown in the task.
         fragments: Fragments to commit.
     """
 
@@ -61,7 +61,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         self._name = name
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write rows of a batch; called in a task."""
+        """Write rows of a batch. Called in a task."""
         context = TaskContext.get()
         stream = self._name or (None if context is None else context.getLocalProperty(QUERY_ID))
         return Delivered(self._landing, stream, self._landing.write(iterator))

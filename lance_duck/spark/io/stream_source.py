@@ -62,7 +62,7 @@ class StreamPartition(InputPartition):
 
 @brief_errors
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reader of the new rows of a table, batch by batch.
+    """Reads the new rows of a table, batch by batch.
 
     Args:
         read_options: The table, and its columns and rows to read.
@@ -94,7 +94,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._way.begin().json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return a placeholder limit: the real limits are known here."""
+        """Return a placeholder limit, because the options contain the real limits."""
         limits = self._options.limits
         return ReadMaxFiles(limits.files or 1 << 30) if limits.any else ReadAllAvailable()
 
@@ -121,7 +121,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan partitions in order; small fragments share a partition.
+        """Plan partitions in order. Small fragments share a partition.
 
         Raises:
             InvalidInputError: A version in between changed rows.
@@ -169,7 +169,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._read_options.place.pinned(version if branch is None else (branch, version))
 
     def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
-        """Return the fragments that a newer version still has unchanged, so that workers open only that version."""
+        """Return the fragments that are unchanged in a newer version, which lets workers open only that version."""
         try:
             now = self._way.at(version)
         except NotFoundError:
@@ -178,7 +178,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _plain(self) -> list[str]:
-        """Names of the columns that are read directly, without SQL; empty if the options map names to SQL."""
+        """Names of the columns that are read directly, without SQL. Empty if the options map names to SQL."""
         if isinstance(self._read_options.columns, dict):
             return []
         return [name for name in self._schema.names if name not in HIDDEN]

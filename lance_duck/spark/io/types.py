@@ -1,4 +1,4 @@
-"""Types of Lance tables and of Spark, both ways, and batches in exactly the types declared to Spark.
+"""Type conversion between Lance and Spark, and conversion of batches to exactly the types declared to Spark.
 
 From a table, at any depth:
 
@@ -82,10 +82,10 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
     Args:
         schema: Schema of the scan.
-        without_null_items: Names of vector columns to declare as arrays without nulls, whatever their field declares.
+        without_null_items: Names of vector columns to declare as arrays without nulls, regardless of their field.
 
     Raises:
-        UnsupportedError: Spark does not have the types of some columns; the message names all of them.
+        UnsupportedError: Spark does not support the types of some columns. The message names all of them.
     """
     fields, refusals = [], []
     for field in schema:
@@ -107,13 +107,13 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
     """Return the exact Arrow types that Spark expects for columns.
 
     Raises:
-        UnsupportedError: A column has a type that Lance tables do not have.
+        UnsupportedError: A column has a type that Lance does not support.
     """
     return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema])
 
 
 def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
-    """Return the Arrow type of a type of Spark; `where` names the column. Raises UnsupportedError."""
+    """Return the Arrow type of a Spark type. `where` names the column. Raises UnsupportedError."""
     if isinstance(kind, st.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, st.ArrayType):
@@ -156,7 +156,7 @@ class Declaration:
             self._columns.append((place, field, cast, promises_more(arrow.field(place).type, field.type)))
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield a converted batch in slices of about `BATCH_BYTES`; see `apply`."""
+        """Yield a converted batch in slices of about `BATCH_BYTES`. See `apply`."""
         rows = max(1, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
         yield from map(self.apply, slices(batch, rows))
 
@@ -193,7 +193,7 @@ class Declaration:
 
 
 def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
-    """Convert one batch to the declared schema; for many batches of one schema see `Declaration`."""
+    """Convert one batch to the declared schema. For many batches of one schema, see `Declaration`."""
     return Declaration(schema, batch.schema).apply(batch)
 
 
@@ -265,7 +265,7 @@ def refuse_nulls(array: pa.Array, where: str) -> None:
     elif pa.types.is_list(kind):
         inner = [array.values]
         if array.values.null_count or pa.types.is_nested(kind.value_type):
-            inner = [array.flatten()]  # without the items of null lists, and those before and after a slice
+            inner = [array.flatten()]  # without the items of null lists, and items before and after a slice
     else:
         return
     for field, values in zip(_fields(kind), inner, strict=True):

@@ -28,12 +28,12 @@ def run_frame(
     note: Callable[[Result], Any] | None = None,
     words: str = "lance_duck",
 ) -> list[Result]:
-    """Run `work` on each partition of a frame; the frame is computed once.
+    """Run `work` on each partition of a DataFrame, which is computed once.
 
     Args:
         spark: Session of the frame.
         frame: The rows, passed as Arrow batches with Spark's types.
-        work: A function that pickles. Spark retries transient errors, from the store or from the system.
+        work: A function that can be pickled. Spark retries transient errors, from the store or from the system.
         note: Called with each result, even if another partition failed, so that the files written are known.
         words: Description of the work for Spark's UI.
 

@@ -86,7 +86,7 @@ class SegmentTasks:
         return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
 
     def _parameters(self, now: Snapshot, spec: IndexSpec, order: SegmentOrder) -> Shared | SkippedIndex:
-        """Return the parameters shared by all segments of an index; a vector index is trained only once."""
+        """Return the parameters shared by all segments of an index. A vector index is trained only once."""
         if order.name not in self._trained:
             try:
                 self._trained[order.name] = self.scratch.share(self._train(now, spec))

@@ -1,10 +1,10 @@
-"""Distributed work: each job of a list runs in a Spark task; results keep the order of the list.
+"""Distributed work: each job of a list runs in a Spark task. Results keep the order of the list.
 
-Tasks open Lance files themselves; data does not pass through the JVM. DataFrames alone are used, so that classic
-sessions and Spark Connect run the same code.
+Tasks open Lance files directly, and data does not pass through the JVM. Only DataFrames are used, so classic sessions
+and Spark Connect run the same code.
 
-Errors are returned like results, so the driver raises the worker's exception. The driver retries transient errors, from
-the store or from the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
+Errors are returned like results, so the driver raises the worker's exception. The driver retries transient errors of
+the store or the system, regardless of Spark's retry setting. Spark replaces workers that die.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LINES: Final = 12
 """Maximum number of lines shown from a Spark error."""
 
 _PROBES: Final = 1 << 16
-"""Number of rows in a frame whose partitions are counted; each partition has some of them."""
+"""Number of rows of a DataFrame for counting partitions. Each partition gets some of them."""
 
 
 def run_jobs(
@@ -63,14 +63,14 @@ def run_jobs(
             contributes one result.
         jobs: Objects that pickle. Without `scratch` all jobs are sent to all tasks, so they should be small.
         parallelism: Maximum number of tasks.
-        progress: Called with (jobs done, all jobs) as jobs end, from another thread except for the last call.
-        scratch: Storage for large jobs and results, and for the mark of a failed job, which keeps the others from
+        progress: Called with (finished jobs, all jobs) as jobs finish, from another thread except for the last call.
+        scratch: Storage for large jobs and results, and for the marker of a failed job, which keeps the others from
             starting.
         note: Called with each result, even if another job failed, so that files written can be deleted.
         words: Description of the work for Spark's UI.
 
     Raises:
-        LanceDuckError: A job raised it; the first one in job order.
+        LanceDuckError: A job raised it. If several did, the first one in job order.
         JobError: A job raised something else, or Spark could not run it.
     """
     if not jobs:

@@ -1,4 +1,4 @@
-"""Progress of the tasks of a query, from Spark's status tracker."""
+"""Task progress of a query, from Spark's status tracker."""
 
 from __future__ import annotations
 

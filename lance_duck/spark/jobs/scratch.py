@@ -46,7 +46,7 @@ class ScratchRef:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Temporary storage for one job, in the table's directory; it pickles. The context manager empties it.
+    """Temporary storage for one job, in the table's directory. It can be pickled. The context manager empties it.
 
     Attributes:
         place: The table.
@@ -58,7 +58,7 @@ class Scratch:
 
     @classmethod
     def beside(cls, place: TableRef) -> Scratch:
-        """Return a new scratch; nothing is written yet."""
+        """Return new temporary storage, without writing anything yet."""
         return cls(place, uuid4())
 
     def put(self, parts: Sequence[bytes]) -> list[ScratchRef]:
@@ -81,7 +81,7 @@ class Scratch:
 
         Raises:
             CorruptError: The bytes have changed.
-            NotFoundError: The bytes are gone.
+            NotFoundError: The bytes no longer exist.
         """
         source = self._store().open(reference.path)
         (data,) = fetch([ByteRange(source, reference.start, reference.size)])
@@ -126,7 +126,7 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Shared:
-    """A value for all tasks of a job; its pickle is small."""
+    """A value for all tasks of a job. Its pickle is small."""
 
     scratch: Scratch
     content: bytes | ScratchRef

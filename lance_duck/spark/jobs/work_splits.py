@@ -15,16 +15,15 @@ def shares(
     fragments: Iterable[int] | None = None,
     fewest_rows: int = FEWEST_ROWS,
 ) -> list[tuple[int, ...]]:
-    """Divide the fragments of a version into runs of about equally many rows; no fragment is divided.
+    """Split the fragments of a version into runs with similar row counts, without splitting fragments.
 
     Args:
         snapshot: The version.
         parallelism: Target number of runs. By default it depends on the size of the table.
         fragments: Ids of the fragments. By default all fragments.
-        fewest_rows: Minimum rows of a run; ignored if `parallelism` is given.
+        fewest_rows: Minimum row count of a run. Ignored if `parallelism` is given.
 
-    Returns:
-        Ids of fragments, run by run, in the order of the table; empty without fragments.
+    Returns: Fragment ids, run by run, in table order, or empty without fragments.
     """
     fragment_ids = None if fragments is None else frozenset(fragments)
     rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if fragment_ids is None or f.id in fragment_ids]
@@ -45,7 +44,7 @@ def shares(
 
 
 def check_parallelism(parallelism: int | None) -> int:
-    """Check a user's `parallelism`, and return it; 1 for None.
+    """Validate a user's `parallelism`, and return it, or 1 for None.
 
     Raises:
         InvalidInputError: The value is not a number, or below 1.

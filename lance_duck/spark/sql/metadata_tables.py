@@ -76,7 +76,7 @@ def versions(table: LanceDataset) -> pa.Table:
 
 
 def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
-    """Return what each version changed, newest first.
+    """Return the changes of each version, newest first.
 
     Args:
         table: The table.

@@ -108,7 +108,7 @@ class _LanceHistory:
 
 @brief_errors
 class _LanceVectorSearch:
-    """The nearest rows to a query vector; empty for a null query."""
+    """The rows nearest to a query vector, or none for a null query."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -136,7 +136,7 @@ class _LanceVectorSearch:
 
 @brief_errors
 class _LanceSearch:
-    """The rows that match a text query; empty for a null query."""
+    """The rows that match a text query, or none for a null query."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -177,7 +177,7 @@ def register_functions(spark: SparkSession) -> None:
 def _constants(
     names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], by_name: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
-    """Return the constant arguments by name, without nulls; the argument `but` may vary and gets None.
+    """Return the constant arguments by name, without nulls. The argument `but` may vary and gets None.
 
     Raises:
         InvalidInputError: An argument is unknown, given twice, or not a constant.

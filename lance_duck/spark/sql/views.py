@@ -59,7 +59,7 @@ def forget(spark: SparkSession, name: str) -> None:
 def refresh_views(spark: SparkSession, place: TableRef) -> None:
     """Recreate the views of a table on its newest version, except dropped or replaced ones. Never raises.
 
-    A view that cannot be created, because the table has lost one of its columns, stays as it was, with a warning.
+    A view that cannot be recreated, because the table lost one of its columns, is left unchanged with a warning.
     """
     with _lock:
         mine = {name: view for name, view in _views.get(spark, {}).items() if view.place.uri == place.uri}
@@ -74,6 +74,6 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
 
 
 def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
-    """Return whether a view still shows this frame. Connect analyses frames anew, so only columns are compared."""
+    """Return whether a view still shows this frame. Connect re-analyses DataFrames, so only columns are compared."""
     current = spark.table(name)
     return current.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else current.schema == frame.schema

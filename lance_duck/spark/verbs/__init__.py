@@ -2,5 +2,5 @@
 
 You hold: a session and a table. You get: figures of the change. After a lost race the change is planned, or joined,
 again.
-Never here: writing of a fragment or a segment: tasks call the functions of `verbs` and `maintenance`.
+Never here: writing a fragment or a segment, for which tasks call functions of `verbs` and `maintenance`.
 """

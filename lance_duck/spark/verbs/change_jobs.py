@@ -1,4 +1,4 @@
-"""Delete and update in Spark tasks: each finds and writes the rows of some fragments; the driver commits once."""
+"""Deletes and updates in Spark tasks. Each finds and writes the rows of some fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def update(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        updates: SQL expressions by column, in DuckDB's SQL; they are evaluated on the old values of the row. With a
+        updates: Expressions by column, in DuckDB's SQL. They are evaluated on the old values of the row. With a
             subquery here or in `where`, one task does all the work.
         where: Rows to update, as for `delete`. By default all rows.
         storage_options: Settings of the object store.

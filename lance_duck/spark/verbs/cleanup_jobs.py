@@ -1,4 +1,4 @@
-"""Cleanup in Spark: the driver plans and deletes manifests; if there are many files, tasks delete them."""
+"""Cleanup in Spark. The driver plans and deletes manifests. If there are many files, tasks delete them."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ def cleanup(
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
-        older_than: Remove only versions older than this; 14 days by default, unless another limit is given.
+        uri: Path or URI of the table. Workers must be able to access it.
+        older_than: Remove only versions older than this. Defaults to 14 days, unless another limit is given.
         retain_versions: Number of newest versions to keep.
         delete_unverified: Also remove unreferenced files less than a week old. This is safe only while the table is
             not being changed.
-        error_if_tagged_old_versions: Raise if a tagged version would be removed; if False, keep it.
+        error_if_tagged_old_versions: Whether to raise an error if a tagged version would be removed. If False, it is
+            kept.
         versions: Remove only these versions.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (batches of files done, all batches).
         storage_options: Settings of the object store.
-        dry_run: Report what would be removed, without removing it.
+        dry_run: Report the files to remove, without removing them.
 
     Raises:
         NotFoundError: The table does not exist.

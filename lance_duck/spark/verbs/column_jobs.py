@@ -1,4 +1,4 @@
-"""Adds columns from a frame: each row goes to the task of its fragment, which writes one file; committed once."""
+"""Adds columns from a DataFrame. Each row is sent to its fragment's task, which writes one file. Committed once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lance_duck.wire.schema import Schema
 
 
 class ColumnFigures(TypedDict):
-    """Number of rows that got values, and of fragments with a new file."""
+    """Number of rows with new values, and of fragments with a new file."""
 
     num_rows: int
     num_fragments: int
@@ -61,16 +61,17 @@ def add_columns(
 ) -> ColumnFigures:
     """Add the columns of a frame to a table. Only files for the new columns are written, one per fragment.
 
-    Table rows missing from the frame become null in the new columns; fragments without matching rows are not touched.
+    Table rows missing from the DataFrame become null in the new columns. Fragments without matching rows are not
+    changed.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
         df: Frame with `on` and the new columns. Spark caches it during the change.
-        on: Join key: "_rowaddr" (from `ls.read(…, row_address=True)`), "_rowid", or a column of the table. Frame rows
-            with a null or unknown key are ignored; an unknown address is an error, since its row may have moved.
+        on: Join key: "_rowaddr" (from `ls.read(…, row_address=True)`), "_rowid", or a column of the table. DataFrame
+            rows with a null or unknown key are ignored. An unknown address is an error, because its row may have moved.
         vector_columns: Length of the vectors by column, as for `ls.write`.
-        not_null: New columns that are not nullable: each row of the table must get a value.
+        not_null: New non-nullable columns, which require a value for each row of the table.
         version: Version that the addresses in the frame refer to. By default the current one. Rows changed since are
             rejected.
         storage_options: Settings of the object store.
@@ -83,7 +84,7 @@ def add_columns(
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: A column already exists, two frame rows match one table row, an address is not in the
+        InvalidInputError: A column already exists, two DataFrame rows match one table row, an address is not in the
             table, or values do not fit.
         CommitConflictError: Another writer changed rows that the addresses may refer to.
     """
@@ -153,7 +154,7 @@ class _WrittenColumns:
 
 @dataclass(frozen=True)
 class _Job:
-    """The columns to add, and how rows are joined; it pickles.
+    """The columns to add, and the join key. It can be pickled.
 
     Attributes:
         on: Key that rows are joined by.
@@ -216,7 +217,7 @@ class _Job:
 
         fields = [*(df.schema[name] for name in names), StructField(KEY, BinaryType())]
         keyed = map_batches(df, run, StructType(fields))
-        # Spark does not know the size of data that tasks read, and assumes that it is small.
+        # Spark cannot estimate the size of data that tasks read, and assumes that it is small.
         return keyed.join(table.hint("merge"), KEY).drop(KEY)
 
 

@@ -61,13 +61,12 @@ def compact(
 ) -> CompactionFigures:
     """Join small fragments with their neighbours, and drop deleted rows and columns, in Spark tasks.
 
-    Groups are committed in batches, each while the next one is written. A later failure does not undo committed
-    batches, and does not leave files. If another writer changes a fragment, only its group is planned and written
-    again.
+    Groups are committed in batches, each while the next one is written. A later failure does not undo committed batches
+    or leave files. If another writer changes a fragment, only its group is planned and written again.
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
+        uri: Path or URI of the table. Workers must be able to access it.
         groups_per_commit: Number of fragment groups per commit. By default there are a few commits in total, and fewer
             if indexes refer to rows by address, since each commit rewrites their segments.
         parallelism: Maximum number of concurrent tasks for one batch.
@@ -142,7 +141,7 @@ class _CompactionTasks:
 
 
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
-    """Return the groups of one commit, enough to keep tasks busy and commits few."""
+    """Return the groups of one commit: enough to keep tasks busy with few commits."""
     moves_rows = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
     commits = COMMITS_WITH_INDEXES if moves_rows else COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1

@@ -1,4 +1,4 @@
-"""Builds indexes in Spark tasks: each builds a segment over neighbouring fragments, and the driver commits once."""
+"""Builds indexes in Spark tasks. Each builds a segment over consecutive fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def create_index(
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
+        uri: Path or URI of the table. Workers must be able to access it.
         column: Dotted path of the column.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
             "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
@@ -137,8 +137,8 @@ def optimize_indices(
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
-        num_indices_to_merge: Number of newest segments to merge; 0 merges none. By default segments are merged that are
+        uri: Path or URI of the table. Workers must be able to access it.
+        num_indices_to_merge: Number of newest segments to merge. 0 merges none. By default segments are merged that are
             small, or not much larger than the new rows.
         index_names: Names of the indexes. By default all indexes.
         retrain: Rebuild the indexes from all rows.
@@ -155,7 +155,7 @@ def optimize_indices(
         Figures of each index that got new segments.
 
     Warns:
-        IndexWarning: An index is left unchanged, because it is broken or of an unsupported kind.
+        IndexWarning: An index is left unchanged, because it is corrupt or of an unsupported kind.
 
     Raises:
         NotFoundError: The table does not exist.
@@ -176,7 +176,7 @@ def optimize_indices(
 
 
 def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
-    """Return the figures of segments, since a moment of the monotonic clock."""
+    """Return the statistics of segments, with the time since a reading of the monotonic clock."""
     fragments = set().union(*map(fragment_ids, segments))
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Joins each row of a frame of queries with its nearest rows in a table.
+"""Joins each row of a query DataFrame with its nearest rows in a table.
 
     many queries, or a small table   partitions of queries; each task searches the table for its own queries
     few queries, a large table       groups of fragments that share an index segment; each task searches its group for
@@ -69,26 +69,26 @@ def knn_join(
 ) -> DataFrame:
     """Join queries with their nearest rows in a table, as `LanceDataset.search` finds them.
 
-    The result equals a search on one machine: indexes are used where they exist, and other fragments are compared
-    vector by vector. It is fixed to the current version, however often the frame is computed.
+    The result equals a search on one machine. Indexes are used if they exist, and other fragments are compared vector
+    by vector. It is fixed to the current version, however often the frame is computed.
 
     Args:
         spark: Spark session, classic or Connect.
         queries_df: The queries. For a large table up to `QUERIES` of them are collected when the join is defined.
         uri: Path or URI of the table.
         column: Column of vectors in the table.
-        query_column: Column of the queries: arrays of numbers. A null query does not match any row.
+        query_column: Query column: arrays of numbers. A null query does not match any row.
         k: Number of rows for each query.
         metric: "l2", "cosine", "dot" or "hamming". By default the metric of the index, or "l2" without one.
         nprobes: Number of index partitions to search. By default it follows from `recall`.
         ef: Number of candidates of a graph search.
-        refine_factor: Rank this many times k candidates by their own vectors.
-        recall: Share of true neighbours to find, if none of the previous three is given; 0.95 by default.
+        refine_factor: Rerank this many times k candidates by their original vectors.
+        recall: Share of true neighbours to find, if none of the previous three is given. Defaults to 0.95.
         filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
         columns: Columns of the table: names, or a mapping from names to SQL expressions. By default all columns.
         use_index: If False, all vectors are compared.
         prefilter: If False, the filter is applied to the nearest rows, and fewer than k may remain.
-        distance_range: Lower (inclusive) and upper (exclusive) bound of distances; None leaves a side open.
+        distance_range: Lower (inclusive) and upper (exclusive) bound of distances. None leaves a side open.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
         version: Version number, tag name, or (branch, number or tag). By default the newest version.
@@ -102,7 +102,7 @@ def knn_join(
         NotFoundError: The table or the version does not exist.
         InvalidInputError: The search does not fit this table, or both sides have a column of the same name. Queries of
             a wrong length, or with values that are not numbers, may be rejected only when the frame is computed.
-        UnsupportedError: A column has a type that Spark does not have.
+        UnsupportedError: A column has a type that Spark does not support.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -129,7 +129,7 @@ def knn_join(
 
 @dataclass(frozen=True)
 class _KnnSearch:
-    """A search of the table; it pickles.
+    """A search of the table. It can be pickled.
 
     Attributes:
         version: See `TableRef.pinned`.
@@ -154,7 +154,7 @@ class _KnnSearch:
         return NearestScan(table.handle.table, options)
 
     def opened(self) -> LanceDataset:
-        """Return the open table; called in a task."""
+        """Return the open table. Called in a task."""
         return self.place.pinned(self.version)
 
     def layout(self, snapshot: Snapshot) -> ResultLayout:
@@ -168,7 +168,7 @@ class _KnnSearch:
         )
 
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
-        """Return the fragments of each task; fragments of one segment stay together."""
+        """Return the fragments of each task. Fragments of one segment stay together."""
         dim, dtype = _form(snapshot, self.nearest["column"])
         nearest = Nearest.of(self.nearest, TableScan(snapshot))
         way = route(snapshot, nearest, snapshot.fragments.id_set)
@@ -179,7 +179,7 @@ class _KnnSearch:
 
 @dataclass(frozen=True)
 class _Join:
-    """The queries' side of the join; it pickles.
+    """The query side of the join. It can be pickled.
 
     Attributes:
         search: The search of the table.
@@ -212,7 +212,7 @@ class _Join:
         return spark_schema(pa.schema([field for field in layout_schema if field.name != QUERY]))
 
     def answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield pairs for a partition of queries; called in a task."""
+        """Yield pairs for a partition of queries. Called in a task."""
         table = self.search.opened()
         scan = self.search.scan(table)
         declaration = Declaration(self.declared(table.handle.snapshot), scan.schema(is_batch=True))
@@ -320,6 +320,6 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
-    """Return the queries, or None if they are too many to send to every task."""
+    """Return the queries, or None if there are too many to send to every task."""
     frame_rows = queries.limit(QUERIES + 1).toArrow()
     return None if frame_rows.num_rows > QUERIES or frame_rows.nbytes > QUERY_BYTES else frame_rows

@@ -3,8 +3,8 @@
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
-The source is computed once and cached during the merge. Keys are compared by their bytes (`verbs.rows.key_bytes`), so
-rows match as they do on one machine, whatever types Spark uses for them.
+The source is computed once and cached during the merge. Keys are compared bytewise (`verbs.rows.key_bytes`), so rows
+match as on one machine, regardless of Spark's types.
 """
 
 from __future__ import annotations
@@ -61,17 +61,18 @@ def merge_insert(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> SparkMerge:
-    """Begin a merge of a frame into a table, like `LanceDataset.merge_insert`, in Spark tasks.
+    """Start a merge of a DataFrame into a table in Spark tasks, like `LanceDataset.merge_insert`.
 
         ls.merge_insert(spark, df, uri, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
 
     Args:
         spark: Spark session, classic or Connect.
-        df: The source; computed once, and cached by Spark until the merge is done.
+        df: The source. Spark computes it once and caches it until the merge is done.
         uri: Path or URI of the table.
-        on: Key columns; rows match on equal values, and null never matches. By default the unenforced primary key.
+        on: Key columns. Rows match if their values are equal, and null never matches. By default the unenforced primary
+            key.
         storage_options: Settings of the object store.
-        parallelism: Number of writing tasks, each of which writes its own fragments. By default Spark decides by the
+        parallelism: Number of writing tasks, each of which writes its own fragments. By default, Spark decides by the
             size of the rows (`spark.sql.adaptive.advisoryPartitionSizeInBytes`).
 
     Raises:
@@ -137,11 +138,11 @@ class SparkMerge(MergeInsertBuilder):
         return result
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
-        """Raise UnsupportedError: Spark merges do not offer this."""
+        """Raise UnsupportedError: Spark merges do not support this."""
         _unsupported("execute_uncommitted")
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
-        """Raise UnsupportedError: Spark merges do not offer this."""
+        """Raise UnsupportedError: Spark merges do not support this."""
         _unsupported("analyze_plan")
 
     def _attempt(self, snapshot: Snapshot, source: _Source) -> tuple[Snapshot, MergeResult]:
@@ -206,7 +207,7 @@ class _Source:
         plan = table.plan
         few = None if plan.by_source_delete else self._few()
         target = table.frame(spark, snapshot, few)
-        # Spark does not know the size of data that tasks read, and assumes that it is small.
+        # Spark cannot estimate the size of data that tasks read, and assumes that it is small.
         target = target.hint("broadcast" if few is not None else "merge")
         how = "full_outer" if plan.by_source_delete else "left_outer"
         pairs = self.frame.join(
@@ -227,14 +228,14 @@ class _Source:
 
 @dataclass(frozen=True)
 class TableKeys:
-    """Keys of the rows of a table, for the join; it pickles."""
+    """Keys of the rows of a table, for the join. It can be pickled."""
 
     place: TableRef
     version: int
     plan: MergePlan
 
     def frame(self, spark: SparkSession, snapshot: Snapshot, few: pa.Table | None) -> DataFrame:
-        """Return KEY, ADDRESS and LOST of the rows; with source keys given, few other rows are included."""
+        """Return KEY, ADDRESS and LOST of the rows. With source keys, few other rows are included."""
         jobs = shares(snapshot)
         table = self
 
@@ -247,7 +248,7 @@ class TableKeys:
         return map_batches(spark.range(0, len(jobs), 1, max(1, len(jobs))), run, columns)
 
     def rows(self, fragments: tuple[int, ...], few: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some fragments; called in a task."""
+        """Yield the rows of some fragments. Called in a task."""
         snapshot = self.place.pinned(self.version).handle.snapshot
         sought = None
         if few is not None:
@@ -278,7 +279,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
 
 
 def _cut() -> Column:
-    """Return the partitioning key of rows: the fragment of the matching row, else the key, else an arbitrary value."""
+    """Return the partitioning key of rows: the matching row's fragment, the key, or an arbitrary value."""
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
     by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
     return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))

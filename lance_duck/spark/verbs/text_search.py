@@ -1,7 +1,7 @@
-"""Full-text search of a table in tasks: each task searches some fragments; an index segment stays in one task.
+"""Full-text search of a table in tasks. Each task searches some fragments, and an index segment stays in one task.
 
-Scores equal those on one machine, since each task has the statistics of all rows; tasks also analyse the rows that
-indexes do not cover. The best rows of all tasks form one frame, whose other columns are fetched last.
+Scores equal the scores on one machine, because each task uses the statistics of all rows. Tasks also analyse the rows
+that indexes do not cover. The best rows of all tasks form one frame, whose other columns are fetched last.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def search(
         uri: Path or URI of the table.
         query: Words, a query of `lance_duck.query` or its JSON form.
         k: Maximum number of rows.
-        column: Column of texts. By default the columns with an index, or else the only column of texts.
+        column: Column of texts. Defaults to the columns with an index, otherwise to the only text column.
         filter: Condition on rows: SQL text, (SQL text, parameters), a pyarrow expression or a query.
         columns: Column names, or a mapping from names to SQL expressions. By default all columns.
         prefilter: If False, the filter is applied to the best rows, and fewer than k may remain.
@@ -82,7 +82,7 @@ def search(
     Raises:
         NotFoundError: The table or the version does not exist.
         InvalidInputError: The search does not fit this table.
-        UnsupportedError: A column has a type that Spark does not have.
+        UnsupportedError: A column has a type that Spark does not support.
     """
     check_parallelism(parallelism)
     if isinstance(query, list | tuple | np.ndarray):
@@ -98,7 +98,7 @@ def search(
 
 @dataclass(frozen=True)
 class _TextSearch:
-    """A full-text search of a table; it pickles.
+    """A full-text search of a table. It can be pickled.
 
     Attributes:
         version: See `TableRef.pinned`.
@@ -131,7 +131,7 @@ class _TextSearch:
         return map_batches(best, take, result)
 
     def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
-        """Yield the best rows of some fragments, or of all if None; called in a task."""
+        """Yield the best rows of some fragments, or of all if None. Called in a task."""
         table = self.place.pinned(self.version)
         bare = {
             **self.arguments,
@@ -176,7 +176,7 @@ def _scan(table: LanceDataset, arguments: Mapping[str, Any]) -> TextScan:
 
 
 def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:
-    """Return the fragments of each task; fragments of one segment stay together."""
+    """Return the fragments of each task. Fragments of one segment stay together."""
     segments, rest = scan.cover
     open_ = shares(snapshot, parallelism, rest)
     groups: list[Sequence[int] | None] = [tuple(sorted(mine)) for mine in segments if mine]

@@ -45,17 +45,17 @@ def optimize(
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
+        uri: Path or URI of the table. Workers must be able to access it.
         num_indices_to_merge: See `optimize_indices`.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (jobs done, all jobs) of each step.
         commit_message: Message to store with the transactions.
         transaction_properties: Properties to store with the transactions.
         storage_options: Settings of the object store.
-        options: Options of the compaction; see `compact`.
+        options: Options of the compaction. See `compact`.
 
     Raises:
-        LanceDuckError: Any error of either step; earlier commits stay.
+        LanceDuckError: Any error of either step. Earlier commits stay.
     """
     common: dict[str, Any] = {
         "parallelism": parallelism,

@@ -66,7 +66,7 @@ class ColumnChanges(TableMethods):
             read_columns: Columns passed to the function, optionally with `_rowid` and `_rowaddr`. Defaults to all.
             reader_schema: Schema for data that does not include one.
             batch_size: Number of rows per computed batch. Defaults to the scan's batch size.
-            commit_message: Message to store with the transaction; see `read_transaction`.
+            commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
@@ -98,7 +98,7 @@ class ColumnChanges(TableMethods):
             left_on: Key of the table: a column, `_rowid` or `_rowaddr`.
             right_on: Key of the data, which is not added as a column. Defaults to `left_on`.
             schema: Schema for data that does not include one.
-            commit_message: Message to store with the transaction; see `read_transaction`.
+            commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
@@ -120,7 +120,7 @@ class ColumnChanges(TableMethods):
             alterations: Mappings with "path" ("a.b.c" for struct fields, "l.item" for list items) and any of "name",
                 "nullable" and "data_type", a pyarrow type of the same kind: integers, floats, decimals, strings,
                 binary, temporal types, and lists of them. Only type changes write files, and only for that column.
-            commit_message: Message to store with the transaction; see `read_transaction`.
+            commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
@@ -153,7 +153,7 @@ class ColumnChanges(TableMethods):
         Args:
             columns: Paths of the columns ("a.b.c" for struct fields, "l.item.a" inside lists). A struct, list or map is
                 dropped with its last field.
-            commit_message: Message to store with the transaction; see `read_transaction`.
+            commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:

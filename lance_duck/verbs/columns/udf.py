@@ -22,7 +22,7 @@ from lance_duck.write.inputs import to_reader
 
 
 class BatchUDF:
-    """A function from table batches to batches of new columns; see `batch_udf`.
+    """A function from table batches to batches of new columns. See `batch_udf`.
 
     Args:
         func: The function.

@@ -30,7 +30,7 @@ class IndexConfig:
     """An index kind with parameters.
 
     Attributes:
-        index_type: Name of the kind; see `create_scalar_index`.
+        index_type: Name of the kind. See `create_scalar_index`.
         parameters: Parameters by name, such as {"rows_per_zone": 4096}.
     """
 

@@ -144,7 +144,7 @@ class IndexChanges(VectorIndexChanges):
 
         Raises:
             InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
-            LanceDuckError: A segment is broken.
+            LanceDuckError: A segment is corrupt.
         """
         return segment_changes.merge_uncommitted(self.handle.base, segments)
 
@@ -257,7 +257,7 @@ class IndexChanges(VectorIndexChanges):
 
         Raises:
             IndexNotFoundError: The index or the segment does not exist.
-            LanceDuckError: A segment is broken, or of an unsupported kind.
+            LanceDuckError: A segment is corrupt, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r} without positions")

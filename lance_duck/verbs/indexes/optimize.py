@@ -43,7 +43,7 @@ _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
 
 @dataclass(frozen=True)
 class OptimizeOptions:
-    """Options of an index optimization; see `DatasetOptimizer.optimize_indices`.
+    """Options of an index optimization. See `DatasetOptimizer.optimize_indices`.
 
     Attributes:
         merge: Number of newest segments to merge. None merges segments that are small compared with the new rows.
@@ -102,7 +102,7 @@ def optimize_indices(
 ) -> tuple[Snapshot, list[IndexMetadata]]:
     """Optimize indexes as one change. If nothing needs optimization, no version is created.
 
-    An index with a broken or unknown segment is skipped with an IndexWarning. `retrain` replaces broken segments.
+    An index with a broken or unknown segment is skipped with an IndexWarning. `retrain` replaces corrupt segments.
 
     Args:
         snapshot: Version to start from.

@@ -109,7 +109,7 @@ def completed(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
 
     Raises:
         InvalidInputError: Its parts are not joined yet.
-        LanceDuckError: The segment is broken.
+        LanceDuckError: The segment is corrupt.
     """
     if segment.details_type is not None or segment.base_id is not None:
         return segment

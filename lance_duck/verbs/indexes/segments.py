@@ -46,7 +46,7 @@ def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
 
     Raises:
         InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
-        LanceDuckError: A segment is broken.
+        LanceDuckError: A segment is corrupt.
     """
     given = _metadata(entries)
     segments = [_usable(snapshot, revised(segment, name=given[0].name)) for segment in given]

@@ -223,7 +223,7 @@ def overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
     """Convert a manifest's overlay to pylance's class.
 
     Raises:
-        CorruptError: A bitmap is broken.
+        CorruptError: A bitmap is corrupt.
     """
     bitmaps = [roaring_values(b, f"fragment {fragment_id}", ROW_OFFSETS).tolist() for b in overlay.bitmaps]
     return DataOverlayFile(

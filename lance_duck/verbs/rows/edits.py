@@ -92,7 +92,7 @@ def edit_rows(
 
 
 def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:
-    """Write the files of edits; see `edit_rows`."""
+    """Write the files of edits. See `edit_rows`."""
     if derived.computed_columns(snapshot.schema):
         tables = [table for table in (edits.values, edits.inserted) if table is not None]
         derived.warn_of_computed(snapshot, {n for t in tables for n in t.column_names if t[n].null_count < len(t)})

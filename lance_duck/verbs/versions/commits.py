@@ -76,7 +76,7 @@ class Commits(TableMethods):
             enable_v2_manifest_paths: For a new table, name manifests so that the newest sorts first (default).
             detached: Create a detached version, which is never the latest.
             max_retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
-            commit_message: Message to store with the transaction; see `read_transaction`.
+            commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
             enable_stable_row_ids: For a new table, rows keep their `_rowid` when they move.
             commit_timeout: Time limit for retries. None is unlimited.

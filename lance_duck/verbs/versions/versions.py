@@ -102,7 +102,7 @@ class VersionChanges(TableMethods):
 
         Args:
             target_path: Path or URI of the new table.
-            reference: The version; see `create_branch`.
+            reference: The version. See `create_branch`.
             storage_options: Object store settings of the new table. Defaults to this table's settings.
 
         Returns:

@@ -32,7 +32,7 @@ _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 360
 
 @runtime_checkable
 class FragmentProgress(Protocol):
-    """A progress observer of writes; see `FragmentWriteProgress`."""
+    """A progress observer of writes. See `FragmentWriteProgress`."""
 
     def begin(self, fragment: fragment_metadata.FragmentMetadata) -> None:
         """Called when a fragment is started."""

@@ -185,5 +185,5 @@ def test_conflict_errors_name_the_earlier_commit() -> None:
     who = rf"found Delete {theirs.transaction.uuid} at version 7"
     with pytest.raises(RetryableError, match=who):
         check_conflict(change("Delete f0"), theirs, 7, "t")
-    with pytest.raises(IncompatibleError, match=r"Append .*found Restore .* at version 8"):
+    with pytest.raises(IncompatibleError, match=r"Append: found Restore .* at version 8"):
         check_conflict(change("Append"), change("Restore"), 8, "t")

@@ -361,7 +361,7 @@ def test_a_page_that_violates_its_bounds_is_corrupt(broken: Broken, values: list
 def test_null_row_addresses_are_rejected(broken: Broken) -> None:
     broken.ids = pa.array([0, 1, None, 3, 4], pa.uint64())
     index = broken.open()
-    with pytest.raises(CorruptError, match="rows of a B-tree"):
+    with pytest.raises(CorruptError, match="rows of the B-tree"):
         index.search(Among(int64([2])))
 
 
@@ -378,5 +378,5 @@ def test_a_false_row_count_is_corrupt_and_allocates_nothing(segments: Segments, 
     segments.store = open_store(str(segments.folder), {"checksums": "false"})
     segments.build(int64([3, 1, 2]), **small(2))
     segments.path(name).write_bytes(with_length(segments.path(name).read_bytes(), num_rows))
-    with pytest.raises(CorruptError, match=r"pages|rows"):
+    with pytest.raises(CorruptError, match=r"page count|row count|rows|pages"):
         segments.open(segments.directory, pa.int64())

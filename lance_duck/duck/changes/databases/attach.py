@@ -184,7 +184,7 @@ class DetachStatement(LanceStatement):
         return f"database {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is a database of Lance tables."""
+        """Return whether it is a Lance database."""
         return session.catalog.database(self.name) is not None
 
     def run(self, session: ChangeSession) -> ChangeResult:

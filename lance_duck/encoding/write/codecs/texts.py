@@ -48,7 +48,7 @@ def _share(codec: Fsst, values: VariableWidth) -> float:
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
-    """Cut values into chunks of about `limit` bytes, with offsets of `width` bytes; return the value counts."""
+    """Split values into chunks of about `limit` bytes, with offsets of `width` bytes, and return the value counts."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)

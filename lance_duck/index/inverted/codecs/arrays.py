@@ -47,7 +47,7 @@ class BinaryLists:
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: A list is broken.
+            CorruptError: A list is corrupt.
         """
         places, sizes = readonly(rows), np.empty(2, np.int64)
         code = size_lists(len(self.data), self.offsets, self.lists, places, sizes)

@@ -70,7 +70,7 @@ def decode(
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: Blocks are broken.
+        CorruptError: Blocks are corrupt.
     """
     total = check_lengths(blobs, lengths, form, where)
     ids, frequencies = np.empty(total, np.uint32), np.empty(total, np.uint32)

@@ -145,7 +145,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The streams are broken.
+        CorruptError: The streams are corrupt.
     """
     _check_no_nulls(stream, where)
     data, terms = bytes_and_offsets(stream.values)
@@ -191,7 +191,7 @@ def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where:
     """Decode positions like `decode`, from a column of format 1: list<list<large_binary>>.
 
     Raises:
-        CorruptError: The column is broken.
+        CorruptError: The column is corrupt.
     """
     inner = lists.values
     if lists.null_count or inner.null_count or inner.values.null_count:

@@ -49,7 +49,7 @@ def best_documents(
         least: Lowest score of a returned document.
 
     Raises:
-        CorruptError: Postings or impacts are broken.
+        CorruptError: Postings or impacts are corrupt.
     """
     if not terms.can_match:
         return np.empty(0, np.int64), np.empty(0, np.float32)

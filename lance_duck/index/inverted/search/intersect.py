@@ -64,7 +64,7 @@ def intersected(partition: InvertedPartition, terms: WeightedTerms, average: flo
         average: Average number of terms per document.
 
     Raises:
-        CorruptError: Postings or impacts are broken.
+        CorruptError: Postings or impacts are corrupt.
     """
     lengths = partition.document_frequencies(terms.ids).tolist()
     num_documents = partition.num_documents

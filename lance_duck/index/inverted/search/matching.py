@@ -73,7 +73,7 @@ def matching_documents(
         mask: bool (documents,), whether each document may match. None if all may.
 
     Raises:
-        CorruptError: Postings are broken.
+        CorruptError: Postings are corrupt.
     """
     if not terms.can_match:
         return np.empty(0, np.int64), np.empty(0, np.float32)

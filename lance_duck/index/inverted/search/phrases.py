@@ -73,7 +73,7 @@ def best_phrases(
 
     Raises:
         UnsupportedError: The form of the positions is not supported.
-        CorruptError: Postings, impacts or positions are broken.
+        CorruptError: Postings, impacts or positions are corrupt.
     """
     if len(terms.ids) < terms.num_slots:
         return _NONE

@@ -77,7 +77,7 @@ class GraphPartition:
         """Return the faiss index that searches the graph.
 
         Raises:
-            CorruptError: The graph is broken.
+            CorruptError: The graph is corrupt.
         """
         if self._walker is None:
             with self._lock:

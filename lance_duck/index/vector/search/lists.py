@@ -134,7 +134,7 @@ class Lists:
         """Return loaded lists that include the given partitions. -1 is ignored.
 
         Raises:
-            CorruptError: The file is broken.
+            CorruptError: The file is corrupt.
         """
         loaded = self._loaded
         if self._may_overflow:

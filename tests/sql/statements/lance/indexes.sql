@@ -165,7 +165,7 @@ CREATE INDEX i ON photos (id + 1);
 CREATE INDEX i ON photos (nope);
 --! UnknownColumnError: … nope
 CREATE INDEX i ON photos;
---! InvalidInputError: … syntax of CREATE INDEX … unexpected text after the statement
+--! InvalidInputError: … syntax of CREATE INDEX … the end of the statement
 CREATE INDEX i ON photos id;
 --! InvalidInputError: … syntax of CREATE INDEX
 CREATE INDEX i ON photos (id) WITH (num_partitions = 2);

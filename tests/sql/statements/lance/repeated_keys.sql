@@ -82,7 +82,7 @@ CREATE TABLE lance."t t" ("k k" VARCHAR PRIMARY KEY, n INTEGER);
 INSERT INTO "t t" VALUES ('a', 1), ('a', 2), ('b', 3);
 --> 3
 INSERT OR REPLACE INTO "t t" VALUES ('a', 4);
---! InvalidInputError: … 2 rows with k k = 'a'; SELECT "k k", count(*) FROM "t t" GROUP BY "k k" HAVING count(*) > 1 finds
+--! InvalidInputError: … 2 rows with k k = 'a'; find the duplicates with SELECT "k k", count(*) FROM "t t" GROUP BY "k k" HAVING count(*) > 1
 SELECT "k k", count(*) FROM "t t" GROUP BY "k k" HAVING count(*) > 1;
 --> a | 2
 INSERT OR REPLACE INTO "t t" VALUES ('b', 5), ('c', 6);

@@ -387,7 +387,7 @@ SELECT count(*) FROM lance.trips;
 
 USE lance;
 ALTER VIEW lance.trips RENAME TO q;
---! table trips: ALTER VIEW … CREATE TABLE AS
+--! table trips: ALTER VIEW … ALTER TABLE
 ALTER VIEW IF EXISTS trips RENAME TO q;
 --! table trips: ALTER VIEW
 COMMENT ON VIEW trips IS 'x';

@@ -217,12 +217,12 @@ def test_a_column_with_a_wrong_row_count_is_corrupt() -> None:
 
 def test_children_with_a_wrong_row_count_are_corrupt() -> None:
     top = make(0, "struct", make(1, "int32", name="a"))
-    with pytest.raises(CorruptError, match="rows of 'a'"):
+    with pytest.raises(CorruptError, match="row count of 'a'"):
         Builder().column((STRUCT, [], 2)).column(ints(1)).open(top, 2)
 
 
 def test_lists_with_missing_items_are_corrupt() -> None:
-    with pytest.raises(CorruptError, match="items"):
+    with pytest.raises(CorruptError, match="item count"):
         Builder().column(lists([3], 3)).column(ints(1, 2)).open(make(0, "list", make(1, "int32")), 1)
 
 

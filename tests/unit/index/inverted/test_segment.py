@@ -104,7 +104,7 @@ def test_missing_positions_are_rejected(tmp_path) -> None:
     contents = contents_of(TEXTS)
     (partition,) = segment_of(tmp_path, [contents]).partitions
     postings = partition.postings(np.array([0]))
-    with pytest.raises(UnsupportedError, match="no positions"):
+    with pytest.raises(UnsupportedError, match="does not store positions"):
         partition.positions(np.array([0]), postings.bounds, postings.decoded()[1])
     with pytest.raises(InvalidInputError, match="does not store positions"):
         segment_of(tmp_path, [without_positions(contents)], with_position=True)

@@ -176,7 +176,7 @@ def test_a_stream_supplies_rows_in_order(table: ld.LanceDataset) -> None:
 @pytest.mark.parametrize("rows", [0, 4, 6])
 def test_a_stream_with_a_wrong_row_count_is_rejected(table: ld.LanceDataset, rows: int) -> None:
     before = files(table)
-    with pytest.raises(InvalidInputError, match="row count of the table"):
+    with pytest.raises(InvalidInputError, match=r"row count of the table|more values than the table"):
         table.add_columns(pa.table({"n": pa.array(range(rows), pa.int64())}))
     assert (table.latest_version, files(table)) == (1, before)
 
