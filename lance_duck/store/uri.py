@@ -58,7 +58,7 @@ def open_store(
     remember_uri(text)
     remember(storage_options)
     path = local_path(text)
-    external = manifest_store((storage_options or {}).get(OPTION))
+    external = manifest_store(dict(sorted_options(storage_options)).get(OPTION))
     checksums = boolean_option(storage_options, "checksums", default=True)
     if path is not None:
         refuse_unknown_options(storage_options or {})

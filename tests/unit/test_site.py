@@ -31,3 +31,20 @@ def test_tables_that_the_page_on_the_format_names_exist() -> None:
     tables = DOCS.parent / "tests" / "golden" / "tables"
     assert len(named) > 10
     assert not [name for name in named if not (tables / f"{name}.lance").exists()]
+
+
+def test_files_and_modules_that_decisions_name_exist() -> None:
+    package = DOCS.parent / "lance_duck"
+    modules = {path.relative_to(package).with_suffix("").as_posix() for path in package.rglob("*")}
+    missing = []
+    for page in sorted((DOCS / "decisions").glob("*.md")):
+        for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
+            name = span.split()[0].rstrip("/")
+            if re.match(r"(?:tests|benchmarks|lance_duck)/", name):
+                exists = (DOCS.parent / name).exists()
+            elif re.fullmatch(r"[a-z_]+(?:/[a-z_]+)+(?:\.py)?", name):
+                exists = any(f"/{module}".endswith(f"/{name.removesuffix('.py')}") for module in modules)
+            else:
+                continue
+            missing += [] if exists else [f"{page.name}: {span}"]
+    assert not missing

@@ -81,6 +81,7 @@ def test_the_manifest_store_option_selects_a_store(tmp_path: Path) -> None:
     local = open_store(tmp_path / "t", {"manifest_store": url})
     memory = open_store("memory://t", {"manifest_store": url})
     assert local.external is memory.external
+    assert open_store("memory://t", {"MANIFEST_STORE": url}).external is memory.external
     assert (tmp_path / "with space.db").exists()
     assert open_store(tmp_path / "t").external is None
 
