@@ -1,4 +1,4 @@
-"""Run the campaign of random trials: `make trust`, or `python -m trust --profile short`."""
+"""Run random trials: `python -m trust --profile short`, or `make trust`. `--help` lists the options."""
 
 from __future__ import annotations
 
@@ -18,27 +18,25 @@ RUNS = Path(__file__).with_name("runs.jsonl")
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="trust", description="Run random trials with seeds.")
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="trust", description="Run random trials with repeatable seeds.")
+    parser.add_argument("--profile", choices=("short", "long"), default="short", help="run for minutes or for hours")
     parser.add_argument(
-        "--profile", choices=("short", "long"), default="short", help="short takes minutes, long takes hours"
+        "--seed", type=int, help="first seed of each kind (default: 0, or the next new seed in the long profile)"
     )
-    parser.add_argument(
-        "--seed", type=int, help="first seed of each kind; default: 0, or the first new seed in the long profile"
-    )
-    parser.add_argument("--minutes", type=float, help="duration of the long profile; default: 240")
-    parser.add_argument(
-        "--only", action="append", choices=[kind.name for kind in KINDS], help="run only this kind; can be repeated"
-    )
-    parser.add_argument("--trials", type=int, help="number of trials per kind")
-    parser.add_argument("--processes", type=int, default=2, help="number of parallel processes")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="file for the counts of the long profile")
-    parser.add_argument("--page", type=Path, default=PAGE, help="page for the sums of all counts")
+    parser.add_argument("--minutes", type=float, help="time limit (default in the long profile: 240)")
+    names = [kind.name for kind in KINDS]
+    only = f"run only this kind; may be repeated: {', '.join(map(repr, names))}"
+    parser.add_argument("--only", action="append", choices=names, metavar="KIND", help=only)
+    parser.add_argument("--trials", type=int, help="number of trials of each kind")
+    parser.add_argument("--processes", type=int, default=2, help="number of concurrent trials (default: 2)")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="file to which the long profile adds its results")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page that the long profile updates")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run the campaign. Returns the number of failed trials, at most 100."""
+    """Run the trials. Returns the number of failures, at most 100."""
     given = arguments()
     is_long = given.profile == "long"
     kinds = [named(name) for name in given.only] if given.only else [k for k in KINDS if k.short or is_long]
@@ -55,7 +53,7 @@ def main() -> int:
         seed = given.seed if given.seed is not None else next_seed(given.runs, kind.name) if is_long else 0
         found = run_kind(kind, seed, trials, limit, lambda text: print(text, flush=True), is_over)
         if is_long and not record(given.runs, found):
-            print(f"{kind.name}: not added: these seeds are already counted", flush=True)
+            print(f"{kind.name}: not recorded, because these seeds were recorded before", flush=True)
         return found
 
     with ThreadPoolExecutor(given.processes) as pool:

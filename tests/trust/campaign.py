@@ -1,4 +1,4 @@
-"""Runs trials in processes of their own, and counts them."""
+"""Run trials in separate processes, and count their results."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from trust.kinds import TrialKind
 
 TESTS = Path(__file__).parents[1]
 MOST_TRIALS_OF_A_PROCESS = 200
-"""Number of trials after which a process is replaced, since leftovers may hide later errors."""
+"""Number of trials after which a process is replaced. State of earlier trials may hide errors."""
 ENOUGH_FAILURES = 5
+"""Number of failures after which a kind stops."""
 
 
 @dataclass
@@ -30,11 +31,11 @@ class TrialCounts:
     """The results of trials of one kind.
 
     Attributes:
-        kind: Trial kind.
+        kind: Kind of the trials.
+        first: Seed of the first trial. Later trials use the next seeds.
         trials: Number of trials.
-        counts: Checks by name.
+        counts: Number of checks by name.
         failures: Seeds of failed trials with their errors.
-        first: Seed of the first trial; later trials use the following seeds.
         seconds: Total duration.
     """
 
@@ -46,7 +47,7 @@ class TrialCounts:
     seconds: float = 0.0
 
     def line(self) -> str:
-        """Return one line about them."""
+        """Return a summary line."""
         counts = "".join(f", {count:,} {name}" for name, count in sorted(self.counts.items()))
         seeds = f"seeds {self.first} to {self.first + self.trials - 1}" if self.trials else "no seed"
         failed = f"{len(self.failures)} failed"
@@ -54,11 +55,11 @@ class TrialCounts:
 
 
 class TrialProcess:
-    """A process that runs trials of one kind, and is restarted after a crash or a hang.
+    """A process that runs trials of one kind. It is restarted after a crash or a timeout.
 
     Args:
-        kind: Trial kind.
-        folder: Folder for files of the trials.
+        kind: Kind of the trials.
+        folder: Folder for the files of the trials.
     """
 
     def __init__(self, kind: TrialKind, folder: Path) -> None:
@@ -69,7 +70,7 @@ class TrialProcess:
         self._log = folder / "log"
 
     def make(self, seed: int) -> dict[str, int] | str:
-        """Run a trial; return its checks, or the reason of its failure."""
+        """Run a trial. Returns its checks, or the reason for its failure."""
         process = self._running()
         self._made += 1
         assert process.stdin is not None
@@ -87,7 +88,7 @@ class TrialProcess:
         return f"{how}\n{self._last_words()}"
 
     def close(self) -> None:
-        """End the process, and all that it has started."""
+        """Kill the process and its children."""
         if self._process is None:
             return
         with suppress(ProcessLookupError):
@@ -109,7 +110,7 @@ class TrialProcess:
             quiet = {"LANCE_LOG": "error", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
             with open(self._log, "w", encoding="utf-8") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "trust.worker", self._kind.place, str(self._folder)],
+                    [sys.executable, "-m", "trust.worker", self._kind.function, str(self._folder)],
                     env={**os.environ, **quiet, "PYTHONPATH": path},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -131,15 +132,15 @@ def run_kind(
     say: Callable[[str], None] = print,
     is_over: Event | None = None,
 ) -> TrialCounts:
-    """Run trials of one kind, one after the other.
+    """Run trials of one kind in sequence.
 
     Args:
-        kind: Trial kind.
+        kind: Kind of the trials.
         first: Seed of the first trial.
-        trials: Number of trials, or None to use all the time.
-        seconds: Time after which no trial begins, or None for no limit.
-        say: Receives a text for each failure, and a summary.
-        is_over: Stops further trials once set.
+        trials: Number of trials, or None to run until the time limit.
+        seconds: Time limit for starting trials, or None.
+        say: Receives a message for each failure, and a summary.
+        is_over: Event that stops further trials.
     """
     found, begin = TrialCounts(kind, first), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trust-", ignore_cleanup_errors=True) as folder:
@@ -149,7 +150,7 @@ def run_kind(
                 if seconds is not None and found.trials and time.monotonic() - begin > seconds:
                     break
                 if len(found.failures) == ENOUGH_FAILURES:
-                    say(f"{kind.name}: {ENOUGH_FAILURES} failures are enough")
+                    say(f"{kind.name}: {ENOUGH_FAILURES} failures, no further trials")
                     break
                 _count(found, first + found.trials, process, say)
         finally:
@@ -164,11 +165,11 @@ def _count(found: TrialCounts, seed: int, process: TrialProcess, say: Callable[[
     found.trials += 1
     if isinstance(answer, str):
         found.failures.append((seed, answer))
-        say(f"FAILED: {found.kind.name}, seed {seed}; this trial alone: {command(found.kind, seed)}\n{answer}")
+        say(f"FAILED: {found.kind.name}, seed {seed}. Run only this trial: {command(found.kind, seed)}\n{answer}")
     else:
         found.counts.update(answer)
 
 
 def command(kind: TrialKind, seed: int) -> str:
-    """Return the command for a single trial."""
+    """Return the shell command that repeats one trial."""
     return f"PYTHONPATH=.:tests {Path(sys.executable).name} -m trust --only '{kind.name}' --seed {seed} --trials 1"

@@ -1,4 +1,4 @@
-"""Catalogs with false contents: rows of `__manifest`, and responses of REST services."""
+"""Catalogs with wrong contents: rows of `__manifest`, and responses of REST services."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ANSWERS: tuple[dict[str, Any], ...] = (
 
 
 def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
-    """Use folders with arbitrary `__manifest` rows; files outside the folders do not change."""
+    """Use folders with random `__manifest` rows. Files outside the folders must not change."""
     rng = random.Random(seed)
     outside = ld.write_dataset(ROWS, folder / "outside.lance", storage_options={"fsync": "false"})
     for number in range(CATALOGS):
@@ -69,7 +69,7 @@ def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
-    """Call a REST service with arbitrary responses; no files appear in the working directory."""
+    """Use a REST service with random responses. No file may appear in the working directory."""
     rng, here = random.Random(seed), folder / "here"
     here.mkdir()
     with _service(lambda: _answer(rng)) as uri, contextlib.chdir(here):
@@ -80,7 +80,7 @@ def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def _use(rng: random.Random, namespace: Namespace) -> None:
-    """Call all namespace methods in some order; only errors of this package may be raised."""
+    """Call all namespace methods in random order. They may only raise errors of this package."""
     name, other = rng.choice(NAMES), rng.choice(NAMES)
     ways: list[Callable[[], Any]] = [
         namespace.list_tables,
@@ -112,7 +112,7 @@ def _kind(rng: random.Random) -> str:
 
 
 def _answer(rng: random.Random) -> tuple[int, bytes]:
-    """Return a status and a response that is changed or truncated."""
+    """Return a status, and a response that may be changed or truncated."""
     answer = _changed(rng, rng.choice(ANSWERS)) if rng.random() < 0.8 else rng.choice(ANSWERS)
     data = json.dumps(answer).encode()
     if rng.random() < 0.1:
@@ -121,17 +121,15 @@ def _answer(rng: random.Random) -> tuple[int, bytes]:
 
 
 def _changed(rng: random.Random, value: Any) -> Any:
-    """Return JSON with one changed part at any depth."""
+    """Return JSON with one changed value at any depth."""
     if isinstance(value, dict) and value and rng.random() < 0.8:
         key = rng.choice(sorted(value))
         return {**value, key: _changed(rng, value[key])}
     if isinstance(value, list) and value and rng.random() < 0.6:
         at = rng.randrange(len(value))
         return [*value[:at], _changed(rng, value[at]), *value[at + 1 :]]
-    places = [
-        place for place in LOCATIONS if place is None or not place.startswith(("/", "file:"))
-    ]  # not to be written
-    return rng.choice((*NUMBERS, *TEXTS, *NAMES, *places, [value] * 1000, {"x": value}))
+    writable = [each for each in LOCATIONS if each is None or not each.startswith(("/", "file:"))]
+    return rng.choice((*NUMBERS, *TEXTS, *NAMES, *writable, [value] * 1000, {"x": value}))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Interrupted verbs and jobs: processes are killed, power is cut, stores fail."""
+"""Interrupt operations: kill processes, cut the power, let stores fail."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from trust.peers import check_with_pylance
 from lance_duck.errors import StoreError
 
 SECONDS = 600
-"""After which a process that works counts as one that hangs."""
+"""Time limit of a child process."""
 TIMES = 5
-"""That the job of a trial is stopped."""
+"""Number of interruptions in one trial."""
 
 PLANS: dict[str, Callable[[int], Plan]] = {
     "full disks": lambda at: fail_from(at, errno.ENOSPC),
@@ -37,36 +37,36 @@ PLANS: dict[str, Callable[[int], Plan]] = {
 
 
 def killed(seed: int, folder: Path) -> Mapping[str, int]:
-    """Kill processes at steps of a job, or at some moment."""
+    """Kill processes at a random step of a job, or at a random time."""
     return _often(seed, str(folder), _killed)
 
 
 def killed_variants(seed: int, folder: Path) -> Mapping[str, int]:
-    """Kill processes at steps of a job on a table of version 0.1, or under data overlays."""
+    """Kill processes that change a table of file version 0.1, or one with data overlays."""
     return _often(seed, str(folder), _killed, VARIANTS)
 
 
 def faulty(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have a store fail at steps of a job."""
+    """Let a store fail at a random step of a job."""
     return _often(seed, "memory://faulty" if seed % 2 else str(folder), _faulty)
 
 
 def unplugged(seed: int, folder: Path) -> Mapping[str, int]:
-    """Cut the power at steps of a job."""
+    """Cut the power at a random step of a job."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crashing, "UNFLUSHED", {"fsync": "true"})
         return _often(seed, str(folder), _unplugged)
 
 
 def _often(
-    seed: int, place: str, trial: Callable[..., Mapping[str, int]], families: Sequence[Sequence[Job]] = FAMILIES
+    seed: int, location: str, trial: Callable[..., Mapping[str, int]], families: Sequence[Sequence[Job]] = FAMILIES
 ) -> Mapping[str, int]:
-    """Draw a job and interrupt it several times, because recording its steps costs as much as a few runs."""
+    """Choose a job and interrupt it several times. Its steps are recorded once, which takes as long as a few runs."""
     rng, counts = random.Random(seed), Counter[str]()
     job = rng.choice(rng.choice(families))
-    known = course(job, place)
+    known = course(job, location)
     for _ in range(TIMES):
-        counts.update(trial(rng, place, job, known))
+        counts.update(trial(rng, location, job, known))
     return counts
 
 
@@ -86,17 +86,17 @@ def _killed(rng: random.Random, folder: str, job: Job, known: Course) -> Mapping
     return {"kills": int(status != 0), "kills while vectors were indexed": int(job.family.startswith("IVF"))}
 
 
-def _faulty(rng: random.Random, place: str, job: Job, known: Course) -> Mapping[str, int]:
+def _faulty(rng: random.Random, location: str, job: Job, known: Course) -> Mapping[str, int]:
     at, name = rng.randrange(known.steps), rng.choice(list(PLANS))
-    uri, done = write_files(fresh(place), known.files), False
+    uri, done = write_files(fresh(location), known.files), False
     try:
         with Faults(PLANS[name](at)):
             job.act(uri)
         done = True
     except StoreError:
-        assert name != "doubled answers" or not place.startswith("memory:")
-    visible = _check(job, known, uri, f"{name} at step {at} of {known.steps} in {place}")
-    assert visible or not done, f"{job}: done, and not there"
+        assert name != "doubled answers" or not location.startswith("memory:")
+    visible = _check(job, known, uri, f"{name} at step {at} of {known.steps} in {location}")
+    assert visible or not done, f"{job}: the job succeeded, but its effect is missing"
     _go_on(job, uri)
     crashing.forget(uri)
     return {name: 1}
@@ -116,7 +116,7 @@ def _unplugged(rng: random.Random, folder: str, job: Job, known: Course) -> Mapp
     left = str(cut.after(Path(fresh(folder))) / "t")
     if done or known.files:
         visible = _check(job, known, left, f"power cut at step {at} of {known.steps}")
-        assert visible or not done, f"{job}: committed, and lost"
+        assert visible or not done, f"{job}: the commit was lost"
         _go_on(job, left)
     return {"power cuts": 1}
 
@@ -136,7 +136,7 @@ def _kill_at(at: int) -> Plan:
 
 
 def _forked(work: Callable[[], Any]) -> int:
-    """Start a child that runs some work and exits with 0 on success."""
+    """Fork a child that runs some work. It exits with 0 on success."""
     if child := os.fork():
         return child
     status = 1
@@ -150,7 +150,7 @@ def _forked(work: Callable[[], Any]) -> int:
 
 
 def _check(job: Job, known: Course, uri: str, what: str) -> bool:
-    """The table is as before the job, as after it, or as after a part that is a version; whether as after it."""
+    """Check that the table shows the state before the job, or one of its versions. Returns whether the job finished."""
     now = newest(uri)
     assert now in known.views, f"{job}, {what}: neither old nor new: {now}"
     tags = refs(uri)
@@ -161,7 +161,7 @@ def _check(job: Job, known: Course, uri: str, what: str) -> bool:
 
 
 def _go_on(job: Job, uri: str) -> None:
-    """Check that the table accepts a commit, that cleanup leaves no unreferenced files, and that pylance reads it."""
+    """Commit to the table, clean it up, check for unused files, and read it with pylance."""
     if newest(uri) is None:
         crashing.prepare(uri)
     dataset = opened(uri)

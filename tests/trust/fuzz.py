@@ -1,4 +1,4 @@
-"""Files with false structure: readers raise errors of the package, in bounded memory and time."""
+"""Read files with wrong contents: only errors of this package, bounded memory and bounded time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lance_duck.checksums.container import MAGIC, TRAILER
 from lance_duck.checksums.digests import digest
 
 FILES = 60
-UNSEALED = {"fsync": "false", "checksums": "false"}  # changed bytes must reach the readers
+UNSEALED = {"fsync": "false", "checksums": "false"}  # a checksum would reject the changed bytes first
 VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3", "overlay", "checksums")
 MEM_WAL = Path(__file__).parents[1] / "golden" / "tables" / "mem_wal.lance"
 
@@ -39,13 +39,13 @@ Change = Callable[[random.Random, bytes], bytes]
 
 @cache
 def _folder() -> Path:
-    """Return the folder of the valid tables of this process."""
+    """Create the folder for the valid tables of this process."""
     return Path(tempfile.mkdtemp(prefix="sound-"))
 
 
 @cache
 def columns(version: str) -> Path:
-    """A table with a column of every kind."""
+    """Return a table with a column of every kind."""
     return sound.write_columns(_folder(), version)
 
 
@@ -57,19 +57,19 @@ def history() -> Path:
 
 @cache
 def deletions(many: bool) -> Path:
-    """A table with a deletion file."""
+    """Return a table with a deletion file."""
     return sound.write_deletions(_folder(), many=many)
 
 
 @cache
 def indexed() -> Path:
-    """A table with a scalar index of every kind."""
+    """Return a table with a scalar index of every kind."""
     return sound.write_indexed(_folder())
 
 
 @cache
 def near(kind: str) -> Path:
-    """A table with an index of vectors."""
+    """Return a table with a vector index."""
     path = _folder() / f"{kind}.lance"
     dataset = ld.write_dataset(vectors(0, 320), path, storage_options=UNSEALED)
     build(kind, "near", dataset)
@@ -79,7 +79,7 @@ def near(kind: str) -> Path:
 
 @cache
 def measured() -> Path:
-    """A table with an index of vectors whose recall was measured."""
+    """Return a table with a vector index and its recall measurements."""
     path = _folder() / "measured.lance"
     dataset = ld.write_dataset(vectors(0, 4000), path, storage_options=UNSEALED)
     dataset.create_index("v", "IVF_FLAT", num_partitions=4)
@@ -89,7 +89,7 @@ def measured() -> Path:
 
 @cache
 def overlaid() -> Path:
-    """A table with data overlays, of one bitmap for all fields and of one for each."""
+    """Return a table with two kinds of data overlays: one shared bitmap, and one bitmap per field."""
     path = _folder() / "overlaid.lance"
     rows = pa.table({"i": range(40), "s": [f"text {i}" for i in range(40)]})
     ld.write_dataset(rows, path, max_rows_per_file=20, storage_options=UNSEALED, data_storage_version="2.1")
@@ -101,7 +101,7 @@ def overlaid() -> Path:
 
 @cache
 def sealed() -> Path:
-    """A table with checksums."""
+    """Return a table with checksums."""
     path = _folder() / "sealed.lance"
     rows = pa.table({"i": range(40_000), "s": [f"text {i % 99}" for i in range(40_000)]})
     ld.write_dataset(rows, path, storage_options={"fsync": "false"})
@@ -110,13 +110,13 @@ def sealed() -> Path:
 
 @cache
 def walled() -> Path:
-    """A table with a write-ahead log."""
+    """Return a table with a write-ahead log."""
     return Path(shutil.copytree(MEM_WAL, _folder() / "walled.lance"))
 
 
 @cache
 def worded() -> Path:
-    """A table with a full-text index."""
+    """Return a table with a full-text index."""
     path = _folder() / "texts.lance"
     data = vectors(0, 320).append_column("s", [[f"the lake {i % 7} duck" for i in range(320)]])
     ld.write_dataset(data, path, storage_options=UNSEALED).create_scalar_index("s", "INVERTED", with_position=True)
@@ -125,7 +125,7 @@ def worded() -> Path:
 
 
 def hostile_files(seed: int, folder: Path) -> Mapping[str, int]:
-    """Read data files of one version."""
+    """Read changed data files of one file version."""
     version = VERSIONS[seed % len(VERSIONS)]
     if version == "checksums":
         return _survived(seed, folder, sealed(), next((sealed() / "data").iterdir()), changed_checksums)
@@ -139,7 +139,7 @@ def hostile_files(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_tables(seed: int, folder: Path) -> Mapping[str, int]:
-    """Read manifests, with their transactions, row ids and index sections, or deletion files."""
+    """Read changed manifests or deletion files."""
     if seed % 6 == 0:
         table = deletions(seed % 12 == 0)
         return _survived(seed, folder, table, next((table / "_deletions").iterdir()), changed_bytes)
@@ -148,7 +148,7 @@ def hostile_tables(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_indexes(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask indexes whose files are changed."""
+    """Query indexes with changed files."""
     rng = random.Random(seed)
     if seed % 4 == 0:
         table, check = indexed(), partial(assert_survives, indexed=(list(sound.INDEXES), sound.FILTERS))
@@ -158,7 +158,7 @@ def hostile_indexes(seed: int, folder: Path) -> Mapping[str, int]:
     if seed % 4 == 3:
         return _survived(seed, folder, table, next(table.glob("_indices/*/recall.json")), changed_recall, check)
     files = table.glob("_indices/*/*")
-    target = rng.choice(sorted(files, key=lambda file: (file.name, file.read_bytes())))  # their folders have new names
+    target = rng.choice(sorted(files, key=lambda file: (file.name, file.read_bytes())))  # the folder names are random
     return _survived(seed, folder, table, target, changed_container, check)
 
 
@@ -177,7 +177,7 @@ def changed_recall(rng: random.Random, data: bytes) -> bytes:
 
 
 def changed_checksums(rng: random.Random, data: bytes) -> bytes:
-    """Return a data file whose block of checksums has other numbers, and in most cases a digest that fits."""
+    """Change numbers in the checksum block of a data file. In most cases, the digest matches again."""
     end = data.rindex(MAGIC) + len(MAGIC)
     trailer = list(TRAILER.unpack(data[end - TRAILER.size : end]))
     start, numbers = end - trailer[2], rng.choice((1, 1, 2, 5))
@@ -189,8 +189,8 @@ def changed_checksums(rng: random.Random, data: bytes) -> bytes:
     if rng.random() < 0.8:
         trailer[3] = digest(body)
     if rng.random() < 0.3:
-        place = rng.randrange(3)
-        trailer[place] = rng.choice((*WORDS, trailer[place] + 64))
+        position = rng.randrange(3)
+        trailer[position] = rng.choice((*WORDS, trailer[position] + 64))
     return data[:start] + bytes(body) + TRAILER.pack(*trailer) + data[end:]
 
 

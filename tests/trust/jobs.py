@@ -1,4 +1,4 @@
-"""Verbs and jobs that are interrupted: their start, their action, and the checks afterwards."""
+"""Operations to interrupt: the table before, the operation, and the checks afterwards."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Act = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A verb or job.
+    """An operation on a table.
 
     Attributes:
         name: Name for messages.
-        family: Kind of starting tables.
+        family: Kind of table that it changes.
         act: Runs the job on the table at a URI.
     """
 
@@ -50,7 +50,7 @@ class Course:
 
     Attributes:
         files: Files of the table before the job.
-        views: Rows of each version from the first to the last; None for a missing table.
+        views: Content of each version from the first to the last. None if the table does not exist.
         refs: Tags and branches before and after, and the rows of a clone.
         steps: Number of calls that change files.
     """
@@ -62,14 +62,14 @@ class Course:
 
 
 def vectors(first: int, count: int) -> pa.Table:
-    """Rows with vectors."""
+    """Return rows with vectors."""
     values = np.random.default_rng(first).standard_normal(count * DIM).astype(np.float32)
     ids = np.arange(first, first + count)
     return pa.table({"id": ids, "g": ids % 5, "v": pa.FixedSizeListArray.from_arrays(values, DIM)})
 
 
 def build(kind: str, name: str, dataset: ld.LanceDataset) -> None:
-    """Build an index of vectors."""
+    """Build a vector index."""
     codes = {"num_sub_vectors": 4, "num_bits": 4} if kind.endswith("PQ") else {}
     graph = {"m": 8, "ef_construction": 40} if "HNSW" in kind else {}
     dataset.create_index("v", kind, name, num_partitions=3, max_iters=3, **codes, **graph)
@@ -171,7 +171,7 @@ VARIANTS = [
     [Job(name, "0.1", partial(_on_table, act)) for name, act in OLD_ACTS.items()],
     [Job(name, "overlaid", partial(_on_table, act)) for name, act in OVERLAY_ACTS.items()],
 ]
-"""Jobs for rarely written tables, kept separate so that the seeds of the other jobs do not change."""
+"""Jobs on old or overlaid tables. A separate list keeps the seeds of the other jobs stable."""
 PREPARE: dict[str, Callable[[str], None]] = {
     "none": lambda uri: None,
     "rows": crashing.prepare,
@@ -184,7 +184,7 @@ PREPARE: dict[str, Callable[[str], None]] = {
 
 
 def view(dataset: ld.LanceDataset) -> View:
-    """Return what users see of a version."""
+    """Return the visible content of a version."""
     table = dataset.to_table()
     segments = sorted((i["name"], i["type"], tuple(sorted(i["fragment_ids"]))) for i in dataset.list_indices())
     rows = sorted(map(repr, table.to_pylist()))
@@ -192,7 +192,7 @@ def view(dataset: ld.LanceDataset) -> View:
 
 
 def newest(uri: str) -> View | None:
-    """Return the newest version as users see it, or None if the table does not exist."""
+    """Return the visible content of the newest version, or None if the table does not exist."""
     try:
         return view(opened(uri))
     except NotFoundError:
@@ -200,7 +200,7 @@ def newest(uri: str) -> View | None:
 
 
 def refs(uri: str) -> Any:
-    """Return tags and branches, and the rows of a clone below the table."""
+    """Return tags, branches, and the row count of a clone below the table."""
     try:
         dataset = opened(uri)
     except NotFoundError:
@@ -215,14 +215,14 @@ def refs(uri: str) -> Any:
 
 @cache
 def prepared(family: str) -> Files:
-    """Return the files of the table that a family of jobs begins with."""
+    """Return the files of the table before a job of a family."""
     uri = fresh("memory://prepared")
     PREPARE[family](uri)
     return read_files(uri) if PREPARE[family] is not PREPARE["none"] else {}
 
 
 def course(job: Job, folder: str) -> Course:
-    """Run a job below a folder and record its effect."""
+    """Run a job without faults in a folder, and record its effect."""
     kind = folder.partition(":")[0] if folder.startswith("memory:") else "disk"
     if (known := _COURSES.get((str(job), kind))) is None:
         uri = write_files(fresh(folder), prepared(job.family))

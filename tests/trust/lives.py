@@ -1,4 +1,4 @@
-"""Tables changed by this package and pylance alternately, and checked after every change."""
+"""Tables that lance_duck and pylance change alternately, with queries after every change."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ import lance_duck as ld
 
 TEXT_LIVES, TEXT_STEPS = 4, 8
 ASKED = 30
-"""Filters after each change: a change costs as much as some thirty of them."""
+"""Number of filters after each change. They take about as long as the change."""
 
 
 def predicates(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask random filters through the life of a table with scalar indexes."""
+    """Compare random filters on a table with scalar indexes."""
     cases = Cases()
     return _settled(cases, test_index_answers.live(seed, folder, cases, ASKED), "filters")
 
 
 def predicates_of_old_files(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask random filters through the life of a table of version 0.1, until a compaction writes it as 2.2."""
+    """Compare random filters on a table of file version 0.1, until a compaction converts it to 2.2."""
     cases = Cases()
     life = test_index_answers.live(seed, folder, cases, ASKED, variants.OldLife, variants.OLD_CHANGES)
     return _settled(cases, life, "filters")
 
 
 def predicates_under_overlays(seed: int, folder: Path) -> Mapping[str, int]:
-    """Check random filters through the changes of a table with data overlays from both libraries."""
+    """Compare random filters on a table with data overlays from both libraries."""
     cases = Cases()
     life = test_index_answers.live(seed, folder, cases, ASKED, changes=variants.OVERLAYING_CHANGES)
     return _settled(cases, life, "filters")
 
 
 def vectors(seed: int, folder: Path) -> Mapping[str, int]:
-    """Search through the life of a table of vectors."""
+    """Compare vector searches with exact distances."""
     cases = Cases()
     return _settled(cases, test_vector_life.live(seed, folder, cases), "searches")
 
 
 def texts(seed: int, folder: Path) -> Mapping[str, int]:
-    """Search through the lives of some tables of texts."""
+    """Compare full-text searches with the rows of some tables."""
     asked = 0
 
     class CountedTextLife(test_text_life.TextLife):

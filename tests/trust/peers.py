@@ -1,4 +1,4 @@
-"""pylance opens a table, validates it, and reads what we read."""
+"""Compare tables as pylance and lance_duck read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import lance_duck as ld
 
 
 def check_with_pylance(uri: str) -> int:
-    """Compare the newest version of a table of a local disk; returns its number of rows."""
+    """Validate and compare the newest version of a local table in both libraries. Returns its row count."""
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     theirs.validate()
     ours.validate()

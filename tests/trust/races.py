@@ -1,4 +1,4 @@
-"""Processes and threads at one table: upserts, compactions, cleanup under readers; forks and pickles."""
+"""Processes and threads that share one table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ sys.stdout.buffer.write(pickle.dumps(hammer(uri, options, who, seconds, what, st
 
 
 def hammered(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have processes append, delete, count, upsert and compact, with handles that are old or new."""
+    """Let processes append, delete, count, upsert and compact, with old or new handles."""
     rng, uri = random.Random(seed), str(folder / "t.lance")
     hammer.create(uri, OPTIONS, enable_stable_row_ids=rng.random() < 0.5)
     names = rng.sample(["append", "count", "delete", "upsert"], 3)
@@ -54,7 +54,7 @@ def hammered(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def cleaned_under_readers(seed: int, folder: Path) -> Mapping[str, int]:
-    """Run two compactions and a cleanup while old versions are read: reads return rows or report removed files."""
+    """Read old versions during two compactions and a cleanup. Reads return the rows, or report a removed version."""
     rng, uri = random.Random(seed), str(folder / "t.lance")
     dataset = ld.write_dataset(rows(list(range(60)), 0), uri, max_rows_per_file=7, storage_options=OPTIONS)
     known = {1: set(range(60))}
@@ -100,7 +100,7 @@ def cleaned_under_readers(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def upserted(seed: int, folder: Path) -> Mapping[str, int]:
-    """Threads upsert the same keys: each is there once."""
+    """Let threads upsert the same keys. Each key exists once."""
     rng, uri = random.Random(seed), str(folder / "t.lance")
     ld.write_dataset(rows([], 0), uri, storage_options=OPTIONS, enable_stable_row_ids=rng.random() < 0.5)
     keys = rng.randrange(4, 20)
@@ -119,11 +119,11 @@ def upserted(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def forked(seed: int, folder: Path) -> Mapping[str, int]:
-    """Fork processes that have used tables in all ways."""
+    """Fork a process that has used tables, and use tables in the child."""
     scenario = SCENARIOS[seed % len(SCENARIOS)]
-    place = folder / "tables"
-    place.mkdir()
-    _python(f"import sys; sys.argv[1:] = ['{scenario}', r'{place}']; from concurrency import forking; forking.main()")
+    tables = folder / "tables"
+    tables.mkdir()
+    _python(f"import sys; sys.argv[1:] = ['{scenario}', r'{tables}']; from concurrency import forking; forking.main()")
     return {scenario.replace("_", " "): 1}
 
 

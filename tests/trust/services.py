@@ -1,4 +1,4 @@
-"""An S3 service that rejects requests for a moment, expires credentials, and loses responses."""
+"""An S3 server that throttles requests, loses responses and rejects expired credentials."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expi
 
 
 class Moods:
-    """The faults of a service.
+    """Faults of a server.
 
     Attributes:
-        throttles: Share of requests that are rejected with 503 before they run.
-        loses: Share of requests that run and respond with 500.
+        throttles: Probability of a 503 response without effect.
+        loses: Probability of a 500 response after the request took effect.
         expired: Expired access keys.
+        refused: Number of failed requests by reason.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ class Moods:
         self._lock = threading.Lock()
 
     def around(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-        """Return a WSGI application in these moods."""
+        """Return a WSGI application with these faults."""
 
         def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             said = environ.get("HTTP_AUTHORIZATION", "")
@@ -66,7 +67,7 @@ class Moods:
 
 @cache
 def _service() -> tuple[Moods, dict[str, str]]:
-    """Start a service that lives as long as this process."""
+    """Start a server that runs until this process ends."""
     moods = Moods()
     with pytest.MonkeyPatch.context() as patch:
         plain = servers.DomainDispatcherApplication
@@ -77,11 +78,11 @@ def _service() -> tuple[Moods, dict[str, str]]:
     return moods, options
 
 
-_SERVERS: list[Any] = []  # one that is collected is shut down
+_SERVERS: list[Any] = []  # garbage collection would stop a server
 
 
 def hammered(seed: int, folder: Path) -> Mapping[str, int]:
-    """Let writers use a service that throttles and loses responses, and check that nothing is lost or duplicated."""
+    """Let writers use a server that throttles and loses responses. No change is lost or applied twice."""
     moods, options = _service()
     rng = random.Random(seed)
     uri = f"s3://{BUCKET}/{uuid.UUID(int=rng.getrandbits(128)).hex}/t.lance"
@@ -101,7 +102,7 @@ def hammered(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def renewed(seed: int, folder: Path) -> Mapping[str, int]:
-    """Let credentials expire in the middle: an error without secrets, and new ones go on where the old ones ended."""
+    """Let credentials expire and renew them. Errors do not show them, and no change is lost."""
     moods, options = _service()
     rng = random.Random(seed)
     uri = f"s3://{BUCKET}/{uuid.UUID(int=rng.getrandbits(128)).hex}/t.lance"

@@ -1,4 +1,4 @@
-"""Tables of unusual shapes, and long-running uses: all rows are read back, and memory does not grow."""
+"""Tables of unusual shapes, and long runs with bounded memory and open files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import lance_duck as ld
 COLUMNS, FRAGMENTS, CELL_BYTES, LEVELS = 1_000, 5_000, 100_000_000, 30
 HANDLES, SEARCHES = 2_000, 10_000
 GROWTH = 48 << 20
-"""Allowed growth of a process in bytes after its warm-up, because caches and pools fill up."""
+"""Allowed growth of a process after its warm-up, in bytes. Caches and pools still fill up."""
 OPTIONS = {"fsync": "false"}
 
 
@@ -29,7 +29,7 @@ def shapes(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def handles(seed: int, folder: Path) -> Mapping[str, int]:
-    """Open and use many handles; memory and open files stay as they are."""
+    """Open and use many handles. Memory and open files do not grow."""
     uri, data = str(folder / "t.lance"), vectors(seed, 200)
     ld.write_dataset(data, uri, max_rows_per_file=50, storage_options=OPTIONS)
 
@@ -43,7 +43,7 @@ def handles(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def searches(seed: int, folder: Path) -> Mapping[str, int]:
-    """Search many times, by vectors and words; memory and open files stay as they are."""
+    """Search many times by vectors and words. Memory and open files do not grow."""
     data = vectors(seed, 400).append_column("s", [[f"duck {i % 11} lake" for i in range(400)]])
     dataset = ld.write_dataset(data, folder / "t.lance", max_rows_per_file=150, storage_options=OPTIONS)
     build(("IVF_PQ", "IVF_HNSW_SQ", "IVF_FLAT")[seed % 3], "near", dataset)
@@ -68,7 +68,7 @@ def _steady(use: Callable[[], None], times: int) -> None:
         use()
     gc.collect()
     grown = _resident() - before[0]
-    assert grown < GROWTH, f"{grown >> 20} MiB more after {times} times"
+    assert grown < GROWTH, f"memory grew by {grown >> 20} MiB in {times} runs"
     assert _descriptors() <= before[1] + 5, f"{before[1]} open files, then {_descriptors()}"
 
 

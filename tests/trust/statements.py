@@ -1,4 +1,4 @@
-"""Random SQL, on Lance tables and on DuckDB's own."""
+"""Random SQL on Lance tables, compared with native tables."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from trust.peers import check_with_pylance
 
 
 def queries(seed: int, folder: Path) -> Mapping[str, int]:
-    """Make random queries, with changes between them."""
+    """Run random queries, with changes between them."""
     return _checked(queried(folder, seed, statements=120))
 
 
 def changes(seed: int, folder: Path) -> Mapping[str, int]:
-    """Make random changes."""
+    """Run random changes."""
     return _checked(changed(folder, seed, statements=100))
 
 
 def conditions(seed: int, folder: Path) -> Mapping[str, int]:
-    """Make random conditions."""
+    """Run queries with random conditions."""
     made = selected(folder, seed, statements=150)
     assert not made.differences, "\n".join(made.differences)
     return made.counts
 
 
 def errors(seed: int, folder: Path) -> Mapping[str, int]:
-    """Run random failing statements; the connection is usable after each."""
+    """Run random failing statements. The connection works after each of them."""
     counts = failed(folder, seed, statements=150)
     return {f"errors of {kind}": count for kind, count in counts.items()}
 
 
 def open_files(seed: int, folder: Path) -> Mapping[str, int]:
-    """Run 2,000 mixed statements on one connection; the number of open files stays bounded."""
+    """Run mixed statements on one connection. They leave no file open and few files mapped."""
     counts = used(folder, seed, statements=2_000)
     assert max(descriptors for descriptors, _, _ in counts) == 0, counts
     assert max(maps for _, maps, _ in counts) < 300, counts

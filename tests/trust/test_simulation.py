@@ -1,4 +1,4 @@
-"""The simulation finds planted faults in the package and in the service."""
+"""Faults that are planted in the package or the store are found by the simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_duck.commit import committer, conflicts
 
 
 def found(most: int = 12) -> bool:
-    """Whether one of some trials fails."""
+    """Return whether one of the first trials fails."""
     try:
         for seed in range(most):
             commits(seed, Path())

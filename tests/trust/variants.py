@@ -1,4 +1,4 @@
-"""Lives and jobs of tables that few writers make: of data files of version 0.1, and under data overlays."""
+"""Changes of tables with file version 0.1, and of tables with data overlays."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ FILLED = "a"
 
 
 class OldLife(Life):
-    """A table of version 0.1: without nulls and empty texts, which its files do not have, or confuse."""
+    """A table of file version 0.1. Its values are never null or empty, because the format confuses these."""
 
     VERSIONS: ClassVar[Sequence[str]] = ("legacy", "0.1", "legacy")
 
     def rows(self, keys: Sequence[int]) -> pa.Table:
-        """Rows with these keys."""
+        """Return rows with keys."""
         table = super().rows(keys)
-        for place, column in enumerate(self.columns):
-            table = table.set_column(place + 1, column.name, _storable(column, table[column.name].to_pylist()))
+        for number, column in enumerate(self.columns, 1):
+            table = table.set_column(number, column.name, _storable(column, table[column.name].to_pylist()))
         return table
 
     def values(self, column: Column, count: int) -> pa.Array:
-        """Values of a column."""
+        """Return random values of a column."""
         return _storable(column, super().values(column, count).to_pylist())
 
     def literal(self, column: Column) -> str:
-        """A value as text."""
+        """Return an SQL literal of a random value."""
         literal = super().literal(column)
         return f"'{FILLED}'" if literal == "''" else literal
 
@@ -50,7 +50,7 @@ def _storable(column: Column, values: Sequence[Any]) -> pa.Array:
 
 
 def compact_old(life: Life, **options: Any) -> None:
-    """Keep the version in most compactions."""
+    """Compact the table. Most compactions keep file version 0.1."""
     if life.stable and options:
         return
     version = None if life.rng.random() < 0.3 else "0.1"
@@ -70,7 +70,7 @@ OLD_CHANGES: tuple[Callable[[Any], None], ...] = (
 
 
 def overlay(life: Life) -> None:
-    """Give a column new values where the keys are some, or where chance has it."""
+    """Overlay a column of some rows, with either library."""
     column = life.columns[int(life.rng.integers(0, len(life.columns)))]
     if life.writer() is ld and not pa.types.is_nested(column.type):
         life.said[-1] += f" {column.name} by us"

@@ -1,7 +1,7 @@
 """A process that runs trials of one kind: `python -m trust.worker {module}:{function} {folder}`.
 
-It reads a seed from each line of standard input, and responds with one line of JSON: {"counts": {…}} or {"error": "…"}.
-All other output of trials goes to standard error.
+It reads one seed per line from standard input. For each seed, it writes one line of JSON: {"counts": {…}} or
+{"error": "…"}. Other output of the trials goes to standard error.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from trust.kinds import load
 
 
-def main(place: str, folder: Path) -> None:
-    """Make trials until there are no more seeds."""
+def main(function: str, folder: Path) -> None:
+    """Run trials until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    trial = load(place)
+    trial = load(function)
     for line in sys.stdin:
         own = folder / f"seed {int(line)}"
         own.mkdir(parents=True)

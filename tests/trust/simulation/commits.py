@@ -1,8 +1,8 @@
-"""Many writers commit to tables of a simulated service; each effect must exist once, like after serial commits.
+"""Many writers commit to a table on a simulated store. The result must equal a series of single commits.
 
-Only versions are written: fragments name missing data files. Each commit is recorded with its effect, and its outcome:
-done, refused or unknown. Afterwards the versions are read one by one. Each must equal the previous version plus one
-effect. Every completed effect must exist once, and refused ones must not exist.
+The fragments name data files that do not exist, because only manifests matter here. Each commit is recorded with its
+effect and its outcome: done, refused or unknown. Afterwards, all versions are read in order. Each version must equal
+the previous one plus one effect. Effects of done commits exist once. Effects of refused commits do not exist.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Effect:
     """The effect of one commit.
 
     Attributes:
-        added: Rows by the data file of each new fragment.
+        added: Row counts by data file of the new fragments.
         removed: Data files of removed fragments.
-        read: Version that it read.
+        read: Version that the writer read.
         count: New value of the counter.
         restored: Restored version.
         replaces: Whether all other fragments are removed.
@@ -81,9 +81,9 @@ class Past:
     """The expected content of a version.
 
     Attributes:
-        rows: Rows by data file.
-        count: The counter.
-        restored_at: Last version so far that restored an older one, or 0.
+        rows: Row counts by data file.
+        count: Value of the counter.
+        restored_at: Latest version that restored an older one, or 0.
     """
 
     rows: Rows
@@ -124,14 +124,14 @@ class SimulatedTable:
         self._check()
 
     def _write(self, changes: int) -> None:
-        """Commit successive changes from old or new versions."""
+        """Commit changes in sequence. Each one reads an old or a new version."""
         snapshot: Snapshot | None = None
         for _ in range(changes):
             try:
                 least = self._seen
                 if snapshot is None or self._rng.random() < 0.6:
                     snapshot = open_snapshot(self.uri)
-                    assert snapshot.version >= least, f"version {snapshot.version} is read, {least} was there before"
+                    assert snapshot.version >= least, f"version {snapshot.version} was read after version {least}"
             except StoreError:
                 continue
             name, operation = self._drawn(snapshot)
@@ -149,7 +149,7 @@ class SimulatedTable:
                 self._seen = max(self._seen, snapshot.version)
 
     def _drawn(self, snapshot: Snapshot) -> tuple[str, Operation]:
-        """Return a change of a version, and its transaction name."""
+        """Return a random operation on a version, and its transaction uuid."""
         kind = self._rng.choices(
             ("append", "delete", "compact", "count", "overwrite", "restore"), (10, 3, 3, 4, 0.3, 0.3)
         )[0]
@@ -191,7 +191,7 @@ class SimulatedTable:
         return replace(first, id=0, files=(replace(first.files[0], path=file),), physical_rows=rows)
 
     def _check(self) -> None:
-        """Read all versions, and apply the effects one after the other."""
+        """Compare all versions with the recorded effects."""
         newest = open_snapshot(self.uri)
         numbers = newest.version_numbers()
         assert numbers == list(range(1, newest.version + 1)), f"versions {numbers}"
@@ -217,11 +217,11 @@ class SimulatedTable:
         for name, effect in self.effects.items():
             if effect.outcome == "done":
                 assert visible.get(name) == effect.version, f"{effect} is version {visible.get(name)}"
-            assert effect.outcome != "refused" or name not in visible, f"{effect} was refused, and is there"
+            assert effect.outcome != "refused" or name not in visible, f"{effect} was refused, but exists"
 
 
 def after(past: Mapping[int, Past], number: int, effect: Effect) -> Past:
-    """Return the content of a version after an effect."""
+    """Return the expected content of a version that adds an effect."""
     before = past[number - 1]
     if effect.restored is not None:
         return replace(past[effect.restored], restored_at=number)
@@ -235,13 +235,13 @@ def after(past: Mapping[int, Past], number: int, effect: Effect) -> Past:
 
 @cache
 def template() -> tuple[Fragment, Any]:
-    """Return a fragment, and the schema of a table."""
+    """Return a fragment and a schema for new tables."""
     snapshot = ld.write_dataset(pa.table({"a": [1]}), "memory://template").handle.snapshot
     return snapshot.fragments[0], snapshot.schema
 
 
 def commits(seed: int, folder: Path) -> Mapping[str, int]:
-    """Simulate some tables."""
+    """Simulate several tables and count the outcomes of their commits."""
     rng, counts = Random(seed), {"commits": 0, "refused": 0, "unknown": 0, "requests": 0}
     template()
     for _ in range(TABLES):

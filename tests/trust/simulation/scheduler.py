@@ -1,6 +1,6 @@
-"""Threads that run one at a time until they pause; a seeded random generator chooses the next one.
+"""Run threads one at a time. At each pause, a seeded random generator chooses the next thread.
 
-They pause on every service request and sleep, so all behaviour follows from the seed unless they start threads.
+Threads pause at every request and every sleep. A run is therefore repeatable, unless the threads start further threads.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 
 class Scheduler:
-    """Runs several works alternately.
+    """Runs several functions alternately, each in a thread.
 
     Args:
         rng: Random generator.
 
     Attributes:
-        later: Delayed events; each is called once, at the latest before `run` returns.
+        later: Delayed events. Each is called once, before `run` returns.
         steps: Number of pauses.
     """
 
@@ -32,7 +32,7 @@ class Scheduler:
         self._errors: list[BaseException] = []
 
     def run(self, works: Sequence[Callable[[], Any]]) -> None:
-        """Run works to their ends; an error of one of them is raised."""
+        """Run functions until all have ended. Raises the first error."""
         self._is_over.acquire()
         threads = [threading.Thread(target=self._work, args=(work, number)) for number, work in enumerate(works)]
         for number, thread in enumerate(threads):
@@ -51,7 +51,7 @@ class Scheduler:
             raise self._errors[0]
 
     def pause(self) -> None:
-        """Let a random work continue; threads outside the works continue immediately."""
+        """Let a random thread continue. Threads of other origin return immediately."""
         number = getattr(_SELF, "number", None)
         if number is None or getattr(_SELF, "of", None) is not self:
             return

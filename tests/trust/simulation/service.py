@@ -1,11 +1,11 @@
-"""An object store that handles requests like a real one, with random timing and faults.
+"""A simulated object store with random timing and faults.
 
-It keeps the guarantees of S3. A read that begins after a write has ended sees the write, also in listings. One of
-several conditional puts of a name succeeds. An upload becomes visible as a whole at its end.
+It keeps the guarantees of S3. Reads and listings that begin after a write see the write. If several writers put the
+same name conditionally, one of them succeeds. An upload becomes visible as a whole at its end.
 
-It uses the freedom of S3. A request takes effect between its beginning and its response. A request or its response may
-be lost. A request may run twice, as after a client's retry, and the second response counts. A request may be reported
-as failed and take effect later. Listings have pages of any length.
+It uses all the freedom that S3 has. A request takes effect between its beginning and its response. A request or its
+response may be lost. A request may run twice, as after a client's retry, and returns the second response. A request may
+fail and take effect later. Listings have pages of any length.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Weather:
     """Probabilities of request faults.
 
     Attributes:
-        lost: The request is lost.
-        unanswered: The request takes effect, and its response is lost.
-        late: The request is reported as failed and takes effect later. Applies to writes.
+        lost: The request fails without effect.
+        unanswered: The request takes effect, but fails.
+        late: A write fails and takes effect later.
         repeated: The request takes effect twice.
     """
 
@@ -52,15 +52,15 @@ class Weather:
 
 
 class SimulatedService:
-    """Objects by key, in place of the memory of this process (`memory://`).
+    """A store that replaces `memory://`.
 
     Args:
-        rng: Chance.
-        scheduler: Whose works make them.
+        rng: Random generator.
+        scheduler: Scheduler of the threads that send requests.
 
     Attributes:
-        weather: What happens to requests.
-        requests: How many were made.
+        weather: Current probabilities of faults.
+        requests: Number of requests so far.
     """
 
     def __init__(self, rng: Random, scheduler: Scheduler) -> None:
@@ -73,7 +73,7 @@ class SimulatedService:
         self._lock = threading.RLock()
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Let the package use this service, simulated sleeps, and jumping clocks."""
+        """Make the package use this store, simulated sleeps and jumping clocks."""
         names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges", "open_writer")
         patch.setattr(object_store, "obstore", Proxy(obstore, {name: getattr(self, name) for name in names}))
         patch.setattr(tenacity.nap, "time", Proxy(time, {"sleep": lambda seconds: self._scheduler.pause()}))
@@ -129,7 +129,7 @@ class SimulatedService:
         return SimpleNamespace(write=lambda data: parts.append(bytes(data)), close=close, __exit__=lambda *_: None)
 
     def _ask(self, do: Callable[[], Any], *, writes: bool = False) -> Any:
-        """Do a request, and what chance makes of it."""
+        """Run a request with random faults."""
         self._scheduler.pause()
         self.requests += 1
         lot, weather = self._rng.random(), self.weather
@@ -153,7 +153,7 @@ class SimulatedService:
             return do()
 
     def _regardless(self, do: Callable[[], Any]) -> None:
-        """Run a request without a waiting client."""
+        """Run a delayed request. Its errors reach nobody."""
         try:
             self._do(do)
         except (AlreadyExistsError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Concurrent verbs on a simulated service: no row is lost or duplicated, and no file is missing."""
+"""Concurrent operations on a simulated store: no row is lost or duplicated, and no file is missing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ URI = "memory://simulated/t.lance"
 
 
 def verbs(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have writers append, delete, count, upsert and compact, and others clean up and read."""
+    """Let writers append, delete, count, upsert and compact during reads and a cleanup."""
     return _against_each_other(seed, ("append", "delete", "count", "upsert"))
 
 
 def overlays(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have writers also count by data overlays, which stay until a compaction folds them in."""
+    """Let writers also count by data overlays."""
     return _against_each_other(seed, ("append", "delete", "count", "upsert", "overlay"))
 
 
@@ -60,7 +60,7 @@ def _write(who: int, seed: int, what: dict[str, int], rng: Random) -> hammer.Tal
 
 
 def _read(reads: list[int]) -> None:
-    """Read the newest version repeatedly; ids are unique."""
+    """Read the newest version repeatedly. Its ids are unique."""
     for _ in range(CHANGES):
         try:
             ids: list[Any] = ld.dataset(URI).to_table(columns=["id"])["id"].to_pylist()
@@ -71,7 +71,7 @@ def _read(reads: list[int]) -> None:
 
 
 def _clean() -> None:
-    """Clean up files of old versions; unreferenced files may belong to a running commit and are kept."""
+    """Clean up old versions. The cleanup keeps unreferenced files, because a running commit may use them."""
     for _ in range(2):
         try:
             ld.dataset(URI).cleanup_old_versions(timedelta(days=1))
