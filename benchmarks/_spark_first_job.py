@@ -29,7 +29,7 @@ from benchmarks._spark_workers import (
 )
 
 PARQUET: Final = "Spark's Parquet"
-FLOOR: Final = "batches in memory"
+FLOOR: Final = "Python source in memory"
 FIGURES: Final = ("clock", "processor", "workers")
 _PAUSE: Final = 0.02
 """Seconds between two looks at the processes: what ends between them is counted a little too low."""
@@ -81,9 +81,9 @@ def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str]
                 figures[figure][name] += [value] if turn else []
     workers = figures["workers"]
     return [
-        Case("first job of a session, by the clock", figures["clock"]),
-        Case("first job of a session, of the processor", figures["processor"]),
-        Case("its Python workers, of the processor", {name: workers[name] for name in (OURS, FLOOR)}),
+        Case("first job of a session, wall time", figures["clock"]),
+        Case("first job of a session, processor time", figures["processor"]),
+        Case("first job of a session, Python workers alone", {name: workers[name] for name in (OURS, FLOOR)}),
     ]
 
 

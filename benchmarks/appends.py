@@ -38,7 +38,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
             cases.append(appends(name, Path(folder), rows_of(arguments.rows), arguments.appends, clock))
             cases += opens(name, Path(folder), arguments.rounds, clock)
-    report(f"{arguments.appends:,} appends of {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Append {arguments.rows:,} rows, {arguments.appends:,} times", cases, arguments)
 
 
 def rows_of(rows: int) -> pa.Table:
@@ -94,7 +94,7 @@ def opens(name: str, folder: Path, rounds: int, clock: Clock) -> list[Case]:
     for what, ask in asked.items():
         assert ask(ld.dataset) == ask(lance.dataset)
         contestants = {OURS: lambda ask=ask: ask(ld.dataset), PEER: lambda ask=ask: ask(lance.dataset)}
-        cases.append(race(f"{name}: {what}", contestants, rounds, clock))
+        cases.append(race(f"then {what}, {name}", contestants, rounds, clock))
     return cases
 
 

@@ -42,7 +42,7 @@ def main() -> None:
     for column in chosen(("few", "key"), arguments.only):
         work = {who: partial(opened, LIBRARIES[who], path, column) for who, path in paths.items()}
         cases.append(race(f"open, and count one {column}", work, arguments.rounds))
-    report(f"Bitmaps of {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Bitmaps of {arguments.rows:,} rows", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:

@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cases = takes(folder, arguments.rows, arguments.rounds, arguments.only)
         cases += searches(folder, min(arguments.rows, 100_000), arguments.rounds, arguments.only)
-    report("Caches, on against off", cases, arguments.json)
+    report("Caches, on against off", cases, arguments)
 
 
 def takes(folder: str, rows: int, rounds: int, only: str) -> list[Case]:

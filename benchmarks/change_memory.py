@@ -47,7 +47,7 @@ def main() -> None:
             original = Path(folder) / "t"
             write(original, WIDTHS[width], arguments.megabytes << 20)
             cases += [case for name in names for case in compared(name, original, arguments.rounds)]
-    report(f"Peak memory of changing tables of {arguments.megabytes:,} MB", cases, arguments.json)
+    report(f"Peak memory of changing tables of {arguments.megabytes:,} MB", cases, arguments)
 
 
 def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:

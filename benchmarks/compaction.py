@@ -13,7 +13,7 @@ from benchmarks._harness import add_clock, chosen, clock_of, options, report
 from benchmarks.changes import FLUSHED, LAZY, change, table
 
 # Name -> fragments, and how many rows of a hundred are deleted.
-TABLES = {"1000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
+TABLES = {"1,000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
             if deleted:
                 ds.delete(f"part < {deleted}")
             cases += [change(f"{name}, {how}", compact, original, arguments.rounds, clock) for how in (LAZY, FLUSHED)]
-    report(f"Compaction of {arguments.rows:,} rows; pylance never flushes", cases, arguments.json)
+    report(f"Compact {arguments.rows:,} rows", cases, arguments)
 
 
 def compact(ds: Any) -> tuple[int, int]:

@@ -53,7 +53,7 @@ def main() -> None:
             for times in labels[label].times:
                 cases.append(ask(label, labels[label], times, tables, arguments.rounds, clock))
                 print(cases[-1].name, *(f"{cases[-1].ratio(peer):.2f}" for peer in FACTORS), flush=True)
-    report("Thresholds of scans, as they are against others", cases, arguments.json)
+    report("Thresholds of scans, as they are against others", cases, arguments)
 
 
 def ask(

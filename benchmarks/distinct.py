@@ -32,7 +32,7 @@ def main() -> None:
             PEER: lambda numbers=numbers: np.unique(numbers),
         }
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report("Distinct numbers of an array", cases, arguments.json)
+    report("Distinct numbers of an array", cases, arguments)
 
 
 if __name__ == "__main__":

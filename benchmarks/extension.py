@@ -20,16 +20,16 @@ OURS_WORD: Final = "ours"
 QUESTIONS: Final = {
     "count(*)": "SELECT count(*) FROM t",
     "count(column)": "SELECT count(a) FROM t",
-    "row by its key": "SELECT * FROM t WHERE id = {key}",
+    "one row by key": "SELECT * FROM t WHERE id = {key}",
     "IN of five keys": "SELECT id, s FROM t WHERE id IN ({key}, 70000, 7, 99, 12345)",
     "LIMIT 10": "SELECT * FROM t LIMIT 10",
     "sum": "SELECT sum(a) FROM t",
-    "few rows": "SELECT count(*) FROM t WHERE a = 7",
-    "range": "SELECT round(sum(b), 3) FROM t WHERE a BETWEEN 100 AND 200",
-    "GROUP BY number": "SELECT a % 100 AS g, count(*) FROM t GROUP BY g ORDER BY g",
-    "GROUP BY text": "SELECT s, count(*) FROM t GROUP BY s ORDER BY s",
+    "filter that keeps few rows": "SELECT count(*) FROM t WHERE a = 7",
+    "filter by a range": "SELECT round(sum(b), 3) FROM t WHERE a BETWEEN 100 AND 200",
+    "GROUP BY an integer": "SELECT a % 100 AS g, count(*) FROM t GROUP BY g ORDER BY g",
+    "GROUP BY a string": "SELECT s, count(*) FROM t GROUP BY s ORDER BY s",
     "top 10": "SELECT id, b FROM t ORDER BY b DESC, id LIMIT 10",
-    "join": "SELECT d.g, count(*) FROM t JOIN d ON t.a = d.a WHERE d.g = 3 GROUP BY ALL",
+    "join with a native table": "SELECT d.g, count(*) FROM t JOIN d ON t.a = d.a WHERE d.g = 3 GROUP BY ALL",
     "nearest 10": "SELECT id FROM t ORDER BY array_distance(v, {vector}::FLOAT[32]) LIMIT 10",
 }
 VECTOR: Final = str([0.5] * 32)
@@ -94,11 +94,15 @@ def main() -> None:
     parser = options((__doc__ or "").split("\n")[0], rows=1_000_000)
     parser.add_argument("python", help="an interpreter with duckdb-extension-lance")
     parser.add_argument("--statements", type=int, default=10, help="statements of a round")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = f"{folder}/t.lance"
         _write(table, arguments.rows)
-        sides = {OURS: _Side(sys.executable, OURS_WORD, table), "extension": _Side(arguments.python, "its", table)}
+        sides = {
+            OURS: _Side(sys.executable, OURS_WORD, table),
+            "lance extension": _Side(arguments.python, "its", table),
+        }
         cases = []
         for name in chosen(QUESTIONS, arguments.only):
             answers = [side.ask(name, 1000, 2)[1] for side in sides.values()]
@@ -108,7 +112,7 @@ def main() -> None:
                 for who in list(sides)[:: 1 if turn % 2 else -1]:
                     seconds[who].append(sides[who].ask(name, 2000 + 100 * turn, arguments.statements)[0])
             cases.append(Case(name, seconds))
-    report(f"SQL over {arguments.rows:,} rows, processor time", cases, arguments.json)
+    report(f"Query {arguments.rows:,} rows beside the lance extension of DuckDB", cases, arguments)
 
 
 def _write(table: str, rows: int) -> None:

@@ -52,7 +52,7 @@ def main() -> None:
         )
         for label in chosen(labels, arguments.only)
     ]
-    report(f"Writing {WRITTEN >> 20} MiB into new memory, processor time", cases, arguments.json)
+    report(f"Writing {WRITTEN >> 20} MiB into new memory, processor time", cases, arguments)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def main() -> None:
         cases.append(Case(f"size, {name}", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
     if arguments.only in "merge":
         cases += merges(arguments.rows, arguments.rounds)
-    report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments)
 
 
 def merges(rows: int, rounds: int) -> list[Case]:

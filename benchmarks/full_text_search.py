@@ -51,7 +51,7 @@ def main() -> None:
             for (who, dataset), query in zip(datasets.items(), (mine, its), strict=True)
         }
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"{TIMES} full-text queries of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Search {arguments.rows:,} texts for {TIMES} full-text queries", cases, arguments)
 
 
 def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int]) -> None:
@@ -95,12 +95,14 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "three terms AND, common": words(common, often, known[40], every=True),
         "three terms AND, mixed": words(common, often, middle, every=True),
         "phrase of two": phrase(f"{common} {often}"),
-        "fuzzy 1": words(middle, fuzziness=1),
-        "fuzzy 1, common": words(common, fuzziness=1),
-        "fuzzy 2": words(middle, fuzziness=2),
-        "fuzzy 1, same beginning": words(middle, fuzziness=1, prefix_length=3),
+        "fuzzy, distance 1": words(middle, fuzziness=1),
+        "fuzzy, distance 1, common term": words(common, fuzziness=1),
+        "fuzzy, distance 2": words(middle, fuzziness=2),
+        "fuzzy, distance 1, same first letters": words(middle, fuzziness=1, prefix_length=3),
     }
-    filtered = {f"filter, {name}": (*asked[:2], {"filter": FILTER, "prefilter": True}) for name, asked in kinds.items()}
+    filtered = {
+        f"{name}, with a filter": (*asked[:2], {"filter": FILTER, "prefilter": True}) for name, asked in kinds.items()
+    }
     return {
         **kinds,
         "all rows of a term": (*one[:2], {"limit": None}),
@@ -109,7 +111,7 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "new words, three terms OR": new(words, 3),
         "new words, three terms AND": new(words, 3, every=True),
         "new words, phrase of two": new(lambda *two: phrase(" ".join(two)), 2),
-        "new filters": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
+        "new filters, with arithmetic": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
         "new filters, simple": (*one[:2], {"filter": "id < 20000 + {}", "prefilter": True}),
     }
 

@@ -56,8 +56,8 @@ def main() -> None:
     }
     words = vocabulary()
     contestants = {who: partial(ask, search, vectors, words, count()) for who, search in searches.items()}
-    case = race("a vector and three words", contestants, arguments.rounds, clock_of(arguments))
-    report(f"{TIMES} hybrid searches of {arguments.rows:,} rows", [case], arguments.json)
+    case = race("one vector and three words", contestants, arguments.rounds, clock_of(arguments))
+    report(f"Search {arguments.rows:,} rows for a vector and words, {TIMES} times", [case], arguments)
 
 
 def ask(search: Callable[[Any, str], object], vectors: np.ndarray, words: list[str], numbers: Iterator[int]) -> None:

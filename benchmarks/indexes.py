@@ -23,7 +23,11 @@ from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 INDEXES = {"id": "BTREE", "moment": "BTREE", "name": "BTREE", "kind": "BITMAP"}
-BUILT = {"build, int64": ("id", "BTREE"), "build, string": ("name", "BTREE"), "build, bitmap": ("kind", "BITMAP")}
+BUILT = {
+    "build a B-tree of int64": ("id", "BTREE"),
+    "build a B-tree of strings": ("name", "BTREE"),
+    "build a bitmap index": ("kind", "BITMAP"),
+}
 
 Ask = Callable[[Any, np.random.Generator], object]
 
@@ -40,8 +44,8 @@ def main() -> None:
         if arguments.only in name:
             contestants = {who: asker(handle, ask) for who, handle in handles.items()}
             cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"Predicates through indexes, {arguments.rows:,} rows", cases, arguments.json)
-    report(f"Indexes of {arguments.rows:,} rows kept up", list(upkeep(paths, arguments)))
+    cases += upkeep(paths, arguments)
+    report(f"Filter {arguments.rows:,} rows through scalar indexes", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:
@@ -55,20 +59,24 @@ def questions(rows: int) -> dict[str, Ask]:
         return f"BETWEEN {first} AND {first + width - 1}"
 
     return {
-        "point": to_table(lambda rng: f"id = {rng.integers(0, rows)}"),
-        "point, string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
-        "100 points, one after the other": lambda ds, rng: [
+        "one row by key": to_table(lambda rng: f"id = {rng.integers(0, rows)}"),
+        "one row by string key": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
+        "100 rows by key, one after the other": lambda ds, rng: [
             ds.to_table(filter=f"id = {key}") for key in rng.integers(0, rows, 100).tolist()
         ],
-        "point, one column": lambda ds, rng: ds.to_table(columns=["value"], filter=f"id = {rng.integers(0, rows)}"),
-        "range of 1,000": to_table(lambda rng: f"id {span(rng, 1000)}"),
-        "in 100": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
-        "and of two": to_table(lambda rng: f"id {span(rng, 100_000)} AND moment {span(rng, rows // 1000)}"),
-        "prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
+        "one row by key, one column": lambda ds, rng: ds.to_table(
+            columns=["value"], filter=f"id = {rng.integers(0, rows)}"
+        ),
+        "range of 1,000 keys": to_table(lambda rng: f"id {span(rng, 1000)}"),
+        "IN of 100 keys": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
+        "AND of two indexed ranges": to_table(
+            lambda rng: f"id {span(rng, 100_000)} AND moment {span(rng, rows // 1000)}"
+        ),
+        "string prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
         "count of a range": lambda ds, rng: ds.count_rows(f"id {span(rng, rows // 10)}"),
-        "count of a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
-        "index and residual": to_table(lambda rng: f"id {span(rng, 1000)} AND value % 7 = 3"),
-        "nothing": to_table(lambda rng: f"id = {rows + int(rng.integers(1, rows))}"),
+        "count through a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
+        "indexed range and another condition": to_table(lambda rng: f"id {span(rng, 1000)} AND value % 7 = 3"),
+        "a key that does not exist": to_table(lambda rng: f"id = {rows + int(rng.integers(1, rows))}"),
     }
 
 
@@ -84,10 +92,10 @@ def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
         if arguments.only in name:
             work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
             yield race(name, work, min(3, arguments.rounds), clock_of(arguments))
-    if arguments.only in "first point of a table just opened":
+    if arguments.only in "open, then one row by key":
         work = {who: partial(first_point, LIBRARIES[who], path, arguments.rows) for who, path in paths.items()}
-        yield race("first point of a table just opened", work, arguments.rounds, clock_of(arguments))
-    if arguments.only in "optimize after 1 %":
+        yield race("open, then one row by key", work, arguments.rounds, clock_of(arguments))
+    if arguments.only in "update the indexes after 1 % more rows":
         yield optimized(paths, arguments.rows, clock_of(arguments))
 
 
@@ -117,7 +125,7 @@ def optimized(paths: dict[str, str], rows: int, clock: Callable[[], float]) -> C
             dataset.optimize.optimize_indices()
             seconds[who].append(clock() - begin)
             shutil.rmtree(copy)
-    return Case("optimize after 1 %", seconds)
+    return Case("update the indexes after 1 % more rows", seconds)
 
 
 def table(who: str, rows: int) -> str:

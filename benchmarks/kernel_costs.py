@@ -88,7 +88,7 @@ def main() -> None:
         for label in chosen(labels, arguments.only):
             cases.append(ask(labels[label], path, arguments.rounds))
             print(label, *(f"{cases[-1].ratio(peer):.2f}" for peer in FACTORS if peer != OURS), flush=True)
-    report("Thresholds of kernels, as they are against others", cases, arguments.json)
+    report("Thresholds of kernels, as they are against others", cases, arguments)
 
 
 def ask(number: int, path: str, rounds: int) -> Case:

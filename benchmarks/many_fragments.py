@@ -66,14 +66,14 @@ def main() -> None:
             make(path, count)
             asked = questions(path)
             names = chosen(asked, arguments.only)
-            cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
+            cases += [race(f"{count:,} fragments, {name}", asked[name], arguments.rounds, clock) for name in names]
             figures = sizes(path)
-            cases += [Case(f"{count:,} fragments: {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
+            cases += [Case(f"{count:,} fragments, {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
             if count <= MOST_FILES:
                 asked = lookups(str(Path(folder) / "files.lance"), count)
                 names = chosen(asked, arguments.only)
-                cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
-    report("Many fragments", cases, arguments.json)
+                cases += [race(f"{count:,} fragments, {name}", asked[name], arguments.rounds, clock) for name in names]
+    report("Open, plan and change tables of many fragments", cases, arguments)
 
 
 def make(path: str, count: int) -> None:

@@ -15,13 +15,11 @@ from pathlib import Path
 import lance
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import indexes
-from benchmarks._harness import DATA, OURS, machine, options
+from benchmarks._harness import DATA, OURS, Case, options, report
 
-WAYS = ("batches", "sql")
+WAYS = ("scan by batches", "scan in SQL")
 INDEXED_WAYS = ("1,000 lookups", "index prewarmed")
 
 
@@ -33,14 +31,14 @@ def main() -> None:
     path = DATA / f"memory-{arguments.rows}.lance"
     if not path.exists():
         write(path, arguments.rows)
-    figures = {f"{way}, {who}": measured(who, way, str(path)) for way in WAYS for who in (OURS, "pylance")}
-    for way in INDEXED_WAYS:
-        for who in (OURS, "pylance"):
-            figures[f"{way}, {who}"] = measured(who, way, indexes.table(who, arguments.index_rows))
-    size = sum(file.stat().st_size for file in path.rglob("*.lance") if file.is_file())
-    show(figures, size)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(), "bytes": size, "mb": figures}, indent=1) + "\n")
+    cases = []
+    for way in (*WAYS, *INDEXED_WAYS):
+        paths = {
+            who: str(path) if way in WAYS else indexes.table(who, arguments.index_rows) for who in (OURS, "pylance")
+        }
+        figures = {who: measured(who, way, place) for who, place in paths.items()}
+        cases += [Case(f"{way}, {kind}", {who: [figures[who][kind]] for who in paths}, "MB") for kind in figures[OURS]]
+    report(f"Peak memory of a process that reads {arguments.rows:,} rows", cases, arguments)
 
 
 def measured(who: str, way: str, path: str) -> dict[str, float]:
@@ -48,17 +46,6 @@ def measured(who: str, way: str, path: str) -> dict[str, float]:
     library = "lance_duck" if who == OURS else "lance"
     command = [sys.executable, "-m", "benchmarks._measured_once", library, way, path]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
-
-
-def show(figures: dict[str, dict[str, float]], size: int) -> None:
-    """Print the figures."""
-    table = Table(title=f"Peak memory of scanning {size / 1e9:.2f} GB\n{machine()}", title_justify="left")
-    table.add_column("scan")
-    for name in next(iter(figures.values())):
-        table.add_column(name, justify="right")
-    for name, row in figures.items():
-        table.add_row(name, *(f"{value:,.0f}" for value in row.values()))
-    Console().print(table)
 
 
 def write(path: Path, rows: int) -> None:

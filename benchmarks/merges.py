@@ -41,6 +41,7 @@ def main() -> None:
     parser = options(__doc__ or "", rows=100_000, rounds=3)
     parser.add_argument("--merges", type=int, default=120, help="to each table")
     parser.add_argument("--flushed", action="store_true", help="flush our changes to the disk")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     found: Figures = {}
     for _ in range(arguments.rounds):
@@ -49,8 +50,8 @@ def main() -> None:
                 found.setdefault(what, {}).setdefault(who, []).extend(values)
     cases = [Case(what, figures, "MB" if what.startswith(MEMORY) else "") for what, figures in found.items()]
     how = "flushed" if arguments.flushed else "not flushed"
-    title = f"{arguments.merges:,} merges of {MERGED_ROWS:,} rows into {arguments.rows:,}, {how}"
-    report(title, cases, arguments.json)
+    title = f"Merge {MERGED_ROWS:,} rows into {arguments.rows:,}, {arguments.merges:,} times, {how}"
+    report(title, cases, arguments)
 
 
 def turns(rows: int, merges: int, flushed: bool) -> Figures:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
-OWN, CROSS = "DuckDB NEAREST BY", "DuckDB cross join"
+OWN, CROSS = "native NEAREST BY", "native cross join"
 KNOWS_NEAREST = not duckdb.__version__.startswith("1.")
 DISTANCE = "array_distance(q.vec, t.vec)"
 WINDOW = f"""
@@ -66,7 +66,7 @@ def main() -> None:
                 if KNOWS_NEAREST:
                     contestants[OWN] = asker(native, join.format(how))
                 cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"NEAREST {arguments.k} BY of {arguments.rows:,} vectors of {arguments.dimension}", cases, arguments.json)
+    report(f"Join with the nearest {arguments.k} of {arguments.rows:,} vectors", cases, arguments)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def main() -> None:
             )
             contestants["SQL"] = partial(ask, connection, f"SELECT id FROM t WHERE {condition}")
             cases.append(race(name, contestants, arguments.rounds))
-    report(f"Parts of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Parts of {arguments.rows:,} texts", cases, arguments)
     for who, path in paths.items():
         size = sum(file.stat().st_size for file in Path(path).glob("_indices/*/*"))
         print(f"size of the index of {who}: {size / 1e6:.1f} MB")

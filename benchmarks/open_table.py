@@ -44,7 +44,7 @@ def main() -> None:
             write(Path(path), *shapes[shape], arguments.rows)
             asked = ("open and count", "open and read a row", "open version 1", "open and read all")
             cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds, clock) for what in asked]
-    report("Open", cases, arguments.json)
+    report(f"Open a table of {arguments.rows:,} rows", cases, arguments)
 
 
 def contestants(path: str, what: str) -> dict[str, Callable[[], object]]:

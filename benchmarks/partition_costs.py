@@ -56,7 +56,7 @@ def main() -> None:
     if arguments.only in "tables":
         with tempfile.TemporaryDirectory() as folder:
             cases = [tables(Path(folder), vectors, queries, count, arguments.rounds)]
-        report(f"A query of {PROBES[-1]} of {count} partitions", cases, arguments.json)
+        report(f"A query of {PROBES[-1]} of {count} partitions", cases, arguments)
 
 
 def clustered(rows: int, dim: int) -> tuple[Vectors, Vectors]:

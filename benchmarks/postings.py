@@ -77,7 +77,7 @@ def main() -> None:
     for bits in (8, 12, 18):
         if arguments.only in "automaton":
             cases += automaton(terms, bits, arguments.rounds)
-    report(f"Inverted index of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Inverted index of {arguments.rows:,} texts", cases, arguments)
 
 
 def table(rows: int) -> str:

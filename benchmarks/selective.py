@@ -36,18 +36,20 @@ def texts(distinct: int, count: int, rng: np.random.Generator) -> pa.Array:
 def columns(count: int) -> pa.Table:
     """Return the table: `pick`, evenly between 0 and `PICKED`, and a column of each kind."""
     rng = np.random.default_rng(1)
-    few = {f"text of {distinct:,}": texts(distinct, count, rng) for distinct in DISTINCT}
+    few = {f"string, {distinct:,} values": texts(distinct, count, rng) for distinct in DISTINCT}
     edges = pa.array(np.arange(count + 1, dtype=np.int32) * 3)
     vectors = pa.array(rng.random(count * DIMENSION, np.float32))
     return pa.table(
         {
             "pick": rng.integers(0, PICKED, count).astype(np.int32),
             **few,
-            "dictionary of 5,000": texts(5_000, count, rng).dictionary_encode(),
-            "text, all distinct": pa.array([f"row {i} of the table" for i in range(count)]),
+            "dictionary, 5,000 values": texts(5_000, count, rng).dictionary_encode(),
+            "string, all distinct": pa.array([f"row {i} of the table" for i in range(count)]),
             "number": rng.integers(0, 1 << 40, count),
             "list": pa.ListArray.from_arrays(edges, pa.array(rng.integers(0, 1000, 3 * count))),
-            "struct with text": pa.StructArray.from_arrays([texts(5_000, count, rng), rng.random(count)], ["s", "x"]),
+            "struct with a string": pa.StructArray.from_arrays(
+                [texts(5_000, count, rng), rng.random(count)], ["s", "x"]
+            ),
             "vector": pa.FixedSizeListArray.from_arrays(vectors, DIMENSION),
         }
     )
@@ -96,7 +98,7 @@ def main() -> None:
         }
         del data
         cases = {
-            f"{name}, {part:.2%}, {how}, written by {writer}": (name, part, how, writer)
+            f"{name}, {part * 100:g} %, {how}, written by {writer}": (name, part, how, writer)
             for how, writer, part, name in product(SCANS, tables, PARTS, names)
         }
         found = []
@@ -105,7 +107,7 @@ def main() -> None:
             runs = {who: SCANS[how](dataset, name, int(part * PICKED)) for who, dataset in tables[writer].items()}
             assert len({run() for run in runs.values()}) == 1, label
             found.append(race(label, runs, arguments.rounds, clock_of(arguments)))
-    report(f"Few rows of {arguments.rows:,}", found, arguments.json)
+    report(f"Read the rows that a filter keeps of {arguments.rows:,}", found, arguments)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ from benchmarks._spark_memory import FLOOR_ROWS, MemorySource
 from benchmarks._spark_workers import drain, processor_seconds, session, worker_peak
 
 BRUTE = "nearestByJoin"
-NULLS = "contains_null=True"
 HASTY = {"fsync": "false"}
 GROUP = 100_000
 FIRST, FIRST_ROWS = "first job of a session", 10_000
@@ -54,7 +53,7 @@ def main() -> None:
             cases = run(spark, Path(folder), arguments)
         finally:
             spark.stop()
-    report(f"Spark, {arguments.rows:,} rows of (int64, string, {arguments.dimension} floats)", cases, arguments.json)
+    report(f"Spark jobs on {arguments.rows:,} rows with vectors of {arguments.dimension} dimensions", cases, arguments)
 
 
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
@@ -103,35 +102,38 @@ class Tables:
             "write": {OURS: self.write, PARQUET: self.write_parquet},
             "full scan": {
                 OURS: lambda: drain(self.read()),
-                NULLS: lambda: drain(self.read(contains_null=True)),
                 PARQUET: lambda: drain(self.read_parquet()),
                 FLOOR: lambda: drain(self.read_memory()),
+            },
+            "full scan, contains_null=True": {
+                OURS: lambda: drain(self.read(contains_null=True)),
+                PARQUET: lambda: drain(self.read_parquet()),
             },
             "count": {
                 OURS: lambda: ls.count(self.spark, self.lance),
                 PARQUET: lambda: self.read_parquet().count(),
             },
-            "GROUP BY of columns=id": {
+            "GROUP BY of one column": {
                 OURS: lambda: grouped(self.read(columns=["id"])).collect(),
                 PARQUET: lambda: grouped(self.read_parquet()).collect(),
                 FLOOR: lambda: grouped(self.read_memory("id")).collect(),
             },
-            "scan of columns=id": {
+            "scan of one column": {
                 OURS: lambda: drain(self.read(columns=["id"])),
                 PARQUET: lambda: drain(self.read_parquet().select("id")),
                 FLOOR: lambda: drain(self.read_memory("id")),
             },
-            "1 % of the rows, by filter": {
+            "filter that keeps 1 %": {
                 OURS: lambda: drain(self.read(filter="id % 100 = 7")),
                 PARQUET: lambda: drain(self.read_parquet().filter("id % 100 = 7")),
             },
-            "BTREE over id": {OURS: self.index},
-            "100 rows, by a filter on id": {
+            "build a B-tree": {OURS: self.index},
+            "filter that keeps 100 rows, through a B-tree": {
                 OURS: lambda: drain(self.read(filter="id BETWEEN 5000 AND 5099")),
                 PARQUET: lambda: drain(self.read_parquet().filter("id BETWEEN 5000 AND 5099")),
             },
-            "IVF_PQ over v": {OURS: self.index_vectors},
-            "compact 20 files": {OURS: self.compact},
+            "build an IVF_PQ index": {OURS: self.index_vectors},
+            "write 20 small files and compact them": {OURS: self.compact},
         }
 
     def write(self) -> None:

@@ -86,7 +86,7 @@ def main() -> None:
                 cases.append(race(AHEAD, read_ahead(spark, str(large)), arguments.rounds, processor_seconds))
         finally:
             spark.stop()
-    report("Thresholds of Spark's source, as they are against others", cases, arguments.json)
+    report("Thresholds of Spark's source, as they are against others", cases, arguments)
 
 
 def make(path: Path, rows: int, fragment_rows: int, dimension: int) -> None:

@@ -43,7 +43,7 @@ def main() -> None:
         contestants = {name: other if callable(other) else partial(_run, con, other) for name, other in others.items()}
         contestants |= {OURS: partial(_run, con, sql), "each text": partial(_run, con, sql, searches=False)}
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"match in SQL on {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Search {arguments.rows:,} texts with match in SQL", cases, arguments)
 
 
 def statements(dataset: ld.LanceDataset) -> dict[str, tuple[str, Others]]:

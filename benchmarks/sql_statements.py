@@ -61,7 +61,7 @@ def main() -> None:
                             for who, connection in ((OURS, ours), ("duckdb", native))
                         }
                         cases.append(race(f"{name}, {kind}", contestants, arguments.rounds, clock_of(arguments)))
-    report(f"{arguments.repeats} statements that touch no Lance table", cases, arguments.json)
+    report(f"{arguments.repeats} statements that touch no Lance table", cases, arguments)
 
 
 def asker(connection: Any, sql: str, repeats: int, *, is_new: bool) -> Callable[[], None]:

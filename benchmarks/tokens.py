@@ -69,7 +69,7 @@ def measured(name: str, rows: int, rounds: int) -> tuple[Case, int]:
 def main() -> None:
     arguments = options(QUESTION, 100_000, 5).parse_args()
     results = [measured(name, arguments.rows, arguments.rounds) for name in chosen(CASES, arguments.only)]
-    report(QUESTION, [case for case, _ in results], arguments.json)
+    report(QUESTION, [case for case, _ in results], arguments)
     for case, tokens in results:
         speeds = ", ".join(f"{name} {tokens / case.median(name) / 1e6:.1f}" for name in case.seconds)
         print(f"{case.name}: {speeds} M tokens/s")

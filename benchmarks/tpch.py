@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +27,8 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
 """Questions that are not queries of TPC-H, and are asked only by name."""
+PEERS: Final = {"parquet": "Parquet", "pylance": "pylance", "native": "native table"}
+"""Values of `--peers`, and the names in the tables."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
@@ -51,7 +52,7 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
     """Return a connection per contestant in which the eight tables have their names."""
     found: dict[str, object] = {OURS: ld.connect(str(folder / "lance"))}
     for peer in peers:
-        found[peer] = connection = duckdb.connect()
+        found[PEERS[peer]] = connection = duckdb.connect()
         for name in TABLES:
             if peer == "pylance":
                 connection.register(name, lance.dataset(str(folder / "lance" / f"{name}.lance")))
@@ -100,8 +101,9 @@ def main() -> None:
     parser.add_argument("--floors", action="store_true", help="what the parts of a query cost, too")
     add_clock(parser)
     parser.add_argument("--scale", type=float, default=1.0, help="1.0 is 6 million lines")
-    parser.add_argument("--peers", nargs="+", default=["parquet"], choices=["parquet", "pylance", "native"])
+    parser.add_argument("--peers", nargs="+", default=["parquet"], choices=PEERS)
     arguments = parser.parse_args()
+    arguments.processor |= arguments.floors
     contestants = connections(prepare(arguments.scale), arguments.peers)
     cases = []
     queries = {path.stem: path.read_text(encoding="utf-8") for path in sorted(QUERIES.glob("*.sql"))}
@@ -113,9 +115,9 @@ def main() -> None:
         runs = {who: lambda c=c, query=query: c.execute(query).fetchall() for who, c in contestants.items()}
         if arguments.floors:
             runs |= floors(query, contestants[OURS])
-        clock = time.process_time if arguments.floors else clock_of(arguments)
+        clock = clock_of(arguments)
         cases.append(race(name, runs, arguments.rounds, clock))
-    report(f"TPC-H at scale {arguments.scale:g} in DuckDB", cases, arguments.json)
+    report(f"Run the 22 queries of TPC-H at scale {arguments.scale:g}", cases, arguments)
 
 
 def rounded(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:

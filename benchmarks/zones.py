@@ -51,7 +51,7 @@ def main() -> None:
         if arguments.only in name:
             work = {who: partial(first, LIBRARIES[who], path, column) for who, path in paths.items()}
             cases.append(race(name, work, arguments.rounds))
-    report(f"Zone maps and Bloom filters, {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Zone maps and Bloom filters, {arguments.rows:,} rows", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:
