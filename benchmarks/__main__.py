@@ -1,9 +1,17 @@
-"""Run benchmarks by name, or all of them: python -m benchmarks [scan take …] [-- options for each]."""
+"""Run benchmarks: python -m benchmarks [scan take …] [-- options for each].
+
+Without options, a benchmark of the figures runs as it was published, and its results replace the ones in
+`benchmarks/results`. With options, it only prints them.
+"""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+
+from benchmarks._results import FOLDER
+from benchmarks.figures import TOPICS
 
 ALL = (
     *(
@@ -55,14 +63,23 @@ ALL = (
 
 
 def main() -> None:
-    """Run each benchmark in a process of its own."""
+    """Run each benchmark in a new process."""
     arguments = sys.argv[1:]
     split = arguments.index("--") if "--" in arguments else len(arguments)
     names, passed = arguments[:split], arguments[split + 1 :]
     if unknown := set(names) - set(ALL):
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     for name in names or ALL:
-        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *passed], check=True)
+        options = passed or published(name)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)
+
+
+def published(name: str) -> list[str]:
+    """Return the options with which the figures run a benchmark, or nothing if it is not one of them."""
+    for benchmarks in TOPICS.values():
+        if name in benchmarks:
+            return [*shlex.split(benchmarks[name].options), "--json", str(FOLDER)]
+    return []
 
 
 if __name__ == "__main__":

@@ -62,13 +62,18 @@ def _digits(value: float) -> float:
 
 
 def command(name: str, words: Sequence[str]) -> str:
-    """Return the command that repeats a measurement, without `--json` and without folders of this machine."""
+    """Return the command that repeats a measurement, without `--json`. Absolute paths become names: `PYTHON`."""
     kept = list(words)
     if "--json" in kept:
         at = kept.index("--json")
         del kept[at : at + 2]
     return shlex.join(
-        ["python", "-m", f"benchmarks.{name}", *(Path(each).name if "/" in each[:1] else each for each in kept)]
+        [
+            "python",
+            "-m",
+            f"benchmarks.{name}",
+            *(Path(each).name.upper() if each.startswith("/") else each for each in kept),
+        ]
     )
 
 

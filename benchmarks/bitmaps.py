@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, options, race, report
+from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
@@ -28,21 +28,24 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 def main() -> None:
     """Race through building, then through questions."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=9).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=9)
+    add_clock(parser)
+    arguments = parser.parse_args()
+    clock = clock_of(arguments)
     paths = {who: table(who, arguments.rows) for who in LIBRARIES}
     cases = []
     for column in chosen(INDEXES, arguments.only):
         work = {who: partial(build, LIBRARIES[who], path, column) for who, path in paths.items()}
-        cases.append(race(f"build, {column}", work, min(3, arguments.rounds)))
+        cases.append(race(f"build, {column}", work, min(3, arguments.rounds), clock))
     handles = {who: LIBRARIES[who].dataset(path) for who, path in paths.items()}
     asked = questions(arguments.rows)
     for name in chosen(asked, arguments.only):
         contestants = {who: asker(handle, asked[name]) for who, handle in handles.items()}
-        cases.append(race(name, contestants, arguments.rounds))
+        cases.append(race(name, contestants, arguments.rounds, clock))
     for column in chosen(("few", "key"), arguments.only):
         work = {who: partial(opened, LIBRARIES[who], path, column) for who, path in paths.items()}
-        cases.append(race(f"open, and count one {column}", work, arguments.rounds))
-    report(f"Bitmaps of {arguments.rows:,} rows", cases, arguments)
+        cases.append(race(f"open, and count one {column}", work, arguments.rounds, clock))
+    report(f"Use bitmap indexes of {arguments.rows:,} rows", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:

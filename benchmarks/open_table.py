@@ -33,9 +33,9 @@ def main() -> None:
     shapes = {
         "1 version": (1, 1, "2.2"),
         "100 versions": (100, 1, "2.2"),
-        "1000 versions": (1000, 1, "2.2"),
-        "1000 fragments": (1, 1000, "2.2"),
-        "1000 fragments of 2.0": (1, 1000, "2.0"),
+        "1,000 versions": (1000, 1, "2.2"),
+        "1,000 fragments": (1, 1000, "2.2"),
+        "1,000 fragments of format 2.0": (1, 1000, "2.0"),
     }
     cases = []
     for shape in chosen(shapes, arguments.only):

@@ -39,7 +39,7 @@ QUERIES = {
 
 NOTES = {
     "count of six columns": "Parquet stores these counts in its footer.",
-    "LIMIT 10": "The plan is most of the work.",
+    "count(*)": "DuckDB requests a column of a registered dataset. A connection of lance-duck reads only metadata.",
 }
 
 

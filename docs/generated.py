@@ -15,6 +15,7 @@ from typer.cli import get_docs_for_click
 
 import lance_duck as ld
 import lance_duck_command
+from benchmarks import figures
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.errors import LanceDuckError
@@ -87,6 +88,7 @@ def write(folder: Path) -> None:
         "command_line": command_line(),
     }.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    figures.write(folder)
 
 
 def file_versions() -> str:
