@@ -1,7 +1,6 @@
-"""How long do 1000 small appends take, with and without flushing to the disk, and to open the table afterwards?
+"""How long do many small appends take, and how fast does the table open afterwards?
 
-Each append is a version with a fragment of its own. Times are those of one append, in rounds of 50; pylance never
-flushes.
+Each append commits a version with one fragment. Times are per append, in rounds of 50. pylance does not flush.
 """
 
 from __future__ import annotations

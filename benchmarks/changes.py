@@ -1,4 +1,4 @@
-"""How long do delete, update and merge of 1 % of a table take, with and without flushing to the disk?"""
+"""How long do delete, update and merge of 1 % of a table take, flushed to the disk and not flushed?"""
 
 from __future__ import annotations
 

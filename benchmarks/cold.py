@@ -1,8 +1,9 @@
-"""How fast are reads of a table that is not in memory, and what do they cost when it is?
+"""How fast are reads of a table that is not in memory?
 
-Before each cold read the system drops all pages of the table, and a look-up of them proves it; each read begins with a
-new handle. Time is that of the clock, for the disk is waited for; each round is one of ours, then one of pylance's.
-Warm takes are measured by processor time, with the look-up of what is in memory and without, alternately.
+The system drops all pages of the table before each cold read, and the benchmark verifies that. Every read opens a new
+handle. Wall time is the clock here, because reads wait for the disk.
+
+Warm takes follow. They measure the processor time of the check for resident pages, which runs before each read.
 """
 
 from __future__ import annotations

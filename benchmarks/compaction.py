@@ -1,4 +1,4 @@
-"""How long does compaction take, of many small fragments and of fragments with deleted rows?"""
+"""How long does compaction of small fragments and of deleted rows take?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How fast are questions in SQL beside DuckDB's own `lance` extension, which is compiled?
+"""How fast are queries compared with DuckDB's `lance` extension, which is compiled?
 
-    python -m benchmarks.extension OTHER_PYTHON [--rows 1000000]
+    python -m benchmarks.extension PYTHON [--rows 1000000]
 
-OTHER_PYTHON is an interpreter with the package `duckdb-extension-lance`, which asks for a DuckDB of its own version: so
-each side runs in a process of its own, which answers question by question, in turns. Processor time of all threads.
+PYTHON is an interpreter with the package `duckdb-extension-lance`, which requires a certain version of DuckDB. Each
+side therefore has its own process. They answer one question after the other, and processor time is measured.
 """
 
 from __future__ import annotations

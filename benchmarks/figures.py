@@ -48,7 +48,7 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
     "Take": {"take": Published("Take random rows", "--rounds 7 --processor")},
     "SQL": {
         "sql": Published("Query in SQL", "--rounds 5 --processor"),
-        "tpch": Published("TPC-H", "--scale 0.3 --rounds 5 --processor --peers parquet pylance native"),
+        "tpch": Published("TPC-H", "--scale 0.3 --rounds 3 --processor --peers parquet pylance native"),
         "extension": Published("Query in SQL", "PYTHON --rounds 5"),
         "sql_statements": Published("Query native tables", "--rounds 7 --threads 1 --processor"),
     },

@@ -1,9 +1,8 @@
-"""How long does a new installation wait for its kernels, and one that was warmed up?
+"""How long does a new installation compile kernels, and how long does the first read of a process take?
 
-Each round takes a process with an empty folder of kernels, then the same again with the folder filled, then a third
-whose folder `warm_up` filled. The second table is of one small function, compiled as numba compiles it, as kernels and
-as subroutines are. The third is what a process spends on its imports until it has read a small table for the first
-time, beside pylance, and what the command spends on its help.
+Each round starts a process without compiled kernels, a second one that finds them, and a third one after `warm_up`.
+The second table compiles one small function in several ways. The third, `--starts`, measures new processes that
+import a library and read a small table. The rest is imports, and the help of the command.
 """
 
 from __future__ import annotations

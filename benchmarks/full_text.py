@@ -1,9 +1,8 @@
-"""How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
+"""How long does a full-text index take to build, how large is it, and how much memory does it need?
 
-Both index one table of texts, which have words as frequent as those of a language; those of the JSON are one of four
-leaves of each document. Each build, and each merge of segments by `optimize_indices`, has a process of its own, which
-has done the same with a small table before: by the clock, in time of the processor, of all threads, and with what
-memory it has at its peak beyond what it had then.
+Both libraries index the same strings, whose word frequencies follow a natural language. In the JSON case they are one
+of four values in each document. Each build and each merge of segments has its own process, which has already done the
+same work with a small table. Memory is the peak above that.
 """
 
 from __future__ import annotations

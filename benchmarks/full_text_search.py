@@ -1,11 +1,10 @@
-"""How fast are full-text queries, for the ids of the best ten rows?
+"""How fast are full-text queries for the ten best rows?
 
-Both search an index of the same texts that pylance built, with positions, without stemming. Texts have words as
-frequent as those of a language. Queries come again, and so do their filters, whose rows we remember, and words, whose
-postings both keep; the cases of "new filters" have another filter each time, and those of "new words" ask for words
-that were never asked for. What is measured is `TIMES` queries, one after the other: a single one would be
-measured on a processor whose caches hold what the other library, and the collection of garbage, left there. Each case
-opens the table anew, so that none finds what another one has read.
+Both libraries search one index, which pylance built with positions and without stemming. Word frequencies follow a
+natural language. Each measurement runs `TIMES` queries in a row, and each case opens the table again.
+
+Most cases repeat a query, whose filter and posting lists are then in the cache. Cases named "new words" and "new
+filters" change them in every query.
 """
 
 from __future__ import annotations

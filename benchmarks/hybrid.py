@@ -1,7 +1,7 @@
-"""How fast is a search for a vector and for words in one, for the ten best rows by inverse ranks?
+"""How fast are searches for a vector and words, ranked by reciprocal ranks?
 
-All use the same table, and indexes that pylance built of its texts and vectors. Beside ours: LanceDB's hybrid search,
-and pylance with two searches whose results are merged in Python. `TIMES` queries of other words and vectors each time.
+All contestants use one table, whose indexes pylance built. The peers are LanceDB's hybrid search, and two pylance
+searches that Python merges. Each measurement runs `TIMES` queries with new words and vectors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How fast are predicates through scalar indexes, from Python?
+"""How fast are filters through scalar indexes, from Python?
 
-Both ask the same table, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both. Before each round garbage is collected, which leaves little in the caches of the
-processor: a row by its key costs less where the program asks for many, one after the other, than where it asks for one.
+Each library builds the indexes on a copy of the table. The values change from round to round, and all contestants get
+the same ones. Garbage collection before each round empties the processor's caches, and a single lookup feels it most.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""What do 1,000 to 100,000 fragments cost whoever opens, plans and commits?
+"""How expensive are tables of 1,000 to 100,000 fragments?
 
-The tables are manifests alone: their fragments are said to have a million rows each, so that 100,000 of them are
-100 billion rows; no data file is there to be read. Only rows by their keys are looked up in tables with files, whose
-fragments have ten rows each, of at most 10,000 fragments. Nothing is flushed.
+Most tables here are only manifests. Each fragment claims a million rows, and data files do not exist. Lookups by key
+use real tables of at most 10,000 small fragments. Nothing is flushed.
+
+Three costs grow with the fragments:
+
+- Every version stores a complete manifest. A commit reads, changes and writes all of it.
+- A plan creates a few Python objects for each fragment, in every process that plans.
+- A Spark task has a fixed cost, which is why a scan limits its number of tasks. `columns` and `filter` reduce it.
 """
 
 from __future__ import annotations

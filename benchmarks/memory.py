@@ -1,7 +1,7 @@
-"""How much memory does a scan of a table of 2 GB take, and an index of 10 million keys?
+"""How much memory do a scan of a large table and an index of many keys need?
 
-Each runs in a process of its own. Peak RSS counts mapped pages of the file too, which the system can take back at
-any time; anonymous memory cannot be taken back.
+Each measurement has its own process. Resident memory includes mapped pages of files, which the system can take back.
+Anonymous memory stays until the process frees it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What do many small merges take: processor time, and memory that stays?
+"""How much processor time and memory do many small merges need?
 
-Each merges 1,000 rows, of which most are in the table, by a key with an index; every twenty the table is compacted and
-its index brought up to date, by one handle from the first merge to the last. Each library runs in a process of its own;
-these take turns, step by step, and the times of one turn are compared. The first turn of each step loads libraries and
-kernels, and does not count. pylance flushes nothing. Memory that stays is what the process has beyond what it had
-before the first merge, without mapped files, after each quarter of the merges: `--merges 200` shows whether it grows.
+Each merge changes or inserts 1,000 rows by an indexed key. After every twentieth merge the table is compacted and its
+index updated. One handle does all of this. Each library has its own process, and the two take turns step by step.
+
+The first turn of a step loads libraries and kernels, and is not counted. pylance does not flush. Memory is measured
+after each quarter of the merges, without mapped files: `--merges 200` shows whether it grows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How fast is JOIN … NEAREST BY, through an index and exact, beside DuckDB's own ways to the same rows?
+"""How fast is JOIN … NEAREST BY, through an index and exact, compared with DuckDB's native joins?
 
-DuckDB compares all pairs: by its own NEAREST BY where it has that (2.0), and by a cross join with a window over it.
+DuckDB compares all pairs, in a native NEAREST BY since version 2.0, and in a cross join with a window.
 """
 
 from __future__ import annotations

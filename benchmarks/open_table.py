@@ -1,4 +1,4 @@
-"""How fast does a table open, with 1, 100 and 1000 versions, and with many fragments?"""
+"""How fast does a table with many versions or fragments open?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast is a whole column read, of each common type, with and without nulls?"""
+"""How fast is a whole column read, for each common type, with and without nulls?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are the few rows that a filter leaves, of each kind of column, in Python and in SQL?"""
+"""How fast are the few rows read that a filter keeps, in Python and in SQL?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""How fast does Spark write, scan, index, compact and search Lance tables, beside its own Parquet and its own join?
+"""How fast are Spark jobs on Lance tables, compared with Spark's Parquet and Spark's own join?
 
-Rows are (int64, string, vector of float32), read from a Parquet file that pyarrow wrote: writing includes reading that.
-Scans go to Spark's `noop` sink. Nothing is flushed, as Parquet is not. `nearestByJoin` compares each query with each
-row, and runs once. The floor is what Spark needs for any Python source: one that yields batches that it has in memory.
-`--processor` measures processor time of the JVM and of all workers, in units of 10 ms.
+Rows hold an int64, a string and a vector. A write includes reading them from a Parquet file. Scans end in Spark's
+`noop` sink, and nothing is flushed. `nearestByJoin` compares all pairs, and runs once.
+
+One more contestant is a Python source that yields batches from memory: no Python source can be faster.
+`--processor` counts the JVM and all workers, in steps of 10 ms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast is SQL over a table in DuckDB, beside pylance's dataset and Parquet in the same DuckDB?"""
+"""How fast are queries in DuckDB, compared with pylance's dataset and with Parquet?"""
 
 from __future__ import annotations
 

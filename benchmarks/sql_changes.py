@@ -1,7 +1,7 @@
-"""How long do changes in SQL take, beside the same by the Python verb, by pylance's, and on a table of DuckDB's own?
+"""How long do INSERT, DELETE, UPDATE and MERGE take?
 
-With `--processor`, the figures are of processor time, which is what a busy machine can tell. With `--floor`, inserts
-and merges also race the Python verb after what only DuckDB can do: parse the statement, and read its source.
+The peers are our Python verbs, pylance's, and native tables of DuckDB. `--floor` adds one more: the Python verb after
+DuckDB has parsed the statement and read its source.
 """
 
 from __future__ import annotations

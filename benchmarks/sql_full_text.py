@@ -1,8 +1,7 @@
-"""How fast is `match` in SQL, wherever it stands?
+"""How fast is `match` in SQL, in different clauses?
 
-Each statement runs as it is given, and with `match` asked of each text that DuckDB hands to it, which gives the same
-rows. Beside them: `lance_fts` and Python's `full_text_query`, where these can ask the same. The index is one of the
-texts of `full_text_search.py`.
+The contestant "each text" evaluates `match` for every string that DuckDB passes to it. `lance_fts` and Python's
+`full_text_query` take part if they can express the question. The index belongs to `full_text_search.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast is SQL that an index answers, beside pylance's dataset in DuckDB and a table of DuckDB's own with its index?
+"""How fast are SQL queries through an index, compared with pylance's dataset and with an indexed native table?
 
-The values asked for differ from round to round, and are the same for all. The first run of a statement, which finds out
-what it is like, is not timed.
+The values change from round to round, and all contestants get the same ones. The first run of a statement is not
+timed, because it plans more than later ones.
 """
 
 from __future__ import annotations

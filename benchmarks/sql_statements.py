@@ -1,7 +1,7 @@
-"""What does a statement that touches no Lance table cost on a connection that has some, beside DuckDB's own connection?
+"""How much longer do queries without Lance tables take on a connection that has some?
 
-Each text runs many times as it is, and as often with another comment at its end, as a new text. With `--threads 1
---processor`, the figures stand still on a busy machine, too.
+Every query runs many times. In the cases named "new text" a different comment makes each text new. On a busy machine,
+`--threads 1 --processor` gives stable results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast are 1 and 1000 random rows read, of each common type?"""
+"""How fast are 1 and 1,000 random rows read, for each common type?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How fast are the 22 queries of TPC-H in DuckDB, beside the same tables in Parquet and through pylance's dataset?
+"""How fast are the 22 queries of TPC-H, compared with Parquet, with pylance's dataset and with native tables?
 
-With `--floors`, in processor time, also what parts of a query cost: reading alone what the query reads, without DuckDB,
-and DuckDB alone, on the same columns as Arrow tables in memory.
+`--floors` also measures two parts of each query in processor time: reading its columns without DuckDB, and running
+DuckDB on the same columns in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast are predicates through zone maps and Bloom filters, from Python?
+"""How fast are filters through zone maps and Bloom filters, from Python?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both.
+Each library builds the indexes on a copy of the table. The values change from round to round, and all contestants get
+the same ones.
 """
 
 from __future__ import annotations
