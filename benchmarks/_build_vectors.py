@@ -1,7 +1,7 @@
-"""Build one index and print what it took: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
+"""Build one index and print its costs: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
 
-A process of its own, whose peak memory is that of the build: the libraries, and the vectors where they have to be in
-memory. Mapped pages of files count as resident; anonymous memory is what the system cannot take back.
+This process does nothing else. Its peak memory therefore belongs to the build, to the libraries, and to vectors that
+an engine keeps in memory. Resident memory includes mapped pages of files. Anonymous memory cannot be taken back.
 """
 
 from __future__ import annotations

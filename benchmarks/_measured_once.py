@@ -1,6 +1,6 @@
-"""Scan a table, or ask its indexes, and print the memory it took: python -m benchmarks._measured_once LIBRARY WAY PATH.
+"""Scan a table or search its indexes, and print the memory used: python -m benchmarks._measured_once LIBRARY WAY PATH.
 
-A process of its own, which imports one of the two libraries only.
+The process imports only one of the two libraries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An object store on this machine that lets every request wait, and tells what was asked of it.
+"""A local object store that delays every request and records it.
 
-Run by itself (`python -m benchmarks._s3_server MILLISECONDS`), it prints its port. It speaks the part of S3 that table
-formats use: objects by range, conditional puts, uploads in parts, listings. `/-/log` gives and forgets the requests
-so far, as JSON: [method, key, bytes sent to the client, bytes received, seconds from start to end of the request].
+`python -m benchmarks._s3_server MILLISECONDS` prints its port. It supports the part of S3 that table formats use:
+range reads, conditional puts, multipart uploads and listings. `/-/log` returns the requests since the last call, as
+JSON: [method, key, bytes sent, bytes received, seconds from start to end].
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 @dataclass(frozen=True)
 class Traffic:
-    """What was asked of the store.
+    """Requests to the store.
 
     Attributes:
         requests: Number of requests.
-        size: Bytes of objects and listings that they brought or sent.
+        size: Bytes of objects and listings, in both directions.
         log: Every request: method, key, bytes sent, bytes received, when it came and when it was answered.
     """
 
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Server:
-    """A store that runs in a process of its own."""
+    """A store that runs in another process."""
 
     endpoint: str
 
@@ -61,7 +61,7 @@ class Server:
         }
 
     def traffic(self) -> Traffic:
-        """Return what was asked since the last call."""
+        """Return the requests since the last call."""
         with urllib.request.urlopen(f"{self.endpoint}/-/log") as answer:
             log = json.loads(answer.read())
         return Traffic(len(log), sum(sent + received for _, _, sent, received, *_ in log), log)
@@ -69,7 +69,7 @@ class Server:
 
 @contextmanager
 def s3_server(milliseconds: float) -> Iterator[Server]:
-    """Run a store whose requests each wait so long."""
+    """Run a store that delays each request by this time."""
     command = [sys.executable, "-m", "benchmarks._s3_server", str(milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""The first job of a session of Spark, each in a process of its own.
+"""The first job of a Spark session, in a new process for each session.
 
 python -m benchmarks._spark_first_job SOURCE PATH CONF…     prints its figures as JSON
 """
@@ -64,13 +64,13 @@ class Workers:
 
 
 def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str], rounds: int) -> list[Case]:
-    """Run the first job of new sessions, one of each source in turn: by the clock, of the processor, of workers alone.
+    """Run the first job of new sessions, and measure wall time, processor time, and the workers' processor time.
 
     Args:
-        folder: Where the tables lie.
-        sources: Names of tables there, by contestant; "" for batches in memory.
-        settings: Of the sessions, as `key=value`.
-        rounds: Sessions of each.
+        folder: Folder of the tables.
+        sources: Table names by contestant. Empty for batches in memory.
+        settings: Settings for the sessions, as `key=value`.
+        rounds: Number of sessions for each contestant.
     """
     figures: dict[str, dict[str, list[float]]] = {figure: {name: [] for name in sources} for figure in FIGURES}
     for turn in range(rounds + 1):

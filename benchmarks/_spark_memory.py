@@ -16,7 +16,7 @@ PARTITIONS = 8
 
 
 class MemorySource(DataSource):
-    """Rows of (int64, string, vector of float32) or some of these, the same batch of `FLOOR_ROWS` again and again."""
+    """A source that repeats one batch with an int64, a string and a vector column, or with some of them."""
 
     @classmethod
     def name(cls) -> str:

@@ -101,7 +101,7 @@ class Data:
 
     @property
     def partitions(self) -> int:
-        """Of an inverted file, of whichever library."""
+        """Number of partitions in the indexes of all libraries."""
         return max(1, int(self.rows**0.5))
 
 

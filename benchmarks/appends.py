@@ -25,7 +25,7 @@ Clock = Callable[[], float]
 
 
 def main() -> None:
-    """Append to tables in turn; then open them."""
+    """Append to the tables alternately, then open them."""
     parser = options(__doc__ or "", rows=3, rounds=15)
     parser.add_argument("--appends", type=int, default=1000, help="to each table")
     add_clock(parser)
@@ -53,7 +53,7 @@ def rows_of(rows: int) -> pa.Table:
 
 
 def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -> Case:
-    """Append to a table of each contestant, a round of the one, then one of the other."""
+    """Append to one table per contestant, in alternating rounds."""
     way, how = name.split(", ")
     fsync = {"fsync": "true" if how == FLUSHED else "false"}
     writers = {OURS: writer(ld, way, storage_options=fsync), PEER: writer(lance, way)}
@@ -70,7 +70,7 @@ def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -
 
 
 def writer(library: Any, way: str, **settings: Mapping[str, str]) -> Append:
-    """How rows are appended: to a path, where the newest version has to be found, or to a handle on it."""
+    """Return a function that appends to a path or to a handle. A path requires finding the newest version."""
     handles: dict[str, Any] = {}
 
     def by_handle(data: pa.Table, path: str) -> None:
@@ -83,7 +83,7 @@ def writer(library: Any, way: str, **settings: Mapping[str, str]) -> Append:
 
 
 def opens(name: str, folder: Path, rounds: int, clock: Clock) -> list[Case]:
-    """Open a table of many versions and fragments, which both can read."""
+    """Open a table with many versions and fragments."""
     path = str(folder / OURS)
     asked: dict[str, Callable[[Any], object]] = {
         "open and count": lambda opened: opened(path).count_rows(),

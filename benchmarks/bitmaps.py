@@ -27,7 +27,7 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Race through building, then through questions."""
+    """Compare index builds, then filters."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=9)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def count(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.count_rows(text(rng))
@@ -81,7 +81,7 @@ def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
 
 
 def build(library: Any, path: str, column: str) -> None:
-    """Build an index beside the one there is, and forget it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, INDEXES[column], name="built")
     dataset.drop_index("built")
@@ -98,7 +98,7 @@ def table(who: str, rows: int) -> str:
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
-    """Rows from `start`: a class, its name, a class that ascends, a key of its own, and two tags."""
+    """Return rows with a class, its name, an ascending class, a unique key and two tags."""
     rng = np.random.default_rng(start)
     names = pa.array([f"category {i:03d}" for i in range(CLASSES)])
     places = np.arange(start, start + count)

@@ -22,7 +22,7 @@ FLUSHED, LAZY = "flushed", "not flushed"
 
 
 def main() -> None:
-    """Make each change on fresh copies of a table, whose data files are links."""
+    """Make each change on new copies of a table, whose data files are hard links."""
     parser = options(__doc__ or "", rows=5_000_000)
     parser.add_argument("--stable-row-ids", action="store_true", help="of the table")
     add_clock(parser)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def table(rows: int) -> pa.Table:
-    """Keys in order, and a column that chooses one row of a hundred all over the table."""
+    """Return rows with ascending keys, and a column with 100 values in random order."""
     rng = np.random.default_rng(0)
     return pa.table(
         {
@@ -51,7 +51,7 @@ def table(rows: int) -> pa.Table:
 
 
 def verbs(data: pa.Table) -> dict[str, Callable[[Any], object]]:
-    """Each change, as both libraries take it."""
+    """Return each change as a function of a dataset."""
     hundredth = data.take(pa.array(np.arange(7, data.num_rows, 100)))
     by_name = hundredth.slice(0, 10_000).select(["name", "price"])
     by_name = by_name.take(pa.array(np.unique(by_name["name"].to_numpy(zero_copy_only=False), return_index=True)[1]))
@@ -79,7 +79,7 @@ def change(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Case:
-    """Race on copies; only the change is timed, not the copy and the opening."""
+    """Time a change on copies of a table, without copying and opening it."""
     fsync = {"fsync": "true" if name.endswith(f", {FLUSHED}") else "false"}
     openers: dict[str, Callable[[str], Any]] = {
         OURS: lambda uri: ld.dataset(uri, storage_options=fsync),

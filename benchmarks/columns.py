@@ -1,4 +1,4 @@
-"""One column of each common kind, for the benchmarks that ask a question of every type."""
+"""One column of each common type, for benchmarks that compare types."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TABLES = {"1,000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20)
 
 
 def main() -> None:
-    """Compact fresh copies of tables, whose data files are links."""
+    """Compact new copies of tables, whose data files are hard links."""
     parser = options(__doc__ or "", rows=1_000_000, rounds=5)
     add_clock(parser)
     arguments = parser.parse_args()

@@ -36,7 +36,7 @@ VECTOR: Final = str([0.5] * 32)
 
 
 def connect(side: str, table: str) -> Any:
-    """Return a connection on which `t` is the table, and `d` one of DuckDB's own."""
+    """Return a connection with the Lance table `t` and the native table `d`."""
     import duckdb
 
     if side == OURS_WORD:
@@ -55,7 +55,7 @@ def connect(side: str, table: str) -> Any:
 
 
 def work(side: str, table: str) -> None:
-    """Answer lines of [name, first key, times] with [seconds of a statement, a digest of the rows]."""
+    """Read lines with a question, a first key and a repeat count, and print seconds per statement and the rows."""
     connection = connect(side, table)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
@@ -68,7 +68,7 @@ def work(side: str, table: str) -> None:
 
 
 class _Side:
-    """A process that answers."""
+    """A process that runs the questions of one side."""
 
     def __init__(self, python: str, side: str, table: str) -> None:
         command = [python, str(Path(__file__)), "--work", side, table]

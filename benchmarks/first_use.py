@@ -78,7 +78,7 @@ def _first_day(folder: str) -> dict[str, tuple[float, int]]:
 
 
 def _child(kernels: str, code: str) -> Any:
-    """Run code in a process that finds kernels in one folder, and none beside the package."""
+    """Run code in a process that loads kernels only from this folder."""
     Path(kernels).mkdir(exist_ok=True)
     environment = {**os.environ, "LANCE_DUCK_QUIET": "1", "LANCE_DUCK_KERNELS": "compile"}
     script = f"""
@@ -177,7 +177,7 @@ LIBRARIES = ("numpy", "pyarrow", "pyarrow.dataset", "numba", "duckdb")
 
 
 def _libraries(rounds: int) -> None:
-    """Seconds of CPU of imports, one after the other in one process; the last is what is left of opening a table."""
+    """Print the processor seconds of each import in one process. The last line is the rest of opening a table."""
     script = """
 import sys, time
 from importlib import import_module
@@ -202,7 +202,7 @@ print(time.process_time() - begin)
 
 
 def _help(rounds: int) -> None:
-    """Seconds of CPU of a whole process that prints help, and of one that does nothing."""
+    """Print the processor seconds of a process that prints help, and of an empty one."""
     for name, arguments in {"lance-duck --help": ["-m", "lance_duck_command", "--help"], "python": ["-c", ""]}.items():
         times = []
         for _ in range(rounds + 1):

@@ -71,7 +71,7 @@ print((most() - before) / 1024)
 
 
 def main() -> None:
-    """Build in turns, then weigh what was built."""
+    """Build alternately, then compare sizes."""
     arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
     cases = []
     for name in chosen(SETTINGS, arguments.only):
@@ -84,7 +84,7 @@ def main() -> None:
                 warm = warm_table(path)
                 measurements[who].append(measured(who, "build", warm, path, {**work, "name": f"built-{who}"}))
         cases += cases_of(f"build, {name}", measurements)
-        cases.append(Case(f"size, {name}", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
+        cases.append(Case(f"build, {name}, size", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
     if arguments.only in "merge":
         cases += merges(arguments.rows, arguments.rounds)
     report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments)
@@ -104,12 +104,12 @@ def merges(rows: int, rounds: int) -> list[Case]:
     for limit in LIMITS:
         command = [sys.executable, "-W", "ignore", "-c", _MERGE, str(path), str(limit << 20)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        cases.append(Case(f"memory, {name}, limit {limit} MB", {OURS: [float(said)]}, "MB"))
+        cases.append(Case(f"{name}, limit {limit} MB, peak memory", {OURS: [float(said)]}, "MB"))
     return cases
 
 
 def segmented_table(rows: int, step: int) -> Path:
-    """Write a table of fragments with so many rows, whose index has several segments, unless it is there."""
+    """Return the path of a table whose index has several segments. Write it if it does not exist."""
     path = DATA / f"full-text-{rows}-merges" / "t.lance"
     if path.exists():
         return path
@@ -135,7 +135,7 @@ def size_of(who: str, path: str) -> int:
 
 
 def warm_table(path: str) -> str:
-    """Write a small table beside another one, unless it is there."""
+    """Return the path of a small table in the same folder. Write it if it does not exist."""
     warm = Path(path).parent / "warm.lance"
     if not warm.exists():
         lance.write_dataset(

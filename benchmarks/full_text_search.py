@@ -29,7 +29,7 @@ from lance_duck import query as ours
 BEST = 10
 TIMES = 10
 NEW = 100
-"""Place of the first of the words that come once, by how frequent they are."""
+"""Rank of the first word that only one query uses."""
 COLUMNS = ["id", "_score"]
 FILTER = "id % 10 = 3"
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int]) -> None:
-    """Search for the best rows, several times; `{}` of a filter is another number each time."""
+    """Search for the best rows several times. `{}` in a filter becomes a new number each time."""
     for number in islice(numbers, TIMES):
         arguments = {"limit": BEST, **more}
         if "filter" in arguments:
@@ -64,7 +64,7 @@ def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int
 
 
 def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
-    """Return queries by name, as we write them and as pylance does, and other arguments of the scan."""
+    """Return the queries by name, for lance-duck and for pylance, with further scan arguments."""
     known = vocabulary()
     common, often, middle, rare = (known[i] for i in (20, 60, 1_000, 20_000))
 

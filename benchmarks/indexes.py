@@ -32,7 +32,7 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Race through lookups, then through what keeps an index alive."""
+    """Compare filters, then builds and updates of the indexes."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.to_table(filter=text(rng))
@@ -80,13 +80,13 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
-    """Race in building indexes, opening them, and taking in an append of one per cent."""
+    """Compare building indexes, opening them, and updating them after an append of one per cent."""
     for name, (column, kind) in BUILT.items():
         if arguments.only in name:
             work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
@@ -99,19 +99,19 @@ def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an index beside those there are, and forget it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
 
 
 def first_point(library: Any, path: str, rows: int) -> object:
-    """Open a table, and look one row up."""
+    """Open a table and read one row by its key."""
     return library.dataset(path).to_table(filter=f"id = {rows // 3}")
 
 
 def optimized(paths: dict[str, str], rows: int, clock: Callable[[], float]) -> Case:
-    """Append one per cent and take it in, three times; only the taking in is timed."""
+    """Append one per cent and update the indexes, three times. Only the update is timed."""
     seconds: dict[str, list[float]] = {who: [] for who in paths}
     for _ in range(3):
         for who, path in paths.items():
@@ -128,12 +128,12 @@ def optimized(paths: dict[str, str], rows: int, clock: Callable[[], float]) -> C
 
 
 def table(who: str, rows: int) -> str:
-    """Write a table and its indexes, unless they are there."""
+    """Return the path of the table. Write it and its indexes if they do not exist."""
     return indexed_table(f"indexes-{rows}-{who}", LIBRARIES[who], batch, rows, INDEXES)
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
-    """Rows from `start`: a shuffled key, a time that ascends, a name by key, a class of a hundred, and five values."""
+    """Return rows with a shuffled key, an ascending time, a name, a class and further values."""
     rng = np.random.default_rng(start)
     places = np.arange(start, start + count)
     keys = places * 7_368_787 % rows if start < rows else places

@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def make(path: str, count: int) -> None:
-    """Commit a table of fragments that have no files."""
+    """Commit a table whose fragments do not have files."""
     rows = pa.table({"id": pa.array([0]), "word": ["w"], "v": pa.array([[0.0] * 128], pa.list_(pa.float32(), 128))})
     made = ld.write_dataset(rows, path, storage_options=HASTY)
     one = made.get_fragments()[0].metadata
@@ -92,7 +92,7 @@ def make(path: str, count: int) -> None:
 
 
 def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
-    """What is asked of ours, and of the peer where it has it."""
+    """Return the operations by name, for each contestant that supports them."""
     one = ld.dataset(path, 1).get_fragments()[0].metadata
     theirs = lance.dataset(path, 1).get_fragments()[0].metadata
     ours_open: Callable[[], Any] = lambda: ld.dataset(path, storage_options=HASTY)  # noqa: E731
@@ -119,7 +119,7 @@ def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
 
 
 def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
-    """Questions for a row by its key, of handles and connections that are open."""
+    """Return lookups by key, through open handles and connections."""
     rows = pa.table({"id": np.arange(count * 10), "x": np.arange(count * 10) / 3})
     ours = ld.write_dataset(rows, path, max_rows_per_file=10, storage_options=HASTY)
     ours.create_scalar_index("id", "BTREE")
@@ -145,24 +145,24 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
 
 def append(path: str, fragment: Any) -> None:
-    """Commit what the peer appends."""
+    """Commit an append with pylance."""
     table = lance.dataset(path)
     lance.LanceDataset.commit(table, lance.LanceOperation.Append([fragment]), read_version=table.version)
 
 
 def follow(table: ld.LanceDataset) -> Offset:
-    """Look where a stream goes from the version before the newest."""
+    """Let a stream find the newest version."""
     newest = table.version
     return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
 
 
 def plan(table: ld.LanceDataset) -> Sequence[object]:
-    """Cut the table into what tasks of Spark read."""
+    """Split the table into partitions for Spark tasks."""
     return partitions(table, ReadOptions(TableRef.of(table.uri)), table.schema.names)
 
 
 def sizes(path: str) -> dict[str, float]:
-    """Megabytes of what grows with fragments."""
+    """Return sizes that grow with the fragments, in megabytes."""
     manifests = [file.stat().st_size for file in Path(path, "_versions").glob("*.manifest")]
     held = subprocess.run([sys.executable, "-c", HELD, path], capture_output=True, text=True, check=True).stdout
     return {

@@ -28,9 +28,9 @@ from benchmarks._harness import OURS, Case, options, report
 LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
 COMPACTED_EVERY = 20
 MERGED_ROWS = 1000
-MERGE, COMPACTION, UPKEEP = "merge", "compaction", "upkeep of the index"
+MERGE, COMPACTION, UPKEEP = "merge", "compaction", "update of the index"
 MEMORY = "memory"
-AT_MOST, STAYS = f"{MEMORY} at most", f"{MEMORY} that stays"
+AT_MOST, STAYS = f"{MEMORY}, peak", f"{MEMORY}, remaining"
 QUARTERS = 4
 
 Figures = dict[str, dict[str, list[float]]]
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def turns(rows: int, merges: int, flushed: bool) -> Figures:
-    """Take all steps, each by one library after the other; return seconds, their sum, and megabytes."""
+    """Run all steps, alternating between the libraries. Return seconds, their sum, and megabytes."""
     workers = {who: Worker(library, rows, flushed) for who, library in LIBRARIES.items()}
     found: Figures = {}
     memory: Figures = {}
@@ -69,11 +69,11 @@ def turns(rows: int, merges: int, flushed: bool) -> Figures:
     memory |= {AT_MOST: told(workers, AT_MOST), STAYS: told(workers, STAYS)}
     for worker in workers.values():
         worker.close()
-    return {**found, "all of these": sums, **memory}
+    return {**found, "all steps": sums, **memory}
 
 
 def steps(merges: int) -> Iterator[tuple[str, int]]:
-    """Yield what is done in turn, and the number of merges by then."""
+    """Yield each step with the number of merges so far."""
     for merged in range(1, merges + 1):
         yield MERGE, merged
         if merged % COMPACTED_EVERY == 0:

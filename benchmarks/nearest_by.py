@@ -35,12 +35,12 @@ def vectors(rows: int, dimension: int, seed: int) -> pa.Table:
 
 
 def asker(connection: Any, sql: str) -> Callable[[], object]:
-    """Return what runs a statement and fetches its rows."""
+    """Return a function that runs a statement and fetches its rows."""
     return lambda: connection.execute(sql).fetchall()
 
 
 def main() -> None:
-    """Race through the kinds of joins, of one row and of many."""
+    """Compare the joins, for one query and for many."""
     parser = options((__doc__ or "").split("\n")[0], rows=100_000)
     parser.add_argument("--dimension", type=int, default=32, help="of the vectors")
     parser.add_argument("--k", type=int, default=10, help="rows for each query")

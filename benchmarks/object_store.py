@@ -2,7 +2,7 @@
 
 A local server plays the store, and every request waits 20 ms. Wall time is the right clock here, because nearly all of
 it is waiting. A case opens the table with an empty cache, unless its name ends in "again". The search without settings
-looks for settings that reach a recall of 0.95, and pylance makes no such promise.
+looks for settings that reach a recall of 0.95, and pylance does not promise a recall.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def write(uri: str, server: Server, rows: int) -> None:
-    """Write a table of four fragments with an index of keys and one of vectors."""
+    """Write a table with a key index and a vector index."""
     lance.write_dataset(
         mixed_rows(rows, DIM), uri, max_rows_per_file=-(-rows // FRAGMENTS), storage_options=server.options
     )
@@ -89,21 +89,21 @@ def read(uri: str, server: Server, action: Callable[[Any], object], library: Any
 
 
 def read_again(uri: str, server: Server, action: Callable[[Any], object], library: Any) -> Figure:
-    """Read what the same handle has read before."""
+    """Read twice through one handle, and measure the second time."""
     table = opened(library, uri, server)
     action(table)
     return timed(server, lambda: action(table))
 
 
 def append(server: Server, library: Any) -> Figure:
-    """Append to a table that is there."""
+    """Append to a new small table."""
     uri = new_table(server)
     more = mixed_rows(1000, DIM)
     return timed(server, lambda: library.write_dataset(more, uri, mode="append", storage_options=server.options))
 
 
 def commit(server: Server, library: Any) -> Figure:
-    """Change a setting by a handle that is open: one commit without data."""
+    """Change a setting through an open handle: one commit without data."""
     table = opened(library, new_table(server), server)
     return timed(server, lambda: table.update_config({"step": "1"}))
 
@@ -112,14 +112,14 @@ _numbers = itertools.count()
 
 
 def new_table(server: Server) -> str:
-    """Write a small table and return where it is."""
+    """Write a small table and return its URI."""
     uri = f"s3://{BUCKET}/{next(_numbers)}.lance"
     lance.write_dataset(mixed_rows(1000, DIM), uri, storage_options=server.options)
     return uri
 
 
 def opened(library: Any, uri: str, server: Server) -> Any:
-    """Open a table with a handle that knows nothing of it."""
+    """Open a table with an empty cache."""
     fresh = {"session": lance.Session()} if library is lance else {}
     return library.dataset(uri, storage_options=server.options, **fresh)
 

@@ -17,10 +17,10 @@ import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report, touch
 
 DISTINCT = (10, 1_000, 5_000, 100_000)
-"""Texts that a column repeats."""
+"""Distinct values of the string columns."""
 
 PARTS = (0.0005, 0.01, 0.2)
-"""Parts of the rows that a filter leaves; DuckDB filters by itself where it leaves a fifth."""
+"""Shares of the rows that a filter keeps. DuckDB evaluates the filter itself for a fifth."""
 
 PICKED = 1 << 20
 DIMENSION = 32
@@ -28,7 +28,7 @@ ROWS_OF_A_FILE = 250_000
 
 
 def texts(distinct: int, count: int, rng: np.random.Generator) -> pa.Array:
-    """Return texts of 20 bytes, so many of them distinct."""
+    """Return strings of 20 bytes with this number of distinct values."""
     words = pa.array([f"driver number {i:06d}" for i in range(distinct)])
     return words.take(pa.array(rng.integers(0, distinct, count)))
 
@@ -56,7 +56,7 @@ def columns(count: int) -> pa.Table:
 
 
 def write(data: pa.Table, folder: str) -> dict[str, str]:
-    """Write the table by each of the two, and return where."""
+    """Write the table with both libraries, and return the paths."""
     places = {writer: str(Path(folder) / f"{writer}.lance") for writer in (OURS, "pylance")}
     ld.write_dataset(data, places[OURS], max_rows_per_file=ROWS_OF_A_FILE)
     lance.write_dataset(data, places["pylance"], max_rows_per_file=ROWS_OF_A_FILE)
@@ -64,12 +64,12 @@ def write(data: pa.Table, folder: str) -> dict[str, str]:
 
 
 def python_scan(dataset: Any, column: str, most: int) -> Callable[[], int]:
-    """Return the scan by the dataset's own batches."""
+    """Return a scan through the dataset's batches."""
     return lambda: touch(dataset.to_batches(columns=[column], filter=f"pick < {most}"))
 
 
 def sql_scan(dataset: Any, column: str, most: int) -> Callable[[], int]:
-    """Return the scan by a query."""
+    """Return a scan through a query."""
     connection = duckdb.connect()
     connection.register("t", dataset)
     query = f'SELECT "{column}" FROM t WHERE pick < {most}'

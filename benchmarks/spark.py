@@ -38,7 +38,7 @@ Action = Callable[[], object]
 
 
 def main() -> None:
-    """Make the data, then ask."""
+    """Write the data, then run the cases."""
     parser = options(__doc__ or "", rows=500_000, rounds=3)
     add_clock(parser)
     parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
-    """All cases that are asked for, each with what it needs before."""
+    """Run the selected cases, each after its preparation."""
     make(folder / "raw", arguments.rows, arguments.dimension)
     raw = spark.read.parquet(str(folder / "raw"))
     tables = Tables(spark, folder, raw, arguments.rows, arguments.dimension)
@@ -77,7 +77,7 @@ def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
 
 
 def make(folder: Path, rows: int, dimension: int) -> None:
-    """Write raw Parquet, in pieces as two tasks like them."""
+    """Write the raw rows as Parquet files."""
     random = np.random.default_rng(0)
     folder.mkdir()
     for number, start in enumerate(range(0, rows, GROUP)):
@@ -98,7 +98,7 @@ class Tables:
         self.small = str(folder / "small.lance")
 
     def cases(self) -> Mapping[str, Mapping[str, Action]]:
-        """Who does what."""
+        """Return the actions of each contestant by case."""
         return {
             "write": {OURS: self.write, PARQUET: self.write_parquet},
             "full scan": {
@@ -178,7 +178,7 @@ class Tables:
         )
 
     def compact(self) -> None:
-        """Make small files of the table, and join them; the making is most of it, and timed as well."""
+        """Write the table as small files, and compact them. Writing takes most of the time."""
         rows = -(-ld.dataset(self.lance).count_rows() // 20)
         shutil.rmtree(self.small, ignore_errors=True)
         ld.write_dataset(ld.dataset(self.lance), self.small, max_rows_per_file=rows, storage_options=HASTY)
@@ -191,7 +191,7 @@ def grouped(frame: DataFrame) -> DataFrame:
 
 
 def first(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
-    """The first job of new sessions, over few rows."""
+    """Run the first job of new sessions on few rows."""
     rows = raw.filter(F.col("id") < FIRST_ROWS)
     ls.write(rows, str(folder / "first.lance"), vector_columns={"v": arguments.dimension}, storage_options=HASTY)
     rows.write.parquet(str(folder / "first.parquet"))
@@ -200,7 +200,7 @@ def first(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespac
 
 
 def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
-    """Queries joined with their nearest rows: exact, through an index, and as Spark does it."""
+    """Join queries with their nearest rows: exact, through an index, and with Spark's own join."""
     path, k = str(folder / "near.lance"), 10
     rows = raw.filter(F.col("id") < arguments.near_rows)
     ls.write(rows, path, vector_columns={"v": arguments.dimension}, storage_options=HASTY)
@@ -227,13 +227,13 @@ def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace
 
 
 def beside(name: str, ours: Case, theirs: list[float]) -> Case:
-    """A case whose peer ran once."""
+    """Return a case whose peer ran once."""
     mine = ours.seconds[OURS]
     return Case(name, {OURS: mine, BRUTE: theirs * len(mine)})
 
 
 def found(frame: DataFrame) -> dict[int, set[int]]:
-    """Rows by query."""
+    """Return the rows found for each query."""
     answers: dict[int, set[int]] = {}
     for row in frame.select("number", "id").collect():
         answers.setdefault(row.number, set()).add(row.id)

@@ -54,7 +54,7 @@ def rows(count: int, first: int = 0) -> pa.Table:
 
 
 def verbs(table: Any, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], object]]:
-    """Return each change by its Python verb, which both libraries have."""
+    """Return each change as a call of the Python verb."""
     one = pa.table({"id": [-1], "a": [1], "b": [0.5], "s": ["new"]})
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     return {
@@ -68,12 +68,12 @@ def verbs(table: Any, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], 
 
 
 def asker(connection: Any, sql: str) -> Callable[[], object]:
-    """Return what runs a statement and fetches its rows."""
+    """Return a function that runs a statement and fetches its rows."""
     return lambda: connection.execute(sql).fetchall()
 
 
 def after_duckdb(connection: Any, name: str, verb: Callable[[], object]) -> Callable[[], object]:
-    """Return what has DuckDB do its part of a statement, and then calls the verb."""
+    """Return a function that lets DuckDB parse the statement and read its source, then calls the verb."""
 
     def run() -> None:
         connection.extract_statements(STATEMENTS[name])

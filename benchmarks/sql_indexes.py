@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def connect(rows: int) -> dict[str, Any]:
-    """Return connections where `t` is the large table, with an index over `id`, and `wanted` one of two rows."""
+    """Return connections with the large table `t`, indexed by `id`, and the table `wanted` of two keys."""
     theirs, native = duckdb.connect(), duckdb.connect()
     found = lance.dataset(table("pylance", rows))
     theirs.register("t", found)
@@ -55,7 +55,7 @@ def connect(rows: int) -> dict[str, Any]:
 
 
 def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
 
     def ask() -> list[Any]:

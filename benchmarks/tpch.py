@@ -26,7 +26,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
-"""Questions that are not queries of TPC-H, and are asked only by name."""
+"""Further queries, which run only if `--only` names them."""
 PEERS: Final = {"parquet": "Parquet", "pylance": "pylance", "native": "native table"}
 """Values of `--peers`, and the names in the tables."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
@@ -63,11 +63,11 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
 
 
 def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
-    """Return the parts of a query: reading what it reads, and DuckDB on the same columns in memory.
+    """Return two parts of a query: reading its columns, and running DuckDB on these columns in memory.
 
     Args:
-        query: As a text.
-        ours: The connection whose scans are looked at.
+        query: The statement.
+        ours: The connection whose scans are observed.
     """
     with watching() as watch:
         ours.execute(query).fetchall()
@@ -98,7 +98,7 @@ def _reader(scan: Scan) -> pa.RecordBatchReader:
 def main() -> None:
     """Check that all give the same answers, then race."""
     parser = options((__doc__ or "").split("\n")[0], rows=0, rounds=5)
-    parser.add_argument("--floors", action="store_true", help="what the parts of a query cost, too")
+    parser.add_argument("--floors", action="store_true", help="also measure parts of the queries")
     add_clock(parser)
     parser.add_argument("--scale", type=float, default=1.0, help="1.0 is 6 million lines")
     parser.add_argument("--peers", nargs="+", default=["parquet"], choices=PEERS)
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def rounded(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return rows whose doubles are cut to nine digits, since sums in another order differ in the last."""
+    """Round doubles to nine digits, because sums in another order differ in the last ones."""
     return [tuple(float(f"{v:.9g}") if isinstance(v, float) else v for v in row) for row in rows]
 
 

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def races(data: Data, kind: str, arguments: Any) -> Iterator[Case]:
-    """All about an index of one kind; each with what it is about."""
+    """Build one kind of index with all engines, and yield its cases."""
     contestants = engines(data, kind)
     for each in contestants:
         each.prepare(arguments.rebuild or (each.name == OURS and not arguments.kept))
@@ -86,7 +86,7 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[Case]:
 
 
 def exact(data: Data, arguments: Any) -> Iterator[Case]:
-    """Search without an index, and say how much memory is read in a second."""
+    """Search without an index, and print how fast memory is read."""
     contestants = [engine(name, data, "exact") for name in (*LIBRARIES, "faiss")]
     rounds, clock = arguments.rounds, clock_of(arguments)
     for each in contestants:
@@ -117,7 +117,7 @@ def _if(topic: str, about: str, arguments: Any, work: Callable[[str], Case]) -> 
 
 
 def chosen(contestants: Iterable[Engine], condition: str | None, recall: float) -> None:
-    """Give all engines their settings."""
+    """Give all engines the fastest settings that reach the recall."""
     true: np.ndarray | None = None
     for each in contestants:
         true = truth(each.data, condition) if true is None else true
@@ -133,7 +133,7 @@ def one_by_one(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Case:
-    """Seconds of a query; others at each turn, for all the same."""
+    """Return the seconds per query. Each round uses other queries, the same for all engines."""
 
     def turns(each: Engine) -> Callable[[], None]:
         starts = itertools.cycle(range(0, BATCH - TURN, TURN))
@@ -157,7 +157,7 @@ def cold(name: str, contestants: list[Engine], rounds: int, clock: Callable[[], 
 
 
 def bandwidth(vectors: np.ndarray) -> float:
-    """GB/s at which all cores together read memory, at best."""
+    """Return the highest speed at which all cores read memory, in GB/s."""
     cores = len(os.sched_getaffinity(0))
     parts = np.array_split(vectors.reshape(-1).view(np.uint64), cores)
     best = 0.0

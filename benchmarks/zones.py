@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.to_table(filter=text(rng))
@@ -86,13 +86,13 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an index beside those there are, and forget it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
@@ -109,7 +109,7 @@ def table(who: str, rows: int) -> str:
 
 
 def key_of(place: int, rows: int) -> int:
-    """A key that says nothing about its place."""
+    """Return the key in a row, which is not related to the row's position."""
     return place * 7_368_787 % rows
 
 
