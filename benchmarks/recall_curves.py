@@ -32,7 +32,7 @@ Point = tuple[Setting, float, float]
 
 
 def main() -> None:
-    """Build, measure, and print a table for docs/figures.md."""
+    """Build, measure, and print a table."""
     parser = options((__doc__ or "").split("\n")[0], rows=None, rounds=3)
     parser.add_argument("--sizes", nargs="+", default=("100000x768", "100000x1536"), help="rows, numbers of a vector")
     parser.add_argument("--metrics", nargs="+", choices=("l2", *METRICS), default=METRICS)
