@@ -112,7 +112,7 @@ def main() -> None:
                 for who in list(sides)[:: 1 if turn % 2 else -1]:
                     seconds[who].append(sides[who].ask(name, 2000 + 100 * turn, arguments.statements)[0])
             cases.append(Case(name, seconds))
-    report(f"Query {arguments.rows:,} rows beside the lance extension of DuckDB", cases, arguments)
+    report(f"Query {arguments.rows:,} rows, compared with DuckDB's lance extension", cases, arguments)
 
 
 def _write(table: str, rows: int) -> None:

@@ -133,11 +133,11 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
     sql = "SELECT * FROM t WHERE id = ?"
     return {
-        "a row by its key": {
+        "one row by key": {
             OURS: lambda: ours.to_table(filter=f"id = {key(OURS)}"),
             PEER: lambda: theirs.to_table(filter=f"id = {key(PEER)}"),
         },
-        "a row by its key, SQL": {
+        "one row by key, in SQL": {
             OURS: lambda: connections[OURS].execute(sql, [key(OURS)]).fetchall(),
             PEER: lambda: connections[PEER].execute(sql, [key(PEER)]).fetchall(),
         },
@@ -169,7 +169,7 @@ def sizes(path: str) -> dict[str, float]:
         "manifest": max(manifests) / 1e6,
         "partitions of Spark, pickled": len(pickle.dumps(plan(ld.dataset(path)))) / 1e6,
         "memory of a version": float(held.split()[0]),
-        "memory of all its fragments, besides": float(held.split()[1]),
+        "memory of its fragments as objects": float(held.split()[1]),
     }
 
 

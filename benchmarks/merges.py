@@ -63,7 +63,7 @@ def turns(rows: int, merges: int, flushed: bool) -> Figures:
         for who in list(workers)[:: 1 if turn % 2 else -1]:
             found.setdefault(step, {}).setdefault(who, []).append(workers[who].ask(step))
         if step == MERGE and merged % -(-merges // QUARTERS) == 0:
-            memory[f"{STAYS}, {merged} merges"] = told(workers, STAYS)
+            memory[f"{STAYS} after {merged} merges"] = told(workers, STAYS)
     found = {step: {who: values[1:] for who, values in each.items()} for step, each in found.items()}
     sums = {who: [sum(sum(each[who]) for each in found.values())] for who in workers}
     memory |= {AT_MOST: told(workers, AT_MOST), STAYS: told(workers, STAYS)}

@@ -20,6 +20,12 @@ from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race
 OWN, CROSS = "native NEAREST BY", "native cross join"
 KNOWS_NEAREST = not duckdb.__version__.startswith("1.")
 DISTANCE = "array_distance(q.vec, t.vec)"
+JOINS = {
+    "one query, approximate": (1, "APPROX"),
+    "one query, exact": (1, "EXACT"),
+    "100 queries, approximate": (100, "APPROX"),
+    "100 queries, exact": (100, "EXACT"),
+}
 WINDOW = f"""
     SELECT q.id, t.id FROM q CROSS JOIN t
     QUALIFY row_number() OVER (PARTITION BY q.id ORDER BY {DISTANCE}) <= {{k}}"""
@@ -50,8 +56,8 @@ def main() -> None:
     cases = []
     with tempfile.TemporaryDirectory() as folder:
         ld.write_dataset(data, Path(folder) / "t.lance").create_index("vec", "IVF_FLAT", num_partitions=256)
-        for name in chosen([f"{n} queries, {how}" for n in (1, 100) for how in ("approx", "exact")], arguments.only):
-            count, how = int(name.split()[0]), name.rpartition(" ")[2].upper()
+        for name in chosen(JOINS, arguments.only):
+            count, how = JOINS[name]
             queries = vectors(count, arguments.dimension, 2)
             with ld.connect(folder) as ours, duckdb.connect() as native:
                 native.execute("CREATE TABLE t AS FROM data")
