@@ -129,10 +129,16 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def report(question: str, cases: Sequence[Case], arguments: argparse.Namespace) -> None:
+def report(question: str, cases: Sequence[Case], arguments: argparse.Namespace, note: str = "") -> None:
     """Print times, ratios and their geometric means. With `--json`, also write them as JSON.
 
     A case may lack some of the peers.
+
+    Args:
+        question: Title of the table.
+        cases: The measurements.
+        arguments: The parsed command line.
+        note: One sentence that readers of the figures need, about the contestants.
     """
     if not cases:
         return
@@ -160,7 +166,7 @@ def report(question: str, cases: Sequence[Case], arguments: argparse.Namespace) 
     if arguments.json:
         from benchmarks import _results  # which imports this module
 
-        _results.write(question, cases, arguments)
+        _results.write(question, note, cases, arguments)
 
 
 def machine() -> str:

@@ -31,11 +31,12 @@ LIBRARIES = {
 """Distributions, and the modules that they install."""
 
 
-def write(question: str, cases: Sequence[Case], arguments: argparse.Namespace) -> None:
+def write(question: str, note: str, cases: Sequence[Case], arguments: argparse.Namespace) -> None:
     """Write the results to the file or into the folder that `--json` names."""
     name = Path(sys.argv[0]).stem
     result = {
         "question": question,
+        "note": note,
         "command": command(name, sys.argv[1:]),
         "date": datetime.date.today().isoformat(),
         "clock": "processor" if getattr(arguments, "processor", False) else "wall",

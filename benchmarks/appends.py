@@ -22,6 +22,7 @@ FLUSHED, LAZY = "flushed", "not flushed"
 ROUND = 50
 Append = Callable[[pa.Table, str], None]
 Clock = Callable[[], float]
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
             cases.append(appends(name, Path(folder), rows_of(arguments.rows), arguments.appends, clock))
             cases += opens(name, Path(folder), arguments.rounds, clock)
-    report(f"Append {arguments.rows:,} rows, {arguments.appends:,} times", cases, arguments)
+    report(f"Append {arguments.rows:,} rows, {arguments.appends:,} times", cases, arguments, NOTE)
 
 
 def rows_of(rows: int) -> pa.Table:

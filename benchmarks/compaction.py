@@ -14,6 +14,7 @@ from benchmarks.changes import FLUSHED, LAZY, change, table
 
 # Name -> fragments, and how many rows of a hundred are deleted.
 TABLES = {"1,000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
             if deleted:
                 ds.delete(f"part < {deleted}")
             cases += [change(f"{name}, {how}", compact, original, arguments.rounds, clock) for how in (LAZY, FLUSHED)]
-    report(f"Compact {arguments.rows:,} rows", cases, arguments)
+    report(f"Compact {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def compact(ds: Any) -> tuple[int, int]:

@@ -33,6 +33,7 @@ QUESTIONS: Final = {
     "nearest 10": "SELECT id FROM t ORDER BY array_distance(v, {vector}::FLOAT[32]) LIMIT 10",
 }
 VECTOR: Final = str([0.5] * 32)
+NOTE = "The extension is compiled, and has its own process with its own version of DuckDB."
 
 
 def connect(side: str, table: str) -> Any:
@@ -112,7 +113,7 @@ def main() -> None:
                 for who in list(sides)[:: 1 if turn % 2 else -1]:
                     seconds[who].append(sides[who].ask(name, 2000 + 100 * turn, arguments.statements)[0])
             cases.append(Case(name, seconds))
-    report(f"Query {arguments.rows:,} rows, compared with DuckDB's lance extension", cases, arguments)
+    report(f"Query {arguments.rows:,} rows, compared with DuckDB's lance extension", cases, arguments, NOTE)
 
 
 def _write(table: str, rows: int) -> None:

@@ -177,6 +177,8 @@ def _section(topic: str, found: Mapping[str, Result]) -> Iterator[str]:
     yield f"![{topic}: time relative to each peer](../generated/figures/{_slug(topic)}.svg)\n"
     for result in found.values():
         yield f"### {result.data['question']}\n"
+        if result.data["note"]:
+            yield f"{result.data['note']}\n"
         for peer in result.peers:
             for unit in result.units(peer):
                 yield table(result.answers(peer, unit), peer)

@@ -31,6 +31,7 @@ from lance_duck.kernels.notice import first_use
 from lance_duck.precompile.workload import run_workload  # noqa: F401  called by the child
 
 ROWS = 10_000
+NOTE = "lance-duck loads numba with the first table, and faiss with the first vector search."
 
 
 def _table() -> pa.Table:
@@ -151,7 +152,6 @@ READS = {
 
 
 STARTED = {OURS: "lance_duck", "pylance": "lance"}
-LAZY = "The first table loads numba, and the first vector search loads faiss."
 
 
 def _starts(rounds: int) -> list[Case]:
@@ -166,9 +166,7 @@ def _starts(rounds: int) -> list[Case]:
                 script = [sys.executable, "-c", START.format(library=library, read=read), uri]
                 out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
                 runs[who] += [[float(figure) for figure in out.split()[:3]]] if turn else []
-            cases.append(
-                Case(f"import, open and {name}", {who: list(map(sum, parts)) for who, parts in runs.items()}, note=LAZY)
-            )
+            cases.append(Case(f"import, open and {name}", {who: list(map(sum, parts)) for who, parts in runs.items()}))
     return cases
 
 
@@ -235,7 +233,7 @@ def main() -> None:
     if not arguments.starts:
         _first_uses(rounds)
         _wrappers(rounds)
-    report("Start a process and read a small table", _starts(rounds), arguments)
+    report("Start a process and read a small table", _starts(rounds), arguments, NOTE)
     _libraries(rounds)
     _help(rounds)
 

@@ -21,6 +21,7 @@ from benchmarks._harness import DATA, OURS, Case, options, report
 
 WAYS = ("scan by batches", "scan in SQL")
 INDEXED_WAYS = ("1,000 lookups", "index prewarmed")
+NOTE = "Each measurement starts a new process, which needs memory for its libraries."
 
 
 def main() -> None:
@@ -38,7 +39,7 @@ def main() -> None:
         }
         figures = {who: measured(who, way, place) for who, place in paths.items()}
         cases += [Case(f"{way}, {kind}", {who: [figures[who][kind]] for who in paths}, "MB") for kind in figures[OURS]]
-    report(f"Peak memory of a process that reads {arguments.rows:,} rows", cases, arguments)
+    report(f"Peak memory of a process that reads {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def measured(who: str, way: str, path: str) -> dict[str, float]:

@@ -39,6 +39,7 @@ READS: dict[str, Callable[[Any], object]] = {
 AGAIN = ("one column", "one row by key", "filtered scan", "search", "search, 8 partitions")
 
 Figure = tuple[float, float, float]
+NOTE = "Both libraries use one local server, which delays every request."
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
         wanted = chosen(cases, arguments.only)
         found = [case for name in wanted for case in measured(name, cases[name], arguments.rounds)]
     title = f"Use a table of {arguments.rows:,} rows in an object store, {arguments.wait:g} ms per request"
-    report(title, sorted(found, key=lambda case: case.unit), arguments)
+    report(title, sorted(found, key=lambda case: case.unit), arguments, NOTE)
 
 
 def write(uri: str, server: Server, rows: int) -> None:

@@ -35,6 +35,7 @@ HASTY = {"fsync": "false"}
 GROUP = 100_000
 FIRST, FIRST_ROWS = "first job of a session", 10_000
 Action = Callable[[], object]
+NOTE = "No Python source can be faster than the one that yields batches from memory."
 
 
 def main() -> None:
@@ -54,7 +55,12 @@ def main() -> None:
             cases = run(spark, Path(folder), arguments)
         finally:
             spark.stop()
-    report(f"Spark jobs on {arguments.rows:,} rows with vectors of {arguments.dimension} dimensions", cases, arguments)
+    report(
+        f"Spark jobs on {arguments.rows:,} rows with vectors of {arguments.dimension} dimensions",
+        cases,
+        arguments,
+        NOTE,
+    )
 
 
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:

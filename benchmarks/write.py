@@ -32,6 +32,7 @@ TABLES = {
     "vectors": (("ascending int64", "float32[768]"), 0.04),
 }
 BATCH_ROWS = 65_536
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
     cases = []
     for name in chosen(TABLES, arguments.only):
         cases += write(name, arguments)
-    report(f"Write tables of up to {arguments.rows:,} rows", cases, arguments)
+    report(f"Write tables of up to {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def write(name: str, arguments: argparse.Namespace) -> list[Case]:

@@ -22,7 +22,7 @@ PUBLISHED = {name: benchmark for topic in figures.TOPICS.values() for name, benc
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_result_is_complete(path: object) -> None:
     result = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[attr-defined]
-    assert list(result) == ["question", "command", "date", "clock", "rounds", "machine", "versions", "cases"]
+    assert list(result) == ["question", "note", "command", "date", "clock", "rounds", "machine", "versions", "cases"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", result["date"])
     assert result["clock"] in {"processor", "wall"}
     assert {"cores", "processor", "memory", "system"} == set(result["machine"])
