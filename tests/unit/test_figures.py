@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -20,8 +21,8 @@ PUBLISHED = {name: benchmark for topic in figures.TOPICS.values() for name, benc
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_result_is_complete(path: object) -> None:
-    result = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+def test_a_result_is_complete(path: Path) -> None:
+    result = json.loads(path.read_text(encoding="utf-8"))
     assert list(result) == ["question", "note", "command", "date", "clock", "rounds", "machine", "versions", "cases"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", result["date"])
     assert result["clock"] in {"processor", "wall"}
@@ -35,9 +36,9 @@ def test_a_result_is_complete(path: object) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_result_was_measured_as_the_figures_say(path: object) -> None:
-    name = path.stem  # type: ignore[attr-defined]
-    result = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+def test_a_result_was_measured_as_the_figures_say(path: Path) -> None:
+    name = path.stem
+    result = json.loads(path.read_text(encoding="utf-8"))
     assert result["command"] == command(name, shlex.split(PUBLISHED[name].options))
 
 
