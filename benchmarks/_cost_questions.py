@@ -1,4 +1,4 @@
-"""The questions of `costs.py`: thresholds, each with work on either side of it."""
+"""Work on both sides of each threshold that `costs.py` varies."""
 
 from __future__ import annotations
 

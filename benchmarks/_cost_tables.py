@@ -1,4 +1,4 @@
-"""The tables on which `costs.py` varies thresholds, each written when it is first asked for."""
+"""Tables for `costs.py`, which are written on first use."""
 
 from __future__ import annotations
 

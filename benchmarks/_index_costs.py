@@ -1,4 +1,4 @@
-"""Work of indexes and of sets of rows on which `costs.py` varies thresholds."""
+"""Work with indexes and row sets, for the thresholds that `costs.py` varies."""
 
 from __future__ import annotations
 

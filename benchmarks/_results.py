@@ -1,4 +1,4 @@
-"""Results of benchmarks as JSON: what was measured, where, with which versions, and by which command."""
+"""Write results of benchmarks as JSON, with the machine, the versions and the command."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return our version, Python's, and those of the libraries that this process has imported."""
+    """Return the versions of lance-duck, of Python, and of the imported libraries."""
     used = {name: version(name) for name, module in LIBRARIES.items() if module in sys.modules}
     return {OURS: version(OURS), "python": platform.python_version(), **used}

@@ -1,4 +1,4 @@
-"""Searches of texts on which `costs.py` varies thresholds."""
+"""Text searches, for the thresholds that `costs.py` varies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the caches of decoded columns and of prepared searches save, each against the same work without it?"""
+"""How much time do the caches of decoded columns and prepared searches save?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How much memory do compactions and merges take, of rows of 1 kB to 1 MB, with and without a limit?
+"""How much memory do compactions and merges need, for narrow and wide rows, with and without a limit?
 
-Each runs in a process of its own, on a copy of a table of 40 fragments of which a tenth of the rows is deleted. Printed
-is the most anonymous memory that the process had beyond what it had once its libraries were loaded: mapped pages of
-files can be taken back at any time.
+Each change has its own process, and works on a copy of a table with deleted rows in every fragment. The result is the
+growth of anonymous memory after the libraries are loaded. Mapped pages of files do not count.
 """
 
 from __future__ import annotations

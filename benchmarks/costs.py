@@ -1,8 +1,8 @@
-"""What do the thresholds of scans, searches and rows decide, each against a quarter, a half, twice and four times it?
+"""Are the thresholds of scans, searches and row sets well chosen?
 
-Each case does work of a size below or above the threshold, with each of the five values in turn. Figures are of the
-processor time of all threads, which a busy machine does not change much; `--wall` asks the clock. A ratio above 1 says
-that the other value would be faster.
+Each case does work below or above a threshold, with the value from the code and with four others: a quarter, half,
+twice and four times it. A ratio above 1 means that another value would be faster. The clock is processor time, which a
+busy machine hardly changes. `--wall` uses wall time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from benchmarks._text_costs import Work
 FACTORS: Final = {"a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 
 LEAST_SECONDS: Final = 0.02
-"""Seconds that one timed run takes at least, by repetition."""
+"""Minimum time of one measurement, in seconds. Shorter work is repeated."""
 
 
 @contextmanager
 def threshold_set(name: str, factor: float) -> Iterator[None]:
-    """Let a threshold be so many times what it is."""
+    """Multiply a threshold by a factor."""
     module_name, _, constant = name.rpartition(".")
     module = import_module(f"lance_duck.{module_name}")
     value = getattr(module, constant)
@@ -40,7 +40,7 @@ def threshold_set(name: str, factor: float) -> Iterator[None]:
 
 
 def main() -> None:
-    """Ask each question at each size."""
+    """Measure each question at each size."""
     parser = options(__doc__ or "", rows=None, rounds=15)
     parser.add_argument("--wall", action="store_true", help="time by the clock, not by the processor")
     arguments = parser.parse_args()

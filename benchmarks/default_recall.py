@@ -1,7 +1,7 @@
-"""What do searches that name no settings find, and how many of them take a second?
+"""What recall do searches with default settings reach, and how fast are they?
 
-Each library builds an index of the same clustered vectors with the same partitions and codes, and searches it by its
-own defaults; queries come from the same clusters, and are not rows. Seconds are of the processor: of all threads.
+Both libraries build an index with equal partitions and codes over the same clustered vectors. Each one searches it
+with its own defaults. The queries come from the same clusters, and are not rows.
 """
 
 from __future__ import annotations

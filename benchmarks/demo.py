@@ -1,4 +1,4 @@
-"""What `make demo` shows: the tables of this repository, queried in DuckDB."""
+"""The program behind `make demo`: it queries the tables in this repository with DuckDB."""
 
 from __future__ import annotations
 

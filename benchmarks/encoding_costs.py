@@ -1,8 +1,7 @@
-"""What do the thresholds of `lance_duck/encoding/write/costs.py` decide, each against half and twice what it is?
+"""Are the thresholds in `lance_duck/encoding/write/costs.py` well chosen?
 
-Each question writes a column that the threshold decides about, with each value in turn: the size of the file, and the
-processor time of writing and of reading it, as parts of those with the threshold as it is. A number below 1 says that
-the other value is better.
+Each question writes one column with the value from the code and with others, then reads it. The results are ratios of
+the file size and of the processor time. A ratio below 1 means that the other value is better.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ QUESTIONS: Final = (
 
 @contextmanager
 def threshold_set(name: str, value: float) -> Iterator[None]:
-    """Let a threshold have another value, wherever writers know it."""
+    """Set a threshold in every module that imports it."""
     known = [m for key, m in sys.modules.items() if key.startswith(_HOME) and hasattr(m, name)]
     before = getattr(costs, name)
     for module in known:
@@ -164,7 +163,7 @@ def threshold_set(name: str, value: float) -> Iterator[None]:
 
 
 def measure(question: Question, rows: int, rounds: int, folder: Path) -> dict[float, list[float]]:
-    """Return bytes of a file, and seconds of writing and reading it, for each value of the threshold."""
+    """Return the file size, the write time and the read time for each value of the threshold."""
     array = question.make(question.rows or rows, np.random.default_rng(0))
     schema = pa.schema([pa.field("x", array.type, metadata=question.metadata)])
     batch = pa.record_batch([array], schema=schema)
@@ -203,7 +202,7 @@ def _seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def main() -> None:
-    """Print what each value gives."""
+    """Print the ratios of each value."""
     parser = options(__doc__ or "", rows=200_000, rounds=9)
     arguments: argparse.Namespace = parser.parse_args()
     labels = {f"{q.threshold}, {q.column}": q for q in QUESTIONS}

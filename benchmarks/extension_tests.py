@@ -1,9 +1,9 @@
-"""How much of the SQL of the `lance` extension of DuckDB runs here, by the extension's own tests?
+"""How many statements in the SQL tests of DuckDB's `lance` extension work here?
 
     python -m benchmarks.extension_tests CHECKOUT [--only index_ddl …] [--failures]
 
-CHECKOUT is a checkout of the extension's repository: its statements are read from `test/sql/*.test`, and run in a copy
-of `test` with a connection for each file. Files that need a service are left out. A refusal counts, whatever its words.
+CHECKOUT contains the extension's repository. The statements come from `test/sql/*.test`. They run in a copy of `test`,
+with one connection per file. Files that need a service are skipped. An expected error passes with any message.
 """
 
 from __future__ import annotations

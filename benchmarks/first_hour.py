@@ -1,11 +1,9 @@
-"""What does a newcomer wait for? Installation from a clone, then each first step, in processor seconds.
+"""How long do installation and first steps take, in processor seconds?
 
-Each revision is cloned, installed into an environment of its own, and used there by one process that has no kernels of
-its own yet. The second table has the processor time of a later process until it has read its first row, beside
-pylance; the third the size of what was installed. Processor time includes the end of a process.
+Each revision is cloned and installed into a new environment. One process without compiled kernels then takes the first
+steps. The second table compares a later process with pylance, up to the first row. The third one lists installed sizes.
 
-`--here` installs nothing and prints the second table for this checkout and interpreter, for tables written by each
-library. Make a pack of kernels first, by `lance-duck build-kernels`.
+`--here` prints only the second table, for this checkout and interpreter. Run `lance-duck build-kernels` first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much processor time does memory take that is written once and dropped, numpy's beside that of Arrow's pool?"""
+"""How much processor time does new memory cost, from numpy and from Arrow's pool?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How much do joined graphs find, by the share of the near neighbours that they are joined from?
+"""What recall do graphs reach that are joined from neighbour lists?
 
-A graph is joined whatever the share is, and another one built by inserting one vector after another. Queries are drawn
-as the vectors are, and are none of them. A line has the share, whether a build would join the graph, and for each of
-both the processor time to build it, and the recall at some numbers of candidates.
+Each graph is built twice: joined from near neighbours, and by inserting vectors one after another. Queries have the
+distribution of the vectors, but are not among them. A line shows the share of true neighbours in the lists, and
+whether a build would join the graph. Build time and recall follow for both graphs.
 """
 
 from __future__ import annotations

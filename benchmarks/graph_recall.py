@@ -1,8 +1,8 @@
-"""Do searches of graphs find the share of the neighbours that they are asked for?
+"""Do graph searches reach the requested recall?
 
-Queries are drawn as the rows are, and are no rows; they come one by one. A line has the settings that were measured
-with rows of the index themselves as queries, then those that were measured with displaced rows, as this package does.
-With `--walks` there are lines before of what walks over a graph find for queries, for rows, and for displaced rows.
+Queries have the distribution of the rows, but are not among them. They run one at a time. A line shows two groups of
+settings. The first group was measured with rows as queries, the second with displaced rows, which is what lance-duck
+does. `--walks` also prints the recall of plain walks over a graph.
 """
 
 from __future__ import annotations

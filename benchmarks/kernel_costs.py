@@ -1,7 +1,7 @@
-"""What do thresholds decide that are compiled into kernels, each against a quarter, a half, twice and four times it?
+"""Are the thresholds well chosen that are compiled into kernels?
 
-Each value has a process of its own, which compiles the kernels of full-text searches anew, with it; the processes take
-turns. Figures are of their processor time. A ratio above 1 says that the other value would be faster.
+Each value has its own process, which compiles the kernels of full-text searches with it. The processes take turns. A
+ratio above 1 means that another value would be faster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What does lean compiling save, and are its kernels as fast as those that numba compiles in its own way?
+"""How much time does lean compilation save, and are its kernels as fast as numba's default ones?
 
-The first table is of warm-ups from an empty folder: one process for each way and round, processor time. The second
-runs the same work with the kernels that each way left on disk, in turns: a ratio is lean over numba's own way.
+The first table compares warm-ups with an empty kernel folder, in processor time. The second one runs the same work
+with the kernels of each method. A ratio divides lean by default.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How much of the true neighbours do searches among rows of several vectors find, and what do they cost?
+"""What recall do searches in rows with several vectors reach, and how fast are they?
 
-Varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` of `lance_duck/scan/costs.py`. Queries are of four vectors, near to
-four of one row; recall is the share of the ten best rows that a search finds, time that of the processor. The table
-has rows of 4 to 16 vectors of 32 numbers around 500 centres, and an index of product quantization.
+The benchmark varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` in `lance_duck/scan/costs.py`. A query has four vectors,
+each near a vector of one row. Recall counts the ten best rows, and the clock is processor time. The index uses product
+quantization.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What does a row cost a search through an index: looked at, met by a walk, or ranked again?
+"""What does each row of an index search cost: a scanned row, a graph step, a ranked row?
 
-Settings that reach a recall are compared by these constants of `lance_duck/scan/costs.py`. A price is the slope between
-searches, one query at a time, that look near and far, in processor time of all threads; with vectors and codes of two
-widths the slopes tell the price of a row from that of its bytes.
+`lance_duck/scan/costs.py` stores these prices, and searches use them to choose settings. A price is the difference
+between a narrow and a wide search, divided by the additional rows. Two vector widths separate the price of a row from
+the price of a byte. The clock is processor time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Prices = dict[int, float]
 
 
 def main() -> None:
-    """Print what the constants are, and what they would be here."""
+    """Print each constant with its measured value."""
     arguments = options((__doc__ or "").split("\n")[0], ROWS).parse_args()
     print(machine())
     for name, measured, what in constants(arguments.rows, arguments.rounds):
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def constants(rows: int, rounds: int) -> Iterator[tuple[str, float, str]]:
-    """Yield names, what they would be here, and what that rests on: nanoseconds, by bytes."""
+    """Yield each constant's name, its measured value, and the measurements behind it."""
     vectors, codes, tables, ranked, walked = Prices(), Prices(), Prices(), Prices(), Prices()
     least = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def table(folder: Path, rows: int, dim: int) -> ld.LanceDataset:
 
 
 def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -> list[float]:
-    """Return nanoseconds of a query with each of some settings, in turn, the first round not counted."""
+    """Return nanoseconds per query for each setting. The first round is not counted."""
     queries = ds.take(range(QUERIES), columns=["v"])["v"].combine_chunks().flatten().to_numpy()
     seconds: list[list[float]] = [[] for _ in settings]
     for _, (setting, mine) in itertools.product(range(rounds + 1), zip(settings, seconds, strict=True)):
@@ -96,13 +96,13 @@ def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -
 
 
 def slope(prices: Prices) -> float:
-    """Return nanoseconds of a byte, of those of rows of two widths."""
+    """Return nanoseconds per byte, from prices at two widths."""
     (narrow, less), (wide, more) = prices.items()
     return (more - less) / (wide - narrow)
 
 
 def shown(prices: Prices) -> str:
-    """Say what rows of each width took."""
+    """Return the prices as text."""
     return ", ".join(f"{price:,.1f} with {width:,} bytes" for width, price in prices.items())
 
 

@@ -1,7 +1,7 @@
-"""How fast are n-gram indexes built, and conditions on parts of texts asked, from Python and in SQL?
+"""How fast are n-gram indexes built, and how fast are conditions on parts of strings?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy. "scan" is this package without its
-index, "SQL" is DuckDB on this package; a question that pylance does not ask its index is a scan of its own.
+Each library builds the index on a copy of the table. Two more contestants are lance-duck without the index ("scan"),
+and DuckDB with it ("SQL"). pylance scans for conditions that its index does not support.
 """
 
 from __future__ import annotations

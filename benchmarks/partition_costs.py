@@ -1,10 +1,9 @@
-"""What do the ways decide in which partitions of vectors are made, and looked into?
+"""How do thresholds of vector partitions affect time and recall?
 
-Clustered vectors are divided into partitions with several values of each threshold: the processor time of training, the
-rows of the partitions nearest to a query, and the share of its neighbours that they hold. Then near neighbours are
-found for a graph, of these vectors and of uniform ones, with several values of each threshold of their blocks: the
-processor time, and the share of the true neighbours among them. Last, an index of product quantisation is searched as
-it is, and with faiss's tables of distances between centroids and codes.
+Clustered vectors are partitioned with several values of each threshold. The results are training time, the rows in
+the nearest partitions, and the share of true neighbours there. Near neighbours for a graph are then found with several
+block thresholds, in clustered and in uniform vectors. The last race searches an index of product quantization with and
+without faiss's distance tables.
 """
 
 from __future__ import annotations

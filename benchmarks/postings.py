@@ -1,8 +1,7 @@
-"""How fast and how large are partitions of inverted indexes, read, written and searched?
+"""How fast are inverted index partitions read, written and searched, and how large are they?
 
-Texts of 3 to 40 words, which are as frequent as words of a language are. pylance builds the index; its one partition
-is opened here. Searches compare kernels, with terms looked up and statistics known, with pylance's whole query
-for row ids and scores: the difference is also what planning costs.
+Word frequencies follow a natural language. pylance builds the index, which has one partition. The searches compare
+kernels, after term lookup, with a whole query of pylance. Planning is therefore part of the difference.
 """
 
 from __future__ import annotations

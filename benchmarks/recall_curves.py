@@ -1,7 +1,7 @@
-"""How many queries a second does each engine answer at each recall, by cosine and dot, of vectors of many numbers?
+"""How many queries per second does each engine run at each recall, for wide vectors?
 
-Each engine builds its own index of the same clustered vectors, and looks near and far; queries are not rows, and come
-one by one. Of all settings that reach a recall the fastest counts. Seconds are of the processor: of all threads.
+Every engine builds its own index of the same clustered vectors, and tries many settings. The fastest setting that
+reaches a recall counts. Queries are not rows, and run one at a time. The clock is processor time.
 """
 
 from __future__ import annotations

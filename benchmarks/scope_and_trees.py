@@ -1,4 +1,4 @@
-"""What does it cost to read a statement whose tokens are known: its tree, its scopes, its expressions alone?"""
+"""How long does analysing a tokenized statement take: its tree, its scopes, its expressions?"""
 
 from __future__ import annotations
 

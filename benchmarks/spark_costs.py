@@ -1,7 +1,7 @@
-"""What do the thresholds of Spark's source decide, each against a quarter, a half, twice and four times it?
+"""Are the thresholds of the Spark source well chosen?
 
-Figures are of the processor time of the JVM and its workers. Rows are (int64, string, vector of float32), in two
-fragments; many fragments have 1,000 rows each. A ratio above 1 says that the other value would be faster.
+The clock is processor time of the JVM and its workers. Rows hold an int64, a string and a vector, in two large
+fragments or in many small ones. A ratio above 1 means that another value would be faster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What do searches find whose filter goes with the vectors, and how long do they take?
+"""What recall do searches reach if the filter depends on the vectors, and how fast are they?
 
-Vectors lie around 100 topics, and a filter allows some of these: queries are of allowed topics, or of others, whose
-neighbours lie far from them. No settings are named; recall is that of the ten nearest rows, on average over 100
-queries, and time is of the processor. "by settings alone" is this package as it searches for filters by chance.
+Vectors form 100 clusters, called topics, and a filter allows some of them. Queries come from allowed topics, or from
+others, whose neighbours are far away. All searches use default settings. "by settings alone" is lance-duck without its
+estimate of allowed neighbours per partition.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The eight TPC-H tables at any scale, by the column rules of the specification (section 4.2.3), as Arrow tables.
+"""The eight TPC-H tables at any scale, as Arrow tables.
 
-Not the official generator: the text comes from a smaller vocabulary and the random numbers are numpy's, so answers
-differ from published ones. Row counts, key relations, value ranges and selectivities are those of the specification,
-except that one order in 4096 is a large one, so that query 18 finds something at every scale.
+They follow the column rules in section 4.2.3 of the specification: row counts, keys, value ranges and selectivities.
+The vocabulary and the random numbers differ, and answers therefore differ from published ones. One order in 4,096 is
+large, which gives query 18 rows at every scale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What do changes in SQL that name few columns take where rows are wide: ten numbers and a vector?
+"""How much do changes in SQL cost that use few columns of wide rows?
 
-Each runs in a process of its own, on a table that was just written. Time is that of the processor, memory what the
-process takes at most above what it had before the statement.
+Each statement has its own process and a new table, whose rows hold ten numbers and a vector. The results are processor
+time, and the growth of peak memory.
 """
 
 from __future__ import annotations
