@@ -16,7 +16,7 @@ PICKED = 1 << 20
 """`pick` is evenly distributed between 0 and this."""
 
 RUN_LENGTHS = (96, 192, 384, 768, 1_536)
-"""For each length a column in which one run of so many rows in ten is 1, and all others are 0."""
+"""Run lengths. Each length has a column in which one run in ten is 1, and the others are 0."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CostTables:
     """Paths of the tables.
 
     Attributes:
-        folder: Where they are written.
+        folder: Folder of the tables.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class CostTables:
 
     @cached_property
     def pieces(self) -> str:
-        """The same, with 256 fragments of 2,000 rows; `spot`, the shuffled places in a fragment, has a B-tree."""
+        """The same, with 256 fragments of 2,000 rows. `spot` is a shuffled position in a fragment, with a B-tree."""
         path = self._write("pieces", _with_spots(_numbers(512_000), 2_000), 2_000)
         ld.dataset(path).create_scalar_index("spot", "BTREE")
         return path
