@@ -67,13 +67,13 @@ class CostTables:
         return path
 
     def fragments(self, count: int, rows: int) -> str:
-        """Return a table of so many fragments of so many random numbers of eight bytes each."""
+        """Return a table of random int64 values with this number of fragments and rows per fragment."""
         rng = np.random.default_rng(6)
         data = pa.table({"y": rng.integers(-(1 << 63), (1 << 63) - 1, count * rows)})
         return self._write(f"fragments{count}x{rows}", data, rows)
 
     def vectors(self, rows: int, dim: int, *, indexed: bool = False) -> str:
-        """Return a table of vectors with `id`, `pick` and `shuffled`, with an IVF_PQ index where asked."""
+        """Return a table of vectors with `id`, `pick` and `shuffled`, and optionally an IVF_PQ index."""
         name = f"vectors{rows}x{dim}{'indexed' if indexed else ''}"
         rng = np.random.default_rng(5)
         values = pa.array(rng.standard_normal(rows * dim, np.float32))
@@ -86,7 +86,7 @@ class CostTables:
         return path
 
     def text_fragments(self, count: int) -> str:
-        """Return a table of so many fragments of 10,000 rows, with 24 distinct texts in dictionaries."""
+        """Return a table with fragments of 10,000 rows, and a dictionary-encoded string column of 24 values."""
         rng = np.random.default_rng(11)
         words = pa.array([f"{i:08d}" for i in range(24)])
         rows = count * 10_000
@@ -94,7 +94,7 @@ class CostTables:
         return self._write(f"text_fragments{count}", data, 10_000)
 
     def paged_vectors(self, page_bytes: int) -> str:
-        """Return a table of 200,000 vectors of 32 numbers, in pages of so many bytes."""
+        """Return a table of 200,000 vectors with 32 dimensions, in pages of this size."""
         rng = np.random.default_rng(13)
         values = pa.array(rng.standard_normal(200_000 * 32, np.float32))
         data = pa.table({"id": np.arange(200_000), "v": pa.FixedSizeListArray.from_arrays(values, 32)})

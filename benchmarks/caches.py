@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def takes(folder: str, rows: int, rounds: int, only: str) -> list[Case]:
-    """Take rows of narrow columns, each round so many times, other rows each time and the same for both."""
+    """Take random rows from narrow columns, with and without the cache."""
     rng = np.random.default_rng(0)
     data = pa.table({name: pa.array(rng.integers(0, 100, rows)).cast(type_) for name, type_ in NARROW.items()})
     dataset = ld.write_dataset(data, str(Path(folder) / "narrow.lance"), max_rows_per_file=rows // 4)

@@ -29,7 +29,7 @@ FRAGMENTS = 40
 WIDTHS = {"1 kB": 1 << 10, "32 kB": 1 << 15, "1 MB": 1 << 20}
 LIMIT = "128MB"
 COMPACTION, MERGE = "compaction", "merge"
-MERGED_SHARE = 10  # one row of so many is merged
+MERGED_SHARE = 10  # a merge changes one row in ten
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:
-    """Yield the megabytes of a change, without and with a limit; pylance knows no limit."""
+    """Yield the peak memory of a change, with and without a limit. pylance does not support limits."""
     what = name.split(", ")[1]
     theirs = [peak("lance", what, None, original) for _ in range(rounds)]
     for how, limit in (("", None), (f", limit of {LIMIT}", LIMIT)):
@@ -59,7 +59,7 @@ def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:
 
 
 def peak(library: str, what: str, limit: str | None, original: Path) -> float:
-    """Return the megabytes that a change takes in a process of its own."""
+    """Make a change in a new process, and return its peak memory in megabytes."""
     copy = original.with_name("copy")
     shutil.copytree(original, copy, copy_function=os.link)
     call = f"from benchmarks.change_memory import work; work({library!r}, {what!r}, {limit!r}, {str(copy)!r})"

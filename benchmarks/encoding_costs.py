@@ -35,14 +35,14 @@ _RATIOS: Final = {"bytes": 0, "write": 1, "read": 2}
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and a column that it decides about.
+    """A threshold, and a column that depends on it.
 
     Attributes:
-        threshold: Its name.
+        threshold: Name of the constant.
         values: Other values.
-        column: What the column holds.
-        make: Returns the column of so many rows.
-        metadata: Of the field.
+        column: Description of the column.
+        make: Function that returns the column for a number of rows.
+        metadata: Metadata of the field.
         rows: Rows of the column; None: as many as are asked for.
     """
 
@@ -86,7 +86,7 @@ def _letters(width: int) -> Make:
 
 
 def _sparse_lists(lists: int) -> Make:
-    """Return work that makes lists of numbers, of which one in so many has a number and the others are empty."""
+    """Return a function that creates mostly empty lists: one in `lists` holds a number."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         offsets = np.append(0, np.cumsum(rng.random(n) < 1 / lists)).astype(np.int32)

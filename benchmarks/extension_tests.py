@@ -39,7 +39,7 @@ class Case:
     """One statement of a file.
 
     Attributes:
-        line: Where it stands in the file, from 1.
+        line: Line number in the file.
         kind: `ok`, `error` or `query`.
         sort: `rowsort`, `valuesort` or nothing.
         sql: The statement.
@@ -73,7 +73,7 @@ def cases(file: Path) -> Iterator[Case]:
 
 
 def outcome(case: Case, connection: Any) -> tuple[str, str]:
-    """Return what becomes of a statement, and what was given instead of what was expected."""
+    """Run a statement, and return the outcome with the difference from the expected rows."""
     try:
         rows = connection.execute(case.sql).fetchall()
     except (duckdb.Error, ld.LanceDuckError) as error:

@@ -104,7 +104,7 @@ def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None)
 
 
 def _environment(root: Path | None) -> dict[str, str]:
-    """The environment of a process that uses what is installed, or the package below a root; it keeps bytecode."""
+    """Return the environment of a process that imports the package from a root, or the installed one."""
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return environment if root is None else {**environment, "PYTHONPATH": str(root)}

@@ -18,11 +18,11 @@ SIZES: Final = tuple(1 << power for power in range(12, 24))
 WRITTEN: Final = 1 << 27
 """Bytes that one run writes."""
 KEPT: Final = 40
-"""Arrays that are in use at any time, as those of the batches that wait."""
+"""Number of arrays in use at a time, like batches in a queue."""
 
 
 def write(allocate: Callable[[int], Bytes], size: int) -> None:
-    """Allocate arrays of a size, write a byte of each line of cache, and drop the oldest."""
+    """Allocate arrays, write to each cache line, and drop the oldest array."""
     held: deque[Bytes] = deque(maxlen=KEPT)
     for _ in range(WRITTEN // size):
         array = allocate(size)

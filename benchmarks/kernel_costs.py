@@ -29,19 +29,19 @@ from lance_duck.query import FullTextOperator, MatchQuery
 
 FACTORS: Final = {OURS: 1.0, "a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 HOME: Final = "kernels.postings.search"
-"""The room whose kernels are compiled anew."""
+"""Module of the kernels that are compiled again."""
 QUERIES: Final = 50
 
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold of kernels, and searches that it decides about.
+    """A threshold of kernels, and searches that depend on it.
 
     Attributes:
         name: Name of the threshold.
         modules: Modules that have it, the first of which defines it.
         operator: Which words a text must have.
-        stretches: Of the vocabulary, by frequency; a query has one word of each.
+        stretches: Ranges of the vocabulary by frequency. A query takes one word from each.
     """
 
     name: str
@@ -74,7 +74,7 @@ QUESTIONS: Final = tuple(
 
 
 def main() -> None:
-    """Ask each question, or answer one in a process of its own."""
+    """Measure each question, or run one of them as a child process."""
     parser = options(__doc__ or "", rows=200_000, rounds=15)
     parser.add_argument("--answer", help="number of a question, value and path of the table: what this file starts")
     arguments = parser.parse_args()
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def ask(number: int, path: str, rounds: int) -> Case:
-    """Let processes with each value answer in turn."""
+    """Run the processes of all values alternately."""
     question = QUESTIONS[number]
     seconds: dict[str, list[float]] = {name: [] for name in FACTORS}
     values = {name: max(1, int(question.value * factor)) for name, factor in FACTORS.items()}

@@ -33,7 +33,7 @@ REPEATS = 5
 
 
 def warm_up() -> dict[str, float]:
-    """Processor seconds of the workload in this process, and what it compiled."""
+    """Run the workload, and return its processor time and the number of compiled kernels."""
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         run_workload(folder)

@@ -24,7 +24,7 @@ LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 VOCABULARY = 30_000
 WORDS_OF_A_TEXT = 25
 BUILT: dict[str, Any] = {"column": "s", "index_type": "NGRAM", "name": "built", "replace": True}
-"""An index beside the one that is asked."""
+"""Arguments of a second index, for the builds."""
 
 
 def main() -> None:

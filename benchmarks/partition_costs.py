@@ -128,7 +128,7 @@ def index_of(vectors: Vectors) -> Any:
 
 
 def tables(folder: Path, vectors: Vectors, queries: Vectors, count: int, rounds: int) -> Case:
-    """Race searches of two copies of a table, one of which makes tables of distances."""
+    """Compare searches in two copies of a table, with and without distance tables."""
     dim = vectors.shape[1]
     data = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim)})
     dataset = ld.write_dataset(data, folder / "plain.lance")

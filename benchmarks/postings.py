@@ -116,7 +116,7 @@ def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
 
 
 def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
-    """Return how long the automaton of words of a language takes to build, and its bytes, with so many nodes."""
+    """Return the build time and the size of a term automaton that remembers 2^`bits` nodes."""
     kept, fst.FST_SLOTS = fst.FST_SLOTS, 1 << bits
     name = f"automaton, 2^{bits} nodes remembered"
     case = race(name, {OURS: lambda: fst.fst_bytes(terms.terms, terms.ids)}, rounds)
@@ -126,7 +126,7 @@ def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
 
 
 def reading(uri: str, rounds: int) -> list[Case]:
-    """Return how long the postings of a term take to read from the file, and those of all terms."""
+    """Return the read times of one posting list and of all posting lists."""
     segment = opened(uri)
     file = segment_files_of(uri).open(layout.postings_file(0))
     numbers = np.random.default_rng(2).integers(0, segment.partitions[0].num_terms, 1000)

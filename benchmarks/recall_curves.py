@@ -63,7 +63,7 @@ def truth(data: Data, metric: str) -> np.ndarray:
 
 
 def rows(contestants: list[Engine], near: np.ndarray, rounds: int) -> Iterator[str]:
-    """Yield the lines of the table; those of one setting are measured in turn."""
+    """Yield the table's lines. The engines take turns in every measurement."""
     points: dict[str, list[Point]] = {}
     for each in contestants:
         for setting in settings(each):
