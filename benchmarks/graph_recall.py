@@ -70,7 +70,7 @@ WALKS: Final = ("vectors", "candidates", "queries", "rows", "displaced rows")
 
 
 def _walks(names: list[str], rows: int) -> Iterator[tuple[str, ...]]:
-    """Yield the recall of graph walks for queries, rows and displaced rows. A row does not count as its own neighbour."""
+    """Yield the recall of graph walks for queries, rows and displaced rows. A row is not its own neighbour."""
     for name in names:
         vectors, queries = (VECTORS[name](np.random.default_rng(seed), n) for seed, n in ((1, rows), (2, QUERIES)))
         graph: Any = faiss.IndexHNSWFlat(vectors.shape[1], 20)

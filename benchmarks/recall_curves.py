@@ -63,7 +63,7 @@ def truth(data: Data, metric: str) -> np.ndarray:
 
 
 def rows(contestants: list[Engine], near: np.ndarray, rounds: int) -> Iterator[str]:
-    """Yield the table's lines. The engines take turns in every measurement."""
+    """Measure all settings of each engine, and yield the lines of the table."""
     points: dict[str, list[Point]] = {}
     for each in contestants:
         for setting in settings(each):
