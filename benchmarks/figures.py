@@ -40,7 +40,7 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
     "Open and scan": {
         "open_table": Published("Open a table", "--rounds 7 --processor"),
         "scan": Published("Scan a column", "--rounds 5 --processor"),
-        "selective": Published("Scan with a filter", "--rounds 3 --processor --only lance-duck"),
+        "selective": Published("Scan with a filter", "--rows 500000 --rounds 3 --processor --only lance-duck"),
         "cold": Published("Read from disk", "--rounds 5"),
         "memory": Published("Memory of reads", "--rows 4000000 --index-rows 1000000"),
         "first_use": Published("Start a process", "--starts --rounds 5"),
