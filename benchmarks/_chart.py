@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks._harness import geometric_mean
 
 WIDTH: Final = 760
-LABELS: Final = 230
+LABELS: Final = 270
 """Width of the labels on the left, in pixels."""
 MEANS: Final = 50
 """Width of the means on the right, in pixels."""

@@ -12,11 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import figures
-from benchmarks._chart import Row, chart
+from benchmarks._chart import LABELS, Row, chart
 from benchmarks._harness import OURS
 from benchmarks._results import FOLDER, command
 
 FILES = sorted(FOLDER.glob("*.json"))
+WIDEST_CHARACTER = 7.2  # on average over a label, in pixels
 PUBLISHED = {name: benchmark for topic in figures.TOPICS.values() for name, benchmark in topic.items()}
 
 
@@ -87,3 +88,13 @@ def test_a_ratio_without_a_finite_value_stays_out_of_the_mean() -> None:
 
 def test_a_chart_escapes_its_labels() -> None:
     assert "list&lt;int32&gt;" in chart("A & B", [Row("list<int32>", [0.5, 2.0])])
+
+
+def test_the_labels_of_charts_fit() -> None:
+    labels = [
+        f"{benchmark.label}, {peer}"
+        for name, benchmark in PUBLISHED.items()
+        if name in (known := figures.results())
+        for peer in known[name].peers
+    ]
+    assert max(map(len, labels)) * WIDEST_CHARACTER < LABELS
