@@ -50,7 +50,7 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
         "sql": Published("Query in SQL", "--rounds 5 --processor"),
         "tpch": Published("TPC-H", "--scale 0.3 --rounds 3 --processor --peers parquet pylance native"),
         "extension": Published("Query in SQL", "PYTHON --rounds 5"),
-        "sql_statements": Published("Query native tables", "--rounds 7 --threads 1 --processor"),
+        "sql_statements": Published("Native queries", "--rounds 7 --threads 1 --processor"),
     },
     "Changes": {
         "changes": Published("Delete, update, merge", "--rows 1000000 --rounds 5 --processor"),
