@@ -82,7 +82,9 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
         "many_fragments": Published("Many fragments", "--rounds 5 --processor"),
     },
     "Spark": {
-        "spark": Published("Spark jobs", "--rows 1000000 --dimension 16 --near-rows 20000 --rounds 3 --processor")
+        "spark": Published(
+            "Spark jobs", "--rows 200000 --dimension 16 --near-rows 5000 --queries 20 --rounds 3 --processor"
+        )
     },
     "Object store": {"object_store": Published("Use an object store", "--rounds 3")},
 }
