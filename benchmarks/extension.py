@@ -57,8 +57,10 @@ def connect(side: str, table: str) -> Any:
 
 def work(side: str, table: str) -> None:
     """Read lines with a question, a first key and a repeat count, and print seconds per statement and the rows."""
+    import duckdb
+
     connection = connect(side, table)
-    print(json.dumps("ready"), flush=True)
+    print(json.dumps(duckdb.__version__), flush=True)
     for line in sys.stdin:
         name, key, times = json.loads(line)
         begin = time.process_time()
@@ -74,7 +76,7 @@ class _Side:
     def __init__(self, python: str, side: str, table: str) -> None:
         command = [python, str(Path(__file__)), "--work", side, table]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._read()
+        self.duckdb_version = self._read()
 
     def ask(self, name: str, key: int, times: int) -> tuple[float, Any]:
         assert self._process.stdin is not None
@@ -100,10 +102,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = f"{folder}/t.lance"
         _write(table, arguments.rows)
-        sides = {
-            OURS: _Side(sys.executable, OURS_WORD, table),
-            "lance extension": _Side(arguments.python, "its", table),
-        }
+        its = _Side(arguments.python, "its", table)
+        sides = {OURS: _Side(sys.executable, OURS_WORD, table), f"extension, DuckDB {its.duckdb_version}": its}
         cases = []
         for name in chosen(QUESTIONS, arguments.only):
             answers = [side.ask(name, 1000, 2)[1] for side in sides.values()]
