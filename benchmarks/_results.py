@@ -30,6 +30,9 @@ LIBRARIES = {
 }
 """Distributions, and the modules that they install."""
 
+ALWAYS = ("pylance", "duckdb")
+"""Libraries that child processes use even if this process does not."""
+
 
 def write(question: str, note: str, cases: Sequence[Case], arguments: argparse.Namespace) -> None:
     """Write the results to the file or into the folder that `--json` names."""
@@ -98,6 +101,6 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of lance-duck, of Python, and of the imported libraries."""
-    used = {name: version(name) for name, module in LIBRARIES.items() if module in sys.modules}
+    """Return the versions of lance-duck, Python and the libraries used."""
+    used = {name: version(name) for name, module in LIBRARIES.items() if name in ALWAYS or module in sys.modules}
     return {OURS: version(OURS), "python": platform.python_version(), **used}
