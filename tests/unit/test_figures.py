@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import figures
+from benchmarks.__main__ import ALL
 from benchmarks._chart import LABELS, Row, chart
 from benchmarks._harness import OURS
 from benchmarks._results import FOLDER, command
@@ -98,3 +99,7 @@ def test_the_labels_of_charts_fit() -> None:
         for peer in known[name].peers
     ]
     assert max(map(len, labels)) * WIDEST_CHARACTER < LABELS
+
+
+def test_all_published_benchmarks_run_by_name_but_the_one_that_needs_an_interpreter() -> None:
+    assert set(PUBLISHED) - set(ALL) == {"extension"}
