@@ -13,13 +13,51 @@ import sys
 from benchmarks._results import FOLDER
 from benchmarks.figures import TOPICS
 
-ALL = tuple(
-    """
-    scan take caches checksums costs encoding_costs open_table cold sql selective memory merges fresh_memory tpch
-    write sizes changes appends compaction indexes sql_indexes sql_statements sql_changes bitmaps ngrams zones
-    postings tokens full_text full_text_search hybrid sql_full_text vectors nearest_by default_recall graph_recall
-    graph_joins nearest_costs multivectors tied_filters many_fragments object_store spark first_use
-    """.split()
+ALL = (
+    "scan",
+    "take",
+    "caches",
+    "checksums",
+    "costs",
+    "encoding_costs",
+    "open_table",
+    "cold",
+    "sql",
+    "selective",
+    "memory",
+    "merges",
+    "fresh_memory",
+    "tpch",
+    "write",
+    "sizes",
+    "changes",
+    "appends",
+    "compaction",
+    "indexes",
+    "sql_indexes",
+    "sql_statements",
+    "sql_changes",
+    "bitmaps",
+    "ngrams",
+    "zones",
+    "postings",
+    "tokens",
+    "full_text",
+    "full_text_search",
+    "hybrid",
+    "sql_full_text",
+    "vectors",
+    "nearest_by",
+    "default_recall",
+    "graph_recall",
+    "graph_joins",
+    "nearest_costs",
+    "multivectors",
+    "tied_filters",
+    "many_fragments",
+    "object_store",
+    "spark",
+    "first_use",
 )
 
 
