@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release release-check test-rest durations
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench figures golden protos protos-check format clean test-hosts release release-check test-rest durations
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -114,10 +114,13 @@ release: $(READY)  ## release-check with kernels for all processor levels; keep 
 oracle: $(READY)  ## run the comparison with pylance, and print the number of cases
 	$(PYTEST) tests/oracle -n 2 --dist worksteal
 
-bench: $(READY)  ## run every benchmark at its default size
+bench: $(READY)  ## run every benchmark, and store the results of those in the figures
 	$(BIN)/python -m benchmarks
 
-golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables again, with the pinned pylance
+figures: $(READY)  ## render the tables and charts of docs/background/figures.md from benchmarks/results
+	$(BIN)/python -m benchmarks.figures
+
+golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables anew (pinned to one version of the writer)
 	$(BIN)/python -m tests.golden.generate
 
 $(GRPCIO)/.ready: | $(READY)

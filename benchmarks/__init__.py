@@ -1,1 +1,1 @@
-"""One file per question; each runs all peers interleaved and prints medians of ratios."""
+"""Benchmarks, one file for each question. See README.md."""

@@ -1,7 +1,7 @@
 """Build one index and print its costs: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
 
-The separate process has the peak memory of the build: the libraries, and the vectors if they must be in memory. Mapped
-pages of files count as resident; the system cannot take back anonymous memory.
+This process does nothing else. Its peak memory therefore belongs to the build, to the libraries, and to vectors that
+an engine keeps in memory. Resident memory includes mapped pages of files. Anonymous memory cannot be taken back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The questions of `costs.py`: thresholds, each with work on either side of it."""
+"""Work on both sides of each threshold that `costs.py` varies."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from lance_duck.scan.read.take import Taker
 from lance_duck.wire.pb import table_pb2
 
 EITHER_SIDE: Final = (3 / 8, 3 / 4, 3 / 2, 3.0)
-"""Sizes of the work, in thresholds: at each one, other factors are on the other side of it."""
+"""Sizes of the work, as multiples of the threshold. Each one separates other factors."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and work that it affects.
+    """A threshold, and work that depends on it.
 
     Attributes:
-        threshold: Module below `lance_duck` with the threshold, and its name.
-        prepare: Returns work of a size, in units of the threshold, on newly opened tables.
+        threshold: Module below `lance_duck`, and name of the constant.
+        prepare: Returns work of a given size, in the unit of the threshold.
         times: Sizes of the work, as multiples of the threshold.
-        label: Distinguishes questions about one threshold.
+        label: Distinguishes several questions about one threshold.
     """
 
     threshold: str
@@ -60,7 +60,7 @@ def _draws(rows: int, count: int) -> Iterator[np.ndarray]:
 
 
 def take(path: str, rows: int, count: int, columns: list[str]) -> Work:
-    """Take random rows of the first `rows`, past the cache of decoded columns."""
+    """Take random rows from the first `rows`, without the cache of decoded columns."""
     table = ld.dataset(path).handle.table
     taker, projection, draws = (
         Taker(table.snapshot, ColumnCache(), cache_bytes=0),
@@ -71,7 +71,7 @@ def take(path: str, rows: int, count: int, columns: list[str]) -> Work:
 
 
 def fresh_takes(path: str, rows: int, takes: int) -> Work:
-    """Take 100 rows the given number of times, with an empty cache at first."""
+    """Take 100 rows several times, beginning with an empty cache."""
     table = ld.dataset(path).handle.table
     projection, draws = table.projection(["y"]), _draws(rows, 100)
 
@@ -84,7 +84,7 @@ def fresh_takes(path: str, rows: int, takes: int) -> Work:
 
 
 def take_of_fragments(tables: CostTables, fragments: float) -> Work:
-    """Take ten rows from each of the given number of fragments."""
+    """Take ten rows from each of several fragments."""
     table = ld.dataset(tables.pieces).handle.table
     taker, projection = Taker(table.snapshot, ColumnCache(), cache_bytes=0), table.projection(["y", "text"])
     rows = (np.arange(int(fragments))[:, None] * 2_000 + np.arange(10) * 180).ravel()
@@ -112,41 +112,41 @@ def new_scan(path: str) -> Work:
 
 
 def dense_rows(tables: CostTables, share: float) -> Work:
-    """Read random rows of a column; `share` is the inverse fraction of rows."""
+    """Read two columns of a random share of the rows: 1 / `share`."""
     return scan(tables.numbers, ["y", "id"], f"pick < {int(PICKED / share)}")
 
 
 def wide_values(share: int) -> Prepare:
-    """Return work that reads random values of a given width in bytes; `share` is the inverse fraction of rows."""
+    """Return work that reads wide values in a random share of the rows: 1 / `share`."""
     return lambda tables, width: scan(tables.vectors(100_000, int(width) // 4), ["v"], f"pick < {PICKED // share}")
 
 
 def some_of(rows: int, count: float) -> str:
-    """Return random ids as an SQL list."""
+    """Return random ids as a list in SQL."""
     rng = np.random.default_rng(int(count))
     return ", ".join(map(str, rng.choice(rows, int(count), replace=False).tolist()))
 
 
 def equalities(tables: CostTables, count: float) -> Work:
-    """Count the rows matched by a given number of equalities, with a new text each time to avoid cached results."""
+    """Count rows by a disjunction of equalities. The filter text changes, because parsed filters are cached."""
     either = " OR ".join(f"pick = {number}" for number in some_of(200_000, count).split(", "))
     dataset, others = ld.dataset(tables.middle), itertools.count()
     return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
 
 
 def rows_of_each(tables: CostTables, rows: float) -> Work:
-    """Read the given number of indexed rows from each of 16 fragments."""
+    """Read several rows from each of 16 fragments, through an index."""
     return scan(tables.lots, ["y", "text"], f"spot < {int(rows)}")
 
 
 def runs(tables: CostTables, length: float) -> Work:
-    """Read indexed rows in runs of about the given length."""
+    """Read runs of rows with about this length, through an index."""
     nearest = min(RUN_LENGTHS, key=lambda each: abs(each - length))
     return scan(tables.lots, ["y", "text"], f"run{nearest} = 1")
 
 
 def two_indexes(rows: float, others: float) -> Prepare:
-    """Return work with two indexes: one leaves some rows, and the other is searched only if it pays."""
+    """Return work with two indexed conditions. The second one matches more rows, and the search may skip it."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         count, more = int(rows or size), int((rows or size) * (others or size))
@@ -156,12 +156,12 @@ def two_indexes(rows: float, others: float) -> Prepare:
 
 
 def indexed_rows(path: str, count: float) -> Work:
-    """Read rows that an index finds, at random."""
+    """Read random rows through an index."""
     return scan(path, ["y", "pick"], f"shuffled < {int(count)}")
 
 
 def listed_numbers(tables: CostTables, characters: float) -> Work:
-    """Count with a filter of the given length in characters, a new one each time."""
+    """Count rows by a long filter, which changes each time."""
     dataset, others = ld.dataset(tables.small), itertools.count(10**6)
     count = max(2, int(characters) // 10)
     return lambda: dataset.count_rows(f"pick IN ({', '.join(str(next(others)) for _ in range(count))})")
@@ -179,7 +179,7 @@ def sql(path: str, query: str) -> Work:
 
 
 def first_sql(path: str, query: str) -> Work:
-    """Run a query on the table `t`, opened each time."""
+    """Open the table `t` and run a query on it."""
 
     def run() -> Any:
         connection = duckdb.connect()
@@ -190,23 +190,23 @@ def first_sql(path: str, query: str) -> Work:
 
 
 def sql_part(tables: CostTables, part: float) -> Work:
-    """Ask for a part of the rows in SQL."""
+    """Aggregate a share of the rows in SQL."""
     return sql(tables.numbers, f"SELECT sum(y), max(text) FROM t WHERE pick < {int(part * PICKED)}")
 
 
 def wide_sql_part(tables: CostTables, part: float) -> Work:
-    """Ask for a part of wide rows in SQL."""
+    """Aggregate a share of wide rows in SQL."""
     path = tables.vectors(100_000, 192)
     return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {int(part * PICKED)}")
 
 
 def members(tables: CostTables, count: float) -> Work:
-    """Ask for integers of a list in SQL."""
+    """Aggregate the rows whose integer is in a list, in SQL."""
     return sql(tables.numbers, f"SELECT sum(y) FROM t WHERE pick IN ({some_of(PICKED, count)})")
 
 
 def wide_rows(tables: CostTables, width: float) -> Work:
-    """Select one row in ten in SQL, with rows of the given width in bytes."""
+    """Aggregate one row in ten, with rows of this width, in SQL."""
     path = tables.vectors(100_000, max(1, int(width) // 4 - 6))
     return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {PICKED // 10}")
 
@@ -215,7 +215,7 @@ def wide_rows(tables: CostTables, width: float) -> Work:
 
 
 def search(path: str, dim: int, queries: float, k: float = 10, filter_: str | None = None) -> Work:
-    """Run the given number of queries in one search."""
+    """Search for several queries in one call."""
     dataset = ld.dataset(path)
     rng = np.random.default_rng(7)
     vectors = rng.standard_normal((int(queries), dim)).astype(np.float32)
@@ -224,7 +224,7 @@ def search(path: str, dim: int, queries: float, k: float = 10, filter_: str | No
 
 
 def few_compared(rows: int) -> Prepare:
-    """Return work that searches a small part of an indexed table."""
+    """Return work that searches the few rows of an indexed table that pass a filter."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         count = int(size) if rows == 100_000 else int(rows / size)
@@ -239,12 +239,12 @@ def flat(queries: float, k: float) -> Prepare:
 
 
 def sparse(tables: CostTables, share: float) -> Work:
-    """Search a fraction of the rows without an index."""
+    """Search a share of the rows without an index: 1 / `share`."""
     return search(tables.vectors(400_000, 32), 32, 1, filter_=f"shuffled < {int(400_000 / share)}")
 
 
 def ranked(tables: CostTables, queries: float) -> Work:
-    """Search an index for queries whose candidates are ranked again."""
+    """Search an index with re-ranking of the candidates."""
     dataset = ld.dataset(tables.vectors(100_000, 32, indexed=True))
     vectors = np.random.default_rng(7).standard_normal((int(queries), 32)).astype(np.float32)
     nearest = {"column": "v", "q": vectors, "k": 10, "nprobes": 8, "refine_factor": 16}
@@ -263,7 +263,7 @@ def lengths(tables: CostTables, _: float) -> Work:
 
 
 def multivectors(tables: CostTables, _: float) -> Work:
-    """Compare rows of several vectors with a query of several."""
+    """Search rows that hold several vectors for a query with several vectors."""
     dataset = ld.dataset(tables.multivectors)
     query = np.random.default_rng(8).standard_normal((4, 16)).astype(np.float32)
     return lambda: dataset.to_table(columns=["id"], nearest={"column": "v", "q": query, "k": 10})
@@ -273,7 +273,7 @@ def multivectors(tables: CostTables, _: float) -> Work:
 
 
 def moved_rows(tables: CostTables, share: float) -> Work:
-    """Look up a fraction of the rows that a compaction moved, in random order."""
+    """Look up random rows that a compaction moved: a share of 1 / `share`."""
     runs, length = 2_000, 1_000
     first = np.arange(runs, dtype=np.uint64) * np.uint64(length + 1)
     moved = AddressMap([MovedGroup((0,), ((1, runs * length),), first, np.full(runs, length, np.uint64))])
@@ -283,7 +283,7 @@ def moved_rows(tables: CostTables, share: float) -> Work:
 
 
 def dropped_fragments(tables: CostTables, count: float) -> Work:
-    """Drop the given number of 100,000 fragments of a manifest."""
+    """Remove several of a manifest's 100,000 fragments."""
     manifest = table_pb2.Manifest()
     for number in range(100_000):
         fragment = manifest.fragments.add(id=number, physical_rows=10)

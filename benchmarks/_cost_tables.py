@@ -1,4 +1,4 @@
-"""The tables on which `costs.py` varies thresholds, each written on first use."""
+"""Tables for `costs.py`, which are written on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PICKED = 1 << 20
 """`pick` is evenly distributed between 0 and this."""
 
 RUN_LENGTHS = (96, 192, 384, 768, 1_536)
-"""For each length, a column has value 1 in one of ten runs of this many rows, and 0 otherwise."""
+"""Run lengths. Each length has a column in which one run in ten is 1, and the others are 0."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CostTables:
 
     @cached_property
     def pieces(self) -> str:
-        """The same table with 256 fragments of 2,000 rows; `spot`, the shuffled offset in a fragment, has a B-tree."""
+        """The same, with 256 fragments of 2,000 rows. `spot` is a shuffled position in a fragment, with a B-tree."""
         path = self._write("pieces", _with_spots(_numbers(512_000), 2_000), 2_000)
         ld.dataset(path).create_scalar_index("spot", "BTREE")
         return path
@@ -67,13 +67,13 @@ class CostTables:
         return path
 
     def fragments(self, count: int, rows: int) -> str:
-        """Return a table with the given fragment count and rows per fragment, with random 8-byte numbers."""
+        """Return a table of random int64 values with this number of fragments and rows per fragment."""
         rng = np.random.default_rng(6)
         data = pa.table({"y": rng.integers(-(1 << 63), (1 << 63) - 1, count * rows)})
         return self._write(f"fragments{count}x{rows}", data, rows)
 
     def vectors(self, rows: int, dim: int, *, indexed: bool = False) -> str:
-        """Return a table of vectors with `id`, `pick` and `shuffled`, and an optional IVF_PQ index."""
+        """Return a table of vectors with `id`, `pick` and `shuffled`, and optionally an IVF_PQ index."""
         name = f"vectors{rows}x{dim}{'indexed' if indexed else ''}"
         rng = np.random.default_rng(5)
         values = pa.array(rng.standard_normal(rows * dim, np.float32))
@@ -86,7 +86,7 @@ class CostTables:
         return path
 
     def text_fragments(self, count: int) -> str:
-        """Return a table with the given number of fragments of 10,000 rows, with 24 distinct dictionary strings."""
+        """Return a table with fragments of 10,000 rows, and a dictionary-encoded string column of 24 values."""
         rng = np.random.default_rng(11)
         words = pa.array([f"{i:08d}" for i in range(24)])
         rows = count * 10_000
@@ -94,7 +94,7 @@ class CostTables:
         return self._write(f"text_fragments{count}", data, 10_000)
 
     def paged_vectors(self, page_bytes: int) -> str:
-        """Return a table of 200,000 vectors with 32 numbers, in pages of the given size."""
+        """Return a table of 200,000 vectors with 32 dimensions, in pages of this size."""
         rng = np.random.default_rng(13)
         values = pa.array(rng.standard_normal(200_000 * 32, np.float32))
         data = pa.table({"id": np.arange(200_000), "v": pa.FixedSizeListArray.from_arrays(values, 32)})

@@ -1,14 +1,13 @@
-"""Shared code of the benchmarks: interleaved timing, ratios, the printed table and the data folder.
+"""Shared by the benchmarks: options, interleaved timing, ratios and the printed table.
 
-A ratio is our time divided by a peer's time in the same round. The median over the rounds is printed; a ratio below 1
-means that we are faster.
+A ratio divides our time by a peer's time from the same round. Below 1, lance-duck is faster. Each case reports the
+median over its rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
 import os
 import platform
@@ -31,23 +30,31 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of each contestant by round, ours first. A unit replaces the seconds."""
+    """One question, and what each contestant needed in each round.
+
+    Attributes:
+        name: The question, as the tables print it.
+        seconds: Measurements by contestant. One of them is `OURS`.
+        unit: Unit of the measurements. Empty for seconds.
+        note: One sentence that explains the result, for readers of the figures.
+    """
 
     name: str
     seconds: Mapping[str, Sequence[float]]
     unit: str = ""
+    note: str = ""
 
     def median(self, contestant: str) -> float:
         return statistics.median(self.seconds[contestant])
 
     def shown(self, contestant: str) -> str:
-        """Return milliseconds, or the figure with its unit."""
+        """Return the median in milliseconds, or with its unit."""
         return f"{self.median(contestant):,.1f} {self.unit}" if self.unit else f"{self.median(contestant) * 1e3:,.2f}"
 
     def ratio(self, peer: str) -> float:
-        """Return the median over the rounds of our time over the peer's."""
+        """Return the median ratio over the rounds. It is infinite if only the peer needs nothing."""
         pairs = zip(self.seconds[OURS], self.seconds[peer], strict=True)
-        return statistics.median(ours / theirs for ours, theirs in pairs)
+        return statistics.median(1.0 if a == b else a / b if b else math.inf for a, b in pairs)
 
 
 def race(
@@ -55,8 +62,9 @@ def race(
     contestants: Mapping[str, Callable[[], object]],
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
+    note: str = "",
 ) -> Case:
-    """Run each contestant once to warm up, then all of them in every round, a different one first each time."""
+    """Warm every contestant up, then time all of them in each round. The first one changes from round to round."""
     names = list(contestants)
     for contestant in names:
         contestants[contestant]()
@@ -68,17 +76,17 @@ def race(
             begin = clock()
             contestants[contestant]()
             seconds[contestant].append(clock() - begin)
-    return Case(name, seconds)
+    return Case(name, seconds, note=note)
 
 
 def alternate(contestants: Mapping[str, Any], rounds: int) -> Iterator[tuple[int, str, Any]]:
-    """Yield the number of a round, and each contestant in order; round 0 warms up and is not timed."""
+    """Yield the round and each contestant in order. Round 0 is the warm-up, which is not timed."""
     for turn in range(rounds + 1):
         yield from ((turn, name, contestant) for name, contestant in contestants.items())
 
 
 def mixed_rows(rows: int, dim: int) -> pa.Table:
-    """Return rows with a key, a random number, one of 1,000 numbers, a short string and a float32 vector."""
+    """Return rows with a key, a random float, an integer below 1,000, a short string and a float32 vector."""
     rng = np.random.default_rng(0)
     columns = {
         "id": pa.array(range(rows)),
@@ -91,23 +99,23 @@ def mixed_rows(rows: int, dim: int) -> pa.Table:
 
 
 def options(question: str, rows: int | None, rounds: int = 7) -> argparse.ArgumentParser:
-    """Return the parser that every benchmark extends; `rows` is None if a benchmark defines sizes differently."""
+    """Return the parser that every benchmark extends. Pass `rows=None` if sizes have options of their own."""
     parser = argparse.ArgumentParser(description=question, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     if rows is not None:
         parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
     parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds after a warm-up")
     parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--json", type=Path, help="also write the results to this file or folder")
     return parser
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Add an option for processor time; `clock_of` returns the clock for `race`."""
+    """Add `--processor`, which makes `clock_of` return the clock of processor time."""
     parser.add_argument("--processor", action="store_true", help="processor time of all threads, for a busy machine")
 
 
 def clock_of(arguments: argparse.Namespace) -> Callable[[], float]:
-    """Return the clock that `add_clock` lets users choose."""
+    """Return the clock that the command line selects."""
     return time.process_time if arguments.processor else time.perf_counter
 
 
@@ -116,14 +124,21 @@ def chosen(names: Iterable[str], only: str) -> list[str]:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    logs = [math.log(value) for value in values]
+    """Return the geometric mean of the values that have a logarithm, or NaN if none has."""
+    logs = [math.log(value) for value in values if 0 < value < math.inf]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def report(question: str, cases: Sequence[Case], target: Path | None = None) -> None:
-    """Print times, ratios and their geometric means, and optionally write them as JSON.
+def report(question: str, cases: Sequence[Case], arguments: argparse.Namespace, note: str = "") -> None:
+    """Print times, ratios and their geometric means. With `--json`, also write them as JSON.
 
-    A peer may be missing in a case.
+    A case may lack some of the peers.
+
+    Args:
+        question: Title of the table.
+        cases: The measurements.
+        arguments: The parsed command line.
+        note: One sentence that readers of the figures need, about the contestants.
     """
     if not cases:
         return
@@ -148,25 +163,21 @@ def report(question: str, cases: Sequence[Case], target: Path | None = None) -> 
     means = {peer: geometric_mean(case.ratio(peer) for case in cases if peer in case.seconds) for peer in peers}
     table.add_row("geometric mean", "", *(cell for peer in peers for cell in ("", f"[bold]{means[peer]:.2f}[/]")))
     Console(width=None if os.isatty(1) else 120).print(table)
-    if target is not None:
-        figures: dict[str, Any] = {"question": question, "machine": machine(), "geometric_mean": means, "cases": {}}
-        for case in cases:
-            figures["cases"][case.name] = {
-                "seconds": {name: case.median(name) for name in case.seconds},
-                "ratio": {peer: case.ratio(peer) for peer in peers if peer in case.seconds},
-            }
-        target.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    if arguments.json:
+        from benchmarks import _results  # which imports this module
+
+        _results.write(question, note, cases, arguments)
 
 
 def machine() -> str:
-    """Return one line that describes the machine and the versions of a measurement."""
+    """Return one line that describes the machine and the libraries."""
     libraries = ("pylance", "duckdb", "pyarrow", "numpy", "numba")
     with_what = ", ".join(f"{name} {version(name)}" for name in libraries)
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}; {with_what}"
 
 
 def touch(batches: Iterable[pa.RecordBatch]) -> int:
-    """Consume batches and read one byte of every page of memory they hold, so that lazy mapping counts as work."""
+    """Consume batches and read one byte of each memory page, which makes mapped files count as read."""
     total = 0
     for batch in batches:
         total += batch.num_rows

@@ -1,4 +1,4 @@
-"""Index and row set work for the thresholds that `costs.py` varies."""
+"""Work with indexes and row sets, for the thresholds that `costs.py` varies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 
 ROWS: Final = 400_000
-"""Vector count of the searched table."""
+"""Number of vectors in the table."""
 
 
 def named_rows(tables: CostTables, share: float) -> Work:
-    """Search a newly opened table whose open index covers a fraction of the rows."""
+    """Open a table and search it for a share of its rows: 1 / `share`."""
     path = tables.vectors(ROWS, 32, indexed=True)
     query = np.random.default_rng(17).standard_normal(32).astype(np.float32)
     nearest = {"column": "v", "q": query, "k": max(1, int(ROWS / share)), "nprobes": 16}
@@ -26,7 +26,7 @@ def named_rows(tables: CostTables, share: float) -> Work:
 
 
 def together(queries: int) -> Prepare:
-    """Return work that searches an index for a batch of queries; 0 uses the size of the work."""
+    """Return work that searches for many queries in one call. With 0, the size of the work is their number."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         dataset = ld.dataset(tables.vectors(100_000, 32, indexed=True))
@@ -38,7 +38,7 @@ def together(queries: int) -> Prepare:
 
 
 def built_texts(rows: int) -> Prepare:
-    """Return work that builds a full-text index over the given number of strings."""
+    """Return work that builds a full-text index."""
 
     def prepare(tables: CostTables, _: float) -> Work:
         dataset = ld.dataset(tables.documents(rows, indexed=False))
@@ -48,7 +48,7 @@ def built_texts(rows: int) -> Prepare:
 
 
 def row_set(_: CostTables, density: float) -> Work:
-    """Build a set of 262,144 unordered rows of a fragment, at the given density per 65,536 offsets."""
+    """Build a row set from 262,144 shuffled rows with this density per 65,536 positions."""
     rng, rows = np.random.default_rng(19), 1 << 18
     names = (np.arange(rows) * (65_536 / density)).astype(np.uint64)
     rng.shuffle(names)
@@ -56,7 +56,7 @@ def row_set(_: CostTables, density: float) -> Work:
 
 
 def placed_rows(count: int) -> Prepare:
-    """Return work that finds row slots in 1,000 fragments with ids up to the size of the work."""
+    """Return work that finds the positions of rows in 1,000 fragments, whose ids have this maximum."""
 
     def prepare(_: CostTables, largest: float) -> Work:
         rng = np.random.default_rng(21)
@@ -69,7 +69,7 @@ def placed_rows(count: int) -> Prepare:
 
 
 def deletions(_: CostTables, count: float) -> Work:
-    """Build an in-memory deletion file for a fragment of a million rows."""
+    """Serialize the deletion vector of a fragment with a million rows."""
     rows = np.random.default_rng(22).choice(1_000_000, int(count), replace=False)
     deleted = DeletionVector(np.sort(rows).astype(np.uint32))
     return deleted.to_bytes

@@ -1,8 +1,7 @@
 """Build an index, or merge its segments: python -m benchmarks._index_work LIBRARY WORK WARM PATH ARGUMENTS.
 
-The separate process imports only one of the libraries and first does the same work on a small table, which loads
-libraries and kernels. It prints wall-clock seconds, processor seconds of all threads, and the megabytes of its peak
-beyond the memory after the warm-up.
+The process imports only one of the libraries. It first does the same work on a small table, which loads libraries and
+kernels. Then it prints wall seconds, processor seconds of all threads, and the growth of its peak memory in megabytes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Any
 from benchmarks._harness import OURS, Case
 
 LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
-MEASURES = {"": "", "processor, ": "", "memory, ": "MB"}
-"""Prefixes of case names and their units; seconds are unmarked."""
+MEASURES = {"": "", ", processor time": "", ", peak memory": "MB"}
+"""Units by the suffix of a case name. Seconds do not have a unit."""
 
 
 def main() -> None:
@@ -55,7 +54,7 @@ WORKS = {"build": build, "optimize": optimize}
 
 
 def measured(who: str, work: str, warm: str, path: str, arguments: Mapping[str, Any]) -> list[float]:
-    """Return the measurements of the process for one of LIBRARIES."""
+    """Run the work in a new process, and return the numbers that it prints."""
     command = [*(sys.executable, "-W", "ignore", "-m", "benchmarks._index_work"), LIBRARIES[who], work, warm, path]
     said = subprocess.run([*command, json.dumps(arguments)], check=True, capture_output=True, text=True).stdout
     figures: list[float] = json.loads(said)
@@ -65,7 +64,7 @@ def measured(who: str, work: str, warm: str, path: str, arguments: Mapping[str, 
 def cases_of(name: str, measurements: Mapping[str, Sequence[Sequence[float]]]) -> list[Case]:
     """Return the cases of work: each measurement of each contestant is what `measured` returns."""
     return [
-        Case(f"{what}{name}", {who: [each[at] for each in rounds] for who, rounds in measurements.items()}, unit)
+        Case(f"{name}{what}", {who: [each[at] for each in rounds] for who, rounds in measurements.items()}, unit)
         for at, (what, unit) in enumerate(MEASURES.items())
     ]
 

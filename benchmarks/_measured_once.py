@@ -1,6 +1,6 @@
-"""Scan a table, or search its indexes, and print the memory used: python -m benchmarks._measured_once LIBRARY WAY PATH.
+"""Scan a table or search its indexes, and print the memory used: python -m benchmarks._measured_once LIBRARY WAY PATH.
 
-The separate process imports only one of the two libraries.
+The process imports only one of the two libraries.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
     done.set()
     watcher.join()
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(json.dumps({"peak RSS MB": rss, "peak anonymous MB": peak[0], "RSS before MB": before}))
+    print(json.dumps({"resident": rss, "anonymous": peak[0], "resident before": before}))
 
 
 def batches(dataset: Any) -> None:
@@ -72,7 +72,7 @@ def memory(kind: str = "VmRSS") -> float:
     return 0.0
 
 
-WAYS = {"batches": batches, "sql": sql, "1,000 lookups": lookups, "index prewarmed": prewarmed}
+WAYS = {"scan by batches": batches, "scan in SQL": sql, "1,000 lookups": lookups, "index prewarmed": prewarmed}
 
 if __name__ == "__main__":
     main()

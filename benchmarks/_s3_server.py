@@ -1,8 +1,8 @@
-"""A local object store that delays every request and records all requests.
+"""A local object store that delays every request and records it.
 
-As a program (`python -m benchmarks._s3_server MILLISECONDS`), it prints its port. It supports the S3 features of table
-formats: range reads, conditional puts, multipart uploads, listings. `/-/log` returns and clears the requests so far as
-JSON: [method, key, bytes sent to the client, bytes received, seconds from start to end of the request].
+`python -m benchmarks._s3_server MILLISECONDS` prints its port. It supports the part of S3 that table formats use:
+range reads, conditional puts, multipart uploads and listings. `/-/log` returns the requests since the last call, as
+JSON: [method, key, bytes sent, bytes received, seconds from start to end].
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 @dataclass(frozen=True)
 class Traffic:
-    """Recorded requests of the store.
+    """Requests to the store.
 
     Attributes:
         requests: Number of requests.
-        size: Bytes of transferred objects and listings.
-        log: Every request: method, key, bytes sent, bytes received, arrival time and response time.
+        size: Bytes of objects and listings, in both directions.
+        log: Every request: method, key, bytes sent, bytes received, when it came and when it was answered.
     """
 
     requests: int
@@ -45,7 +45,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Server:
-    """A store that runs in a separate process."""
+    """A store that runs in another process."""
 
     endpoint: str
 
@@ -69,7 +69,7 @@ class Server:
 
 @contextmanager
 def s3_server(milliseconds: float) -> Iterator[Server]:
-    """Run a store with the given delay per request."""
+    """Run a store that delays each request by this time."""
     command = [sys.executable, "-m", "benchmarks._s3_server", str(milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

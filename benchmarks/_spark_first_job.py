@@ -1,4 +1,4 @@
-"""The first job of Spark sessions, each in a separate process.
+"""The first job of a Spark session, in a new process for each session.
 
 python -m benchmarks._spark_first_job SOURCE PATH CONF…     prints its figures as JSON
 """
@@ -29,7 +29,7 @@ from benchmarks._spark_workers import (
 )
 
 PARQUET: Final = "Spark's Parquet"
-FLOOR: Final = "batches in memory"
+FLOOR: Final = "Python source in memory"
 FIGURES: Final = ("clock", "processor", "workers")
 _PAUSE: Final = 0.02
 """Seconds between two samples of the processes; processor time of processes that end in between is counted too low."""
@@ -64,13 +64,13 @@ class Workers:
 
 
 def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str], rounds: int) -> list[Case]:
-    """Run the first job of new sessions, alternating between sources: wall-clock, processor and worker time.
+    """Run the first job of new sessions, and measure wall time, processor time, and the workers' processor time.
 
     Args:
         folder: Folder of the tables.
-        sources: Table names in the folder, by contestant; "" for in-memory batches.
-        settings: Session settings as `key=value`.
-        rounds: Sessions of each.
+        sources: Table names by contestant. Empty for batches in memory.
+        settings: Settings for the sessions, as `key=value`.
+        rounds: Number of sessions for each contestant.
     """
     figures: dict[str, dict[str, list[float]]] = {figure: {name: [] for name in sources} for figure in FIGURES}
     for turn in range(rounds + 1):
@@ -81,9 +81,9 @@ def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str]
                 figures[figure][name] += [value] if turn else []
     workers = figures["workers"]
     return [
-        Case("first job of a session, by the clock", figures["clock"]),
-        Case("first job of a session, of the processor", figures["processor"]),
-        Case("its Python workers, of the processor", {name: workers[name] for name in (OURS, FLOOR)}),
+        Case("first job of a session, wall time", figures["clock"]),
+        Case("first job of a session, processor time", figures["processor"]),
+        Case("first job of a session, Python workers alone", {name: workers[name] for name in (OURS, FLOOR)}),
     ]
 
 

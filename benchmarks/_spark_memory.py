@@ -16,7 +16,7 @@ PARTITIONS = 8
 
 
 class MemorySource(DataSource):
-    """Rows with (int64, string, float32 vector) or a part of these; one batch of `FLOOR_ROWS` repeats."""
+    """A source that repeats one batch with an int64, a string and a vector column, or with some of them."""
 
     @classmethod
     def name(cls) -> str:

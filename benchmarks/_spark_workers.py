@@ -115,7 +115,7 @@ class AheadSource(LanceDataSource):
 
 
 class AheadReader(LanceReader):
-    """A reader that treats every table as remote."""
+    """A reader that treats local tables as remote ones."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with thresholds_set({"source.local_path": lambda _: None}):
@@ -123,7 +123,7 @@ class AheadReader(LanceReader):
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of all below it, among them the JVM and its workers."""
+    """Return the processor time of this process and its descendants: the JVM and its workers."""
     fields = processes()
     own = sum(int(stat[field]) for process, stat in fields.items() for field in TIMES if process != os.getpid())
     gone = sum(int(stat[field]) for stat in fields.values() for field in OF_CHILDREN)
@@ -131,7 +131,7 @@ def processor_seconds() -> float:
 
 
 def worker_peak() -> int:
-    """Return the most memory that one of the workers held at a time, in bytes."""
+    """Return the highest peak memory of a worker, in bytes."""
     peaks = [0]
     for process in processes():
         command = Path(f"/proc/{process}/cmdline").read_bytes()
@@ -142,7 +142,7 @@ def worker_peak() -> int:
 
 
 def processes() -> Mapping[int, list[str]]:
-    """Return the fields of /proc/…/stat from the state on, for this process and its descendants."""
+    """Return fields of /proc/…/stat, beginning with the state, for this process and its descendants."""
     stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

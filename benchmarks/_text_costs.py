@@ -1,4 +1,4 @@
-"""Searches of texts on which `costs.py` varies thresholds."""
+"""Text searches, for the thresholds that `costs.py` varies."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Work = Callable[[], object]
 Prepare = Callable[[CostTables, float], Work]
 
 QUERIES: Final = 50
-"""Queries of one search: their words differ, so that no few of them decide."""
+"""Number of queries in one measurement, all with different words."""
 
 
 def flat_words(tables: CostTables, _: float) -> Work:
-    """Search unindexed strings of a newly opened table."""
+    """Open a table and search texts without an index."""
     path = tables.documents(200_000, indexed=False)
     word = vocabulary()[400]
     return lambda: ld.dataset(path).to_table(columns=["id"], full_text_query=word, limit=10)
 
 
 def filtered_words(rows: int, k: float, share: float) -> Prepare:
-    """Return work that searches an index for k strings that pass a new filter each time.
+    """Return work that searches an index for k texts that pass a filter, which changes each time.
 
     Args:
-        rows: Number of strings in the table.
-        k: Result count, or 0 for the size of the work.
-        share: Inverse fraction of strings that pass, or 0 for the size of the work.
+        rows: Number of texts.
+        k: Number of results. With 0, the size of the work.
+        share: One text in `share` passes. With 0, the size of the work.
     """
 
     def prepare(tables: CostTables, size: float) -> Work:
@@ -51,14 +51,14 @@ def filtered_words(rows: int, k: float, share: float) -> Prepare:
 
 
 def met_words(begin: int, end: int, operator: FullTextOperator = FullTextOperator.OR) -> Prepare:
-    """Return work that searches a million texts for three words each, of a stretch of the vocabulary, met before."""
+    """Return work that searches a million texts for three words, which are already in the cache."""
     words, rng = vocabulary(), np.random.default_rng(16)
     places = [rng.choice(np.arange(begin, end), 3, replace=False) for _ in range(QUERIES)]
     return _searches([MatchQuery(" ".join(words[at] for at in three), "text", operator=operator) for three in places])
 
 
 def met_phrases(end: int) -> Prepare:
-    """Return work that searches a million texts for phrases of two words of the most frequent ones, met before."""
+    """Return work that searches a million texts for phrases of two frequent words, which are already in the cache."""
     words, rng = vocabulary(), np.random.default_rng(17)
     pairs = [rng.choice(end, 2, replace=False) for _ in range(QUERIES)]
     return _searches([PhraseQuery(" ".join(words[at] for at in pair), "text") for pair in pairs])

@@ -1,4 +1,4 @@
-"""Strings with natural word frequencies, identical in every run."""
+"""Random texts whose word frequencies follow a natural language. Every run gets the same ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vocabulary(count: int = VOCABULARY) -> list[str]:
 
 
 def texts(count: int, seed: int = 0) -> pa.StringArray:
-    """Return strings of 3 to 40 words; the n-th most frequent word is about 1 / n as frequent as the first."""
+    """Return texts of 3 to 40 words. The n-th most frequent word occurs about 1 / n times as often as the first."""
     random = np.random.default_rng((SEED, seed))
     lengths = random.integers(3, 41, count)
     shares = 1 / (np.arange(1, VOCABULARY + 1) + 2.7)
@@ -38,7 +38,7 @@ def texts(count: int, seed: int = 0) -> pa.StringArray:
 
 
 def _joined(places: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.StringArray:
-    """Return strings of words by index, with the given word counts and a space between words."""
+    """Join words, given by their positions in the vocabulary, to texts with these word counts."""
     words = pa.array(vocabulary()).take(pa.array(places))
     offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
     return pc.binary_join(pa.ListArray.from_arrays(offsets, words), " ")

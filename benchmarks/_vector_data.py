@@ -101,7 +101,7 @@ class Data:
 
     @property
     def partitions(self) -> int:
-        """Number of partitions of an inverted file, in every library."""
+        """Number of partitions in the indexes of all libraries."""
         return max(1, int(self.rows**0.5))
 
 

@@ -1,7 +1,7 @@
-"""Search engines: lance-duck and pylance with separate indexes and table copies, and their peers.
+"""Engines that search vectors: lance-duck and pylance with an index on a copy of the table, and their peers.
 
-Two verbs are timed: `search`, and `cold`, from opening to the first answer. Separate processes build the indexes
-(`_build_vectors`), and those of the peers are stored on disk.
+Two methods are timed: `search`, and `cold`, which opens the index and searches once. Separate processes build the
+indexes (`_build_vectors`), and the peers' indexes stay on disk.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Setting = dict[str, Any]
 
 @dataclass
 class Engine:
-    """An index of one kind over some data.
+    """An engine with one kind of index over some vectors.
 
     Attributes:
-        name: Engine name.
-        data: Searched data.
-        kind: Index kind; "exact" means a scan.
+        name: Name of the engine.
+        data: The vectors and queries.
+        kind: Kind of the index, or "exact" for a search without one.
         metric: "l2", "cosine" or "dot".
-        setting: Search effort.
-        figures: Build measurements: seconds, peak MB, index MB.
+        setting: Search settings.
+        figures: Costs of the build: seconds, memory and size.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Engine:
 
     @property
     def path(self) -> Path:
-        """Return the index path."""
+        """Path of the index."""
         metric = "" if self.metric == "l2" else f"-{self.metric}"
         return DATA / f"{self.data.stem}-{self.kind}{metric}-{self.name}{self.suffix}"
 
     def prepare(self, anew: bool) -> None:
-        """Build the index in another process, unless it is there, and open it."""
+        """Build the index in another process if it does not exist, and open it."""
         kept = self.path.with_suffix(".json")
         if anew or not self.path.exists() or not kept.exists():
             kept.unlink(missing_ok=True)
@@ -84,23 +84,23 @@ class Engine:
         raise NotImplementedError
 
     def search(self, q: np.ndarray, condition: str | None = None, **setting: Any) -> np.ndarray:
-        """Rows nearest to a query, or to each of several, one query after the other."""
+        """Return the rows nearest to one query, or to each of several."""
         raise NotImplementedError
 
     def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """Return the seconds to open and to search once."""
+        """Return the seconds for opening the index and one search."""
         begin = clock()
         self.open()
         self.search(self.data.queries[0])
         return clock() - begin
 
     def megabytes(self) -> float:
-        """Size of the index on disk."""
+        """Return the size of the index on disk."""
         return self.path.stat().st_size / 1e6
 
 
 class Table(Engine):
-    """A copy of the table; its data files are the same files by other names."""
+    """A copy of the table, whose data files are hard links."""
 
     suffix = ".lance"
     handle: Any = None
@@ -116,7 +116,7 @@ class Table(Engine):
         self.handle.create_index("vec", self.kind, metric=self.metric, **given)
 
     def open(self) -> None:
-        """Open the table, and copy it first if it is missing."""
+        """Open the table. Copy it first if the copy does not exist."""
         if self.kind != "exact" and not self.path.exists():
             shutil.copytree(self.data.path, self.path, copy_function=os.link)
         self._open(self.data.path if self.kind == "exact" else self.path)
@@ -131,7 +131,7 @@ class Table(Engine):
         return self.handle.to_table(columns, filter=condition, prefilter=before, nearest=nearest)["id"].to_numpy()
 
     def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """A new path each time prevents caching."""
+        """Search a copy with a new path, which no cache knows."""
         place, warm = DATA / "cold" / f"{time.monotonic_ns()}.lance", self.handle
         shutil.copytree(self.path, place, copy_function=os.link)
         begin = clock()
@@ -143,7 +143,7 @@ class Table(Engine):
         return seconds
 
     def megabytes(self) -> float:
-        """Without the indexes of other columns."""
+        """Return the size of the vector index alone."""
         before, after = (
             sum(file.stat().st_size for file in place.rglob("_indices/**/*") if file.is_file())
             for place in (self.data.path, self.path)
@@ -152,7 +152,7 @@ class Table(Engine):
 
 
 def engine(name: str, data: Data, kind: str, metric: str = "l2") -> Engine:
-    """One by its name."""
+    """Return the engine with a name."""
     if name in LIBRARIES:
         return Table(name, data, kind, metric)
     peers = importlib.import_module("benchmarks._vector_peers")  # a process that builds loads no other library
@@ -160,7 +160,7 @@ def engine(name: str, data: Data, kind: str, metric: str = "l2") -> Engine:
 
 
 def engines(data: Data, kind: str, metric: str = "l2") -> list[Engine]:
-    """Return all engines with an index kind, and hnswlib if it is installed."""
+    """Return the engines that support an index kind, with hnswlib if it is installed."""
     names = [*LIBRARIES, "faiss"]
     if "HNSW" in kind and find_spec("hnswlib"):
         names.append("hnswlib")

@@ -25,9 +25,9 @@ def truth(data: Data, condition: str | None) -> np.ndarray:
 
 
 def choose(each: Engine, true: np.ndarray, condition: str | None, wanted: float) -> float:
-    """Give an engine the fastest setting that reaches the recall; return the recall.
+    """Give an engine the fastest setting that reaches the recall, and return its recall.
 
-    For each refinement, the smallest sufficient effort is timed. If no setting suffices, all vectors are compared.
+    For each refinement, the narrowest search that reaches the recall is timed. If none does, all vectors are compared.
     """
     best: dict[float, tuple[Setting, float]] = {}
     for refine in REFINE if each.kind != "IVF_FLAT" and each.name != "hnswlib" else (None,):

@@ -1,6 +1,6 @@
-"""How long do 1000 small appends take, with and without flushing to disk, and how long does opening take afterwards?
+"""How long do many small appends take, and how fast does the table open afterwards?
 
-Each append creates a version with a new fragment. Times are per append, in rounds of 50; pylance never flushes.
+Each append commits a version with one fragment. Times are per append, in rounds of 50. pylance does not flush.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FLUSHED, LAZY = "flushed", "not flushed"
 ROUND = 50
 Append = Callable[[pa.Table, str], None]
 Clock = Callable[[], float]
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
             cases.append(appends(name, Path(folder), rows_of(arguments.rows), arguments.appends, clock))
             cases += opens(name, Path(folder), arguments.rounds, clock)
-    report(f"{arguments.appends:,} appends of {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Append {arguments.rows:,} rows, {arguments.appends:,} times", cases, arguments, NOTE)
 
 
 def rows_of(rows: int) -> pa.Table:
@@ -53,7 +54,7 @@ def rows_of(rows: int) -> pa.Table:
 
 
 def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -> Case:
-    """Append to a table of each contestant, alternating after each round."""
+    """Append to one table per contestant, in alternating rounds."""
     way, how = name.split(", ")
     fsync = {"fsync": "true" if how == FLUSHED else "false"}
     writers = {OURS: writer(ld, way, storage_options=fsync), PEER: writer(lance, way)}
@@ -70,7 +71,7 @@ def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -
 
 
 def writer(library: Any, way: str, **settings: Mapping[str, str]) -> Append:
-    """How rows are appended: to a path, where the newest version has to be found, or to a handle on it."""
+    """Return a function that appends to a path or to a handle. A path requires finding the newest version."""
     handles: dict[str, Any] = {}
 
     def by_handle(data: pa.Table, path: str) -> None:
@@ -83,7 +84,7 @@ def writer(library: Any, way: str, **settings: Mapping[str, str]) -> Append:
 
 
 def opens(name: str, folder: Path, rounds: int, clock: Clock) -> list[Case]:
-    """Open a table of many versions and fragments, which both can read."""
+    """Open a table with many versions and fragments."""
     path = str(folder / OURS)
     asked: dict[str, Callable[[Any], object]] = {
         "open and count": lambda opened: opened(path).count_rows(),
@@ -93,7 +94,7 @@ def opens(name: str, folder: Path, rounds: int, clock: Clock) -> list[Case]:
     for what, ask in asked.items():
         assert ask(ld.dataset) == ask(lance.dataset)
         contestants = {OURS: lambda ask=ask: ask(ld.dataset), PEER: lambda ask=ask: ask(lance.dataset)}
-        cases.append(race(f"{name}: {what}", contestants, rounds, clock))
+        cases.append(race(f"then {what}, {name}", contestants, rounds, clock))
     return cases
 
 

@@ -1,7 +1,7 @@
 """How fast are bitmap and label list indexes built, opened and searched, from Python?
 
-Each library uses its copy of the same rows and the indexes that it built. Query values differ from round to round and
-are the same for both.
+Each library builds the indexes on a copy of the table. The values change from round to round, and all contestants get
+the same ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, options, race, report
+from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
@@ -27,22 +27,25 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Race through building, then through questions."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=9).parse_args()
+    """Compare index builds, then filters."""
+    parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=9)
+    add_clock(parser)
+    arguments = parser.parse_args()
+    clock = clock_of(arguments)
     paths = {who: table(who, arguments.rows) for who in LIBRARIES}
     cases = []
     for column in chosen(INDEXES, arguments.only):
         work = {who: partial(build, LIBRARIES[who], path, column) for who, path in paths.items()}
-        cases.append(race(f"build, {column}", work, min(3, arguments.rounds)))
+        cases.append(race(f"build, {column}", work, min(3, arguments.rounds), clock))
     handles = {who: LIBRARIES[who].dataset(path) for who, path in paths.items()}
     asked = questions(arguments.rows)
     for name in chosen(asked, arguments.only):
         contestants = {who: asker(handle, asked[name]) for who, handle in handles.items()}
-        cases.append(race(name, contestants, arguments.rounds))
+        cases.append(race(name, contestants, arguments.rounds, clock))
     for column in chosen(("few", "key"), arguments.only):
         work = {who: partial(opened, LIBRARIES[who], path, column) for who, path in paths.items()}
-        cases.append(race(f"open, and count one {column}", work, arguments.rounds))
-    report(f"Bitmaps of {arguments.rows:,} rows", cases, arguments.json)
+        cases.append(race(f"open, and count one {column}", work, arguments.rounds, clock))
+    report(f"Use bitmap indexes of {arguments.rows:,} rows", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:
@@ -78,7 +81,7 @@ def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
 
 
 def build(library: Any, path: str, column: str) -> None:
-    """Build an additional index and discard it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, INDEXES[column], name="built")
     dataset.drop_index("built")
@@ -95,7 +98,7 @@ def table(who: str, rows: int) -> str:
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
-    """Return rows from `start`: a class, its name, an ascending class, a unique key, and two tags."""
+    """Return rows with a class, its name, an ascending class, a unique key and two tags."""
     rng = np.random.default_rng(start)
     names = pa.array([f"category {i:03d}" for i in range(CLASSES)])
     places = np.arange(start, start + count)

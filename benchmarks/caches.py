@@ -1,4 +1,4 @@
-"""What do the caches of decoded columns and of prepared searches save, each against the same work without it?"""
+"""How much time do the caches of decoded columns and prepared searches save?"""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cases = takes(folder, arguments.rows, arguments.rounds, arguments.only)
         cases += searches(folder, min(arguments.rows, 100_000), arguments.rounds, arguments.only)
-    report("Caches, on against off", cases, arguments.json)
+    report("Caches, on against off", cases, arguments)
 
 
 def takes(folder: str, rows: int, rounds: int, only: str) -> list[Case]:
-    """Take different random rows of narrow columns in each round, the same ones for both contestants."""
+    """Take random rows from narrow columns, with and without the cache."""
     rng = np.random.default_rng(0)
     data = pa.table({name: pa.array(rng.integers(0, 100, rows)).cast(type_) for name, type_ in NARROW.items()})
     dataset = ld.write_dataset(data, str(Path(folder) / "narrow.lance"), max_rows_per_file=rows // 4)

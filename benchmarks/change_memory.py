@@ -1,8 +1,7 @@
-"""How much memory do compactions and merges use for rows of 1 kB to 1 MB, with and without a limit?
+"""How much memory do compactions and merges need, for narrow and wide rows, with and without a limit?
 
-Each runs in a separate process on a copy of a table with 40 fragments and a tenth of the rows deleted. The result is
-the peak anonymous memory beyond the memory after loading the libraries. Mapped file pages do not count, because the
-system can take them back at any time.
+Each change has its own process, and works on a copy of a table with deleted rows in every fragment. The result is the
+growth of anonymous memory after the libraries are loaded. Mapped pages of files do not count.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FRAGMENTS = 40
 WIDTHS = {"1 kB": 1 << 10, "32 kB": 1 << 15, "1 MB": 1 << 20}
 LIMIT = "128MB"
 COMPACTION, MERGE = "compaction", "merge"
-MERGED_SHARE = 10  # inverse fraction of merged rows
+MERGED_SHARE = 10  # a merge changes one row in ten
 
 
 def main() -> None:
@@ -47,11 +46,11 @@ def main() -> None:
             original = Path(folder) / "t"
             write(original, WIDTHS[width], arguments.megabytes << 20)
             cases += [case for name in names for case in compared(name, original, arguments.rounds)]
-    report(f"Peak memory of changing tables of {arguments.megabytes:,} MB", cases, arguments.json)
+    report(f"Peak memory of changing tables of {arguments.megabytes:,} MB", cases, arguments)
 
 
 def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:
-    """Yield the megabytes of a change, without and with a limit; pylance knows no limit."""
+    """Yield the peak memory of a change, with and without a limit. pylance does not support limits."""
     what = name.split(", ")[1]
     theirs = [peak("lance", what, None, original) for _ in range(rounds)]
     for how, limit in (("", None), (f", limit of {LIMIT}", LIMIT)):
@@ -60,7 +59,7 @@ def compared(name: str, original: Path, rounds: int) -> Iterator[Case]:
 
 
 def peak(library: str, what: str, limit: str | None, original: Path) -> float:
-    """Return the megabytes that a change uses in a separate process."""
+    """Make a change in a new process, and return its peak memory in megabytes."""
     copy = original.with_name("copy")
     shutil.copytree(original, copy, copy_function=os.link)
     call = f"from benchmarks.change_memory import work; work({library!r}, {what!r}, {limit!r}, {str(copy)!r})"

@@ -1,4 +1,4 @@
-"""How long do delete, update and merge of 1 % of a table take, with and without flushing to the disk?"""
+"""How long do delete, update and merge of 1 % of a table take, flushed to the disk and not flushed?"""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options
 
 PEER = "pylance"
 FLUSHED, LAZY = "flushed", "not flushed"
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
-    """Make each change on fresh copies of a table, whose data files are links."""
+    """Make each change on new copies of a table, whose data files are hard links."""
     parser = options(__doc__ or "", rows=5_000_000)
     parser.add_argument("--stable-row-ids", action="store_true", help="of the table")
     add_clock(parser)
@@ -32,13 +33,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
         original = Path(folder) / "t"
         lance.write_dataset(data, original, enable_stable_row_ids=arguments.stable_row_ids)
-        verb = {name: verbs(data)[name.split(",")[0]] for name in names}
+        verb = {name: verbs(data)[name.rpartition(",")[0]] for name in names}
         cases = [change(name, verb[name], original, arguments.rounds, clock) for name in names]
-    report(f"Changes of 1 % of {arguments.rows:,} rows; pylance never flushes", cases, arguments.json)
+    report(f"Change 1 % of {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def table(rows: int) -> pa.Table:
-    """Keys in order, and a column that chooses one row of a hundred all over the table."""
+    """Return rows with ascending keys, and a column with 100 values in random order."""
     rng = np.random.default_rng(0)
     return pa.table(
         {
@@ -51,7 +52,7 @@ def table(rows: int) -> pa.Table:
 
 
 def verbs(data: pa.Table) -> dict[str, Callable[[Any], object]]:
-    """Each change, as both libraries take it."""
+    """Return each change as a function of a dataset."""
     hundredth = data.take(pa.array(np.arange(7, data.num_rows, 100)))
     by_name = hundredth.slice(0, 10_000).select(["name", "price"])
     by_name = by_name.take(pa.array(np.unique(by_name["name"].to_numpy(zero_copy_only=False), return_index=True)[1]))
@@ -65,10 +66,10 @@ def verbs(data: pa.Table) -> dict[str, Callable[[Any], object]]:
         "delete": lambda ds: ds.delete("part = 7"),
         "update": lambda ds: ds.update({"price": "price * 2"}, where="part = 7"),
         "merge": lambda ds: merge(ds, "id").when_not_matched_insert_all().execute(hundredth),
-        "merge half new": lambda ds: merge(ds, "id").when_not_matched_insert_all().execute(half_new),
-        "merge some columns": lambda ds: merge(ds, "id").execute(hundredth.select(["id", "price"])),
-        "merge by text": lambda ds: merge(ds, "name").execute(by_name),
-        "insert if not there": lambda ds: ds.merge_insert("id").when_not_matched_insert_all().execute(hundredth),
+        "merge, half of the rows new": lambda ds: merge(ds, "id").when_not_matched_insert_all().execute(half_new),
+        "merge into two columns": lambda ds: merge(ds, "id").execute(hundredth.select(["id", "price"])),
+        "merge by a string key": lambda ds: merge(ds, "name").execute(by_name),
+        "insert if missing": lambda ds: ds.merge_insert("id").when_not_matched_insert_all().execute(hundredth),
     }
 
 
@@ -79,7 +80,7 @@ def change(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Case:
-    """Race on copies; only the change is timed, not the copy and the opening."""
+    """Time a change on copies of a table, without copying and opening it."""
     fsync = {"fsync": "true" if name.endswith(f", {FLUSHED}") else "false"}
     openers: dict[str, Callable[[str], Any]] = {
         OURS: lambda uri: ld.dataset(uri, storage_options=fsync),

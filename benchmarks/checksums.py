@@ -1,4 +1,4 @@
-"""What do checksums cost? Processor time of writing, first and later scans and takes, with them over without them."""
+"""How much processor time do checksums cost, in writes, first reads and later reads?"""
 
 from __future__ import annotations
 

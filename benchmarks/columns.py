@@ -1,4 +1,4 @@
-"""One column of each common type, for benchmarks over all types."""
+"""One column of each common type, for benchmarks that compare types."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def _binary(n: int, rng: np.random.Generator) -> pa.Array:
 
 KINDS: dict[str, Make] = {
     "int64": lambda n, rng: pa.array(rng.integers(-(1 << 62), 1 << 62, n)),
-    "int64 ascending": lambda n, rng: pa.array(np.arange(n)),
-    "int32 small": lambda n, rng: pa.array(rng.integers(0, 1000, n).astype(np.int32)),
+    "ascending int64": lambda n, rng: pa.array(np.arange(n)),
+    "int32 below 1,000": lambda n, rng: pa.array(rng.integers(0, 1000, n).astype(np.int32)),
     "float64": lambda n, rng: pa.array(rng.standard_normal(n)),
     "bool": lambda n, rng: pa.array(rng.random(n) < 0.3),
     "date32": lambda n, rng: pa.array(rng.integers(8000, 10_600, n).astype(np.int32), pa.date32()),
     "timestamp": lambda n, rng: pa.array(1_700_000_000_000_000 + rng.integers(0, 10**13, n), pa.timestamp("us")),
     "decimal(15,2)": lambda n, rng: money(rng.integers(90_000, 10_000_000, n)),
-    "string few": lambda n, rng: _words(n, rng, 25, 1),
-    "string many": lambda n, rng: _words(n, rng, 5000, 3),
-    "string long": lambda n, rng: _words(n, rng, 5000, 50),
+    "string, 25 values": lambda n, rng: _words(n, rng, 25, 1),
+    "string, three words": lambda n, rng: _words(n, rng, 5000, 3),
+    "string, fifty words": lambda n, rng: _words(n, rng, 5000, 50),
     "binary": _binary,
     "list<int32>": lambda n, rng: _lists(pa.array(rng.integers(0, 1 << 30, n * 9, np.int32)), rng.integers(0, 10, n)),
     "list<string>": lambda n, rng: _lists(_words(n * 5, rng, 5000, 1), rng.integers(0, 6, n)),
@@ -62,7 +62,7 @@ KINDS: dict[str, Make] = {
 }
 
 # Divides the number of rows for kinds whose rows are large.
-SHRINK = {"string long": 10, "float32[16]": 4, "float32[128]": 20, "float32[768]": 100}
+SHRINK = {"string, fifty words": 10, "float32[16]": 4, "float32[128]": 20, "float32[768]": 100}
 
 
 def column(kind: str, rows: int, nulls: bool, seed: int = 0) -> pa.Array:

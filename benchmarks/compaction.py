@@ -1,4 +1,4 @@
-"""How long does compaction take, of many small fragments and of fragments with deleted rows?"""
+"""How long does compaction of small fragments and of deleted rows take?"""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from benchmarks._harness import add_clock, chosen, clock_of, options, report
 from benchmarks.changes import FLUSHED, LAZY, change, table
 
 # Name -> fragments, and how many rows of a hundred are deleted.
-TABLES = {"1000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
+TABLES = {"1,000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
+NOTE = "pylance does not flush files to the disk."
 
 
 def main() -> None:
-    """Compact fresh copies of tables, whose data files are links."""
+    """Compact new copies of tables, whose data files are hard links."""
     parser = options(__doc__ or "", rows=1_000_000, rounds=5)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -31,7 +32,7 @@ def main() -> None:
             if deleted:
                 ds.delete(f"part < {deleted}")
             cases += [change(f"{name}, {how}", compact, original, arguments.rounds, clock) for how in (LAZY, FLUSHED)]
-    report(f"Compaction of {arguments.rows:,} rows; pylance never flushes", cases, arguments.json)
+    report(f"Compact {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def compact(ds: Any) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""What do the thresholds of scans, searches and rows decide, compared with a quarter, half, twice and four times?
+"""Are the thresholds of scans, searches and row sets well chosen?
 
-Each case does work just below or above the threshold, with each of the five values. Results are processor times of all
-threads, which depend little on other load; `--wall` uses wall-clock time. A ratio above 1 means that the other value
-would be faster.
+Each case does work below or above a threshold, with the value from the code and with four others: a quarter, half,
+twice and four times it. A ratio above 1 means that another value would be faster. The clock is processor time, which a
+busy machine hardly changes. `--wall` uses wall time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks._text_costs import Work
 FACTORS: Final = {"a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 
 LEAST_SECONDS: Final = 0.02
-"""Minimum duration of one timed run in seconds, reached by repetition."""
+"""Minimum time of one measurement, in seconds. Shorter work is repeated."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def threshold_set(name: str, factor: float) -> Iterator[None]:
 
 
 def main() -> None:
-    """Ask each question at each size."""
+    """Measure each question at each size."""
     parser = options(__doc__ or "", rows=None, rounds=15)
     parser.add_argument("--wall", action="store_true", help="time by the clock, not by the processor")
     arguments = parser.parse_args()
@@ -53,7 +53,7 @@ def main() -> None:
             for times in labels[label].times:
                 cases.append(ask(label, labels[label], times, tables, arguments.rounds, clock))
                 print(cases[-1].name, *(f"{cases[-1].ratio(peer):.2f}" for peer in FACTORS), flush=True)
-    report("Thresholds of scans, as they are against others", cases, arguments.json)
+    report("Thresholds of scans, as they are against others", cases, arguments)
 
 
 def ask(

@@ -1,7 +1,7 @@
-"""What do searches without settings find, and how many run per second?
+"""What recall do searches with default settings reach, and how fast are they?
 
-Each library builds an index over the same clustered vectors with the same partitions and codes, and searches with its
-defaults. Queries come from the same clusters without being rows. Seconds are processor seconds of all threads.
+Both libraries build an index with equal partitions and codes over the same clustered vectors. Each one searches it
+with its own defaults. The queries come from the same clusters, and are not rows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=("100000x128",), help="rows, and numbers of a vector")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=("IVF_PQ",), help="indexes")
     parser.add_argument("--rebuild", action="store_true", help="build the index of pylance, too, though kept")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     cases: list[Case] = []
     for data in map(Data.of, arguments.sizes):
@@ -39,7 +40,7 @@ def main() -> None:
                     f"{cases[-1].name}, {name}: recall {share:.3f} of {BATCH:,} queries, {rate:,.0f} a second",
                     flush=True,
                 )
-    report(f"Searches by default settings, k = {K}, processor time", cases, arguments.json)
+    report(f"Search for the nearest {K} with default settings", cases, arguments)
 
 
 def recall(each: Engine, near: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""What `make demo` shows: the tables of this repository, queried in DuckDB."""
+"""The program behind `make demo`: it queries the tables in this repository with DuckDB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ console = Console()
 
 
 def main() -> None:
-    """Show the features that interest a new user."""
+    """Show the main features in a few queries."""
     begin = time.perf_counter()
     tables()
     connection = ld.connect(str(SHOP))
@@ -150,7 +150,7 @@ def changes(connection: ld.Connection, path: Path) -> None:
 
 
 def sql(connection: ld.Connection, query: str, note: str = "") -> None:
-    """Run a query and print it with its rows."""
+    """Run a query, and print it with its result."""
     shown = query.replace(str(GOLDEN.parents[1]) + "/", "")
     console.print()
     console.print(Syntax(shown, "sql", background_color="default", word_wrap=True))

@@ -1,4 +1,4 @@
-"""How long do the distinct numbers of an array take, by sorting and by numpy's hash table?"""
+"""How fast are distinct numbers found by sorting, compared with numpy's hash table?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
             PEER: lambda numbers=numbers: np.unique(numbers),
         }
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report("Distinct numbers of an array", cases, arguments.json)
+    report("Distinct numbers of an array", cases, arguments)
 
 
 if __name__ == "__main__":

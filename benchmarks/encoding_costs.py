@@ -1,7 +1,7 @@
-"""What do the thresholds in `lance_duck/encoding/write/costs.py` decide, compared with half and twice their values?
+"""Are the thresholds in `lance_duck/encoding/write/costs.py` well chosen?
 
-Each question writes a column that the threshold affects, once with each value. It measures file size and the processor
-time of writing and reading, relative to the current threshold. A number below 1 favours the other value.
+Each question writes one column with the value from the code and with others, then reads it. The results are ratios of
+the file size and of the processor time. A ratio below 1 means that the other value is better.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _RATIOS: Final = {"bytes": 0, "write": 1, "read": 2}
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold and a column that it affects.
+    """A threshold, and a column that depends on it.
 
     Attributes:
-        threshold: Threshold name.
+        threshold: Name of the constant.
         values: Other values.
         column: Description of the column.
-        make: Returns the column with a given number of rows.
-        metadata: Field metadata.
-        rows: Row count of the column, or None for the requested one.
+        make: Function that returns the column for a number of rows.
+        metadata: Metadata of the field.
+        rows: Rows of the column; None: as many as are asked for.
     """
 
     threshold: str
@@ -86,7 +86,7 @@ def _letters(width: int) -> Make:
 
 
 def _sparse_lists(lists: int) -> Make:
-    """Return a function that makes number lists; a fraction has one number and the others are empty."""
+    """Return a function that creates mostly empty lists: one in `lists` holds a number."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         offsets = np.append(0, np.cumsum(rng.random(n) < 1 / lists)).astype(np.int32)
@@ -150,7 +150,7 @@ QUESTIONS: Final = (
 
 @contextmanager
 def threshold_set(name: str, value: float) -> Iterator[None]:
-    """Set a threshold in all writers."""
+    """Set a threshold in every module that imports it."""
     known = [m for key, m in sys.modules.items() if key.startswith(_HOME) and hasattr(m, name)]
     before = getattr(costs, name)
     for module in known:
@@ -163,7 +163,7 @@ def threshold_set(name: str, value: float) -> Iterator[None]:
 
 
 def measure(question: Question, rows: int, rounds: int, folder: Path) -> dict[float, list[float]]:
-    """Return file bytes, write seconds and read seconds for each threshold value."""
+    """Return the file size, the write time and the read time for each value of the threshold."""
     array = question.make(question.rows or rows, np.random.default_rng(0))
     schema = pa.schema([pa.field("x", array.type, metadata=question.metadata)])
     batch = pa.record_batch([array], schema=schema)
@@ -202,7 +202,7 @@ def _seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def main() -> None:
-    """Print what each value gives."""
+    """Print the ratios of each value."""
     parser = options(__doc__ or "", rows=200_000, rounds=9)
     arguments: argparse.Namespace = parser.parse_args()
     labels = {f"{q.threshold}, {q.column}": q for q in QUESTIONS}

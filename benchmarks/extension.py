@@ -1,10 +1,9 @@
-"""How fast are SQL questions compared with DuckDB's compiled `lance` extension?
+"""How fast are queries compared with DuckDB's `lance` extension, which is compiled?
 
-    python -m benchmarks.extension OTHER_PYTHON [--rows 1000000]
+    python -m benchmarks.extension PYTHON [--rows 1000000]
 
-OTHER_PYTHON is an interpreter with the package `duckdb-extension-lance`, which needs a specific DuckDB version. Each
-side therefore runs in a separate process, and the sides alternate question by question. Times are processor times of
-all threads.
+PYTHON is an interpreter with the package `duckdb-extension-lance`, which requires a certain version of DuckDB. Each
+side therefore has its own process. They answer one question after the other, and processor time is measured.
 """
 
 from __future__ import annotations
@@ -21,23 +20,24 @@ OURS_WORD: Final = "ours"
 QUESTIONS: Final = {
     "count(*)": "SELECT count(*) FROM t",
     "count(column)": "SELECT count(a) FROM t",
-    "row by its key": "SELECT * FROM t WHERE id = {key}",
+    "one row by key": "SELECT * FROM t WHERE id = {key}",
     "IN of five keys": "SELECT id, s FROM t WHERE id IN ({key}, 70000, 7, 99, 12345)",
     "LIMIT 10": "SELECT * FROM t LIMIT 10",
     "sum": "SELECT sum(a) FROM t",
-    "few rows": "SELECT count(*) FROM t WHERE a = 7",
-    "range": "SELECT round(sum(b), 3) FROM t WHERE a BETWEEN 100 AND 200",
-    "GROUP BY number": "SELECT a % 100 AS g, count(*) FROM t GROUP BY g ORDER BY g",
-    "GROUP BY text": "SELECT s, count(*) FROM t GROUP BY s ORDER BY s",
+    "filter that keeps few rows": "SELECT count(*) FROM t WHERE a = 7",
+    "filter by a range": "SELECT round(sum(b), 3) FROM t WHERE a BETWEEN 100 AND 200",
+    "GROUP BY an integer": "SELECT a % 100 AS g, count(*) FROM t GROUP BY g ORDER BY g",
+    "GROUP BY a string": "SELECT s, count(*) FROM t GROUP BY s ORDER BY s",
     "top 10": "SELECT id, b FROM t ORDER BY b DESC, id LIMIT 10",
-    "join": "SELECT d.g, count(*) FROM t JOIN d ON t.a = d.a WHERE d.g = 3 GROUP BY ALL",
+    "join with a native table": "SELECT d.g, count(*) FROM t JOIN d ON t.a = d.a WHERE d.g = 3 GROUP BY ALL",
     "nearest 10": "SELECT id FROM t ORDER BY array_distance(v, {vector}::FLOAT[32]) LIMIT 10",
 }
 VECTOR: Final = str([0.5] * 32)
+NOTE = "The extension is compiled, and has its own process with its own version of DuckDB."
 
 
 def connect(side: str, table: str) -> Any:
-    """Return a connection with the table as `t`, and a native table `d`."""
+    """Return a connection with the Lance table `t` and the native table `d`."""
     import duckdb
 
     if side == OURS_WORD:
@@ -56,9 +56,11 @@ def connect(side: str, table: str) -> Any:
 
 
 def work(side: str, table: str) -> None:
-    """Answer input lines of [name, first key, times] with [seconds per statement, row digest]."""
+    """Read lines with a question, a first key and a repeat count, and print seconds per statement and the rows."""
+    import duckdb
+
     connection = connect(side, table)
-    print(json.dumps("ready"), flush=True)
+    print(json.dumps(duckdb.__version__), flush=True)
     for line in sys.stdin:
         name, key, times = json.loads(line)
         begin = time.process_time()
@@ -69,12 +71,12 @@ def work(side: str, table: str) -> None:
 
 
 class _Side:
-    """A process that runs the questions."""
+    """A process that runs the questions of one side."""
 
     def __init__(self, python: str, side: str, table: str) -> None:
         command = [python, str(Path(__file__)), "--work", side, table]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._read()
+        self.duckdb_version = self._read()
 
     def ask(self, name: str, key: int, times: int) -> tuple[float, Any]:
         assert self._process.stdin is not None
@@ -95,11 +97,13 @@ def main() -> None:
     parser = options((__doc__ or "").split("\n")[0], rows=1_000_000)
     parser.add_argument("python", help="an interpreter with duckdb-extension-lance")
     parser.add_argument("--statements", type=int, default=10, help="statements of a round")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = f"{folder}/t.lance"
         _write(table, arguments.rows)
-        sides = {OURS: _Side(sys.executable, OURS_WORD, table), "extension": _Side(arguments.python, "its", table)}
+        its = _Side(arguments.python, "its", table)
+        sides = {OURS: _Side(sys.executable, OURS_WORD, table), f"extension, DuckDB {its.duckdb_version}": its}
         cases = []
         for name in chosen(QUESTIONS, arguments.only):
             answers = [side.ask(name, 1000, 2)[1] for side in sides.values()]
@@ -109,7 +113,7 @@ def main() -> None:
                 for who in list(sides)[:: 1 if turn % 2 else -1]:
                     seconds[who].append(sides[who].ask(name, 2000 + 100 * turn, arguments.statements)[0])
             cases.append(Case(name, seconds))
-    report(f"SQL over {arguments.rows:,} rows, processor time", cases, arguments.json)
+    report(f"Query {arguments.rows:,} rows, compared with DuckDB's lance extension", cases, arguments, NOTE)
 
 
 def _write(table: str, rows: int) -> None:

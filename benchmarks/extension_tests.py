@@ -1,9 +1,9 @@
-"""How much of the SQL in the tests of DuckDB's `lance` extension runs here?
+"""How many statements in the SQL tests of DuckDB's `lance` extension work here?
 
     python -m benchmarks.extension_tests CHECKOUT [--only index_ddl …] [--failures]
 
-CHECKOUT is a checkout of the extension's repository: statements are read from `test/sql/*.test` and run in a copy of
-`test`, with a connection for each file. Files that need a service are left out. An expected error may have any text.
+CHECKOUT contains the extension's repository. The statements come from `test/sql/*.test`. They run in a copy of `test`,
+with one connection per file. Files that need a service are skipped. An expected error passes with any message.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Case:
     """One statement of a file.
 
     Attributes:
-        line: Its line number in the file, from 1.
+        line: Line number in the file.
         kind: `ok`, `error` or `query`.
         sort: `rowsort`, `valuesort` or nothing.
         sql: The statement.
@@ -73,7 +73,7 @@ def cases(file: Path) -> Iterator[Case]:
 
 
 def outcome(case: Case, connection: Any) -> tuple[str, str]:
-    """Return the outcome of a statement, and the unexpected result."""
+    """Run a statement, and return the outcome with the difference from the expected rows."""
     try:
         rows = connection.execute(case.sql).fetchall()
     except (duckdb.Error, ld.LanceDuckError) as error:

@@ -1,11 +1,9 @@
-"""What does a new user wait for? Installation from a clone, then each first step, in processor seconds.
+"""How long do installation and first steps take, in processor seconds?
 
-Each revision is cloned, installed into a separate environment, and used there by one process without cached kernels.
-The second table has the processor time of a later process until its first row, compared with pylance. The third table
-has the installed sizes. Processor time includes the end of a process.
+Each revision is cloned and installed into a new environment. One process without compiled kernels then takes the first
+steps. The second table compares a later process with pylance, up to the first row. The third one lists installed sizes.
 
-`--here` installs nothing and prints the second table for this checkout and interpreter, for tables written by each
-library. Build a kernel pack first with `lance-duck build-kernels`.
+`--here` prints only the second table, for this checkout and interpreter. Run `lance-duck build-kernels` first.
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None)
 
 
 def _environment(root: Path | None) -> dict[str, str]:
-    """Return the environment of a process with the installed package, or the one below a root; it stores bytecode."""
+    """Return the environment of a process that imports the package from a root, or the installed one."""
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return environment if root is None else {**environment, "PYTHONPATH": str(root)}

@@ -1,14 +1,12 @@
-"""How long does a new installation wait for its kernels, with and without a warm-up?
+"""How long does a new installation compile kernels, and how long does the first read of a process take?
 
-Each round runs a process with an empty kernel folder, another one with the filled folder, and a third one with a folder
-that `warm_up` filled. The second table compiles one small function with numba, as kernels and as subroutines. The third
-table has the import time of a process until its first read of a small table, compared with pylance, and the time of the
-command line help.
+Each round starts a process without compiled kernels, a second one that finds them, and a third one after `warm_up`.
+The second table compiles one small function in several ways. The third, `--starts`, measures new processes that
+import a library and read a small table. The rest is imports, and the help of the command.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -27,12 +25,13 @@ import pyarrow as pa
 from numba.core import types
 
 import lance_duck as ld
-from benchmarks._harness import geometric_mean
+from benchmarks._harness import OURS, Case, alternate, options, report
 from lance_duck.kernels.jit import OPTIONS
 from lance_duck.kernels.notice import first_use
 from lance_duck.precompile.workload import run_workload  # noqa: F401  called by the child
 
 ROWS = 10_000
+NOTE = "lance-duck loads numba with the first table, and faiss with the first vector search."
 
 
 def _table() -> pa.Table:
@@ -80,7 +79,7 @@ def _first_day(folder: str) -> dict[str, tuple[float, int]]:
 
 
 def _child(kernels: str, code: str) -> Any:
-    """Run code in a process that loads kernels only from the given folder."""
+    """Run code in a process that loads kernels only from this folder."""
     Path(kernels).mkdir(exist_ok=True)
     environment = {**os.environ, "LANCE_DUCK_QUIET": "1", "LANCE_DUCK_KERNELS": "compile"}
     script = f"""
@@ -120,7 +119,7 @@ def _wrappers(rounds: int) -> None:
 
     signature = (types.Array(types.uint8, 1, "C"), types.int64, types.int64)
     plain = {name: value for name, value in OPTIONS.items() if name != "no_cfunc_wrapper"}
-    for name, options in {
+    for name, kept in {
         "as numba does": plain,
         "kernel": dict(OPTIONS),
         "subroutine": {**OPTIONS, "no_cpython_wrapper": True},
@@ -128,7 +127,7 @@ def _wrappers(rounds: int) -> None:
         times = []
         for _ in range(rounds * 5 + 2):
             start = time.thread_time()
-            numba.njit(**options)(put).compile(signature)
+            numba.njit(**kept)(put).compile(signature)
             times.append(time.thread_time() - start)
         print(f"{name:28}{median(times[2:]) * 1000:15.0f} ms")
 
@@ -141,7 +140,7 @@ imported = time.process_time()
 table = {library}.dataset(sys.argv[1])
 opened = time.process_time()
 {read}
-print(imported - begin, opened - imported, time.process_time() - opened, len(sys.modules))
+print(imported - begin, opened - imported, time.process_time() - opened)
 """
 
 READS = {
@@ -152,36 +151,23 @@ READS = {
 }
 
 
-def _starts(rounds: int) -> None:
-    """Print CPU seconds of a separate process from its start to the first table read, with kernels on disk."""
-    columns = ("import", "open", "read", "all", "modules", "ratio of all")
-    print(f"{'seconds of CPU':28}" + "".join(f"{name:>14}" for name in columns))
+STARTED = {OURS: "lance_duck", "pylance": "lance"}
+
+
+def _starts(rounds: int) -> list[Case]:
+    """Time new processes that import a library, open a table and read it once. Kernels are already on disk."""
+    cases = []
     with tempfile.TemporaryDirectory() as folder:
         uri = f"{folder}/t.lance"
         ld.write_dataset(_table(), uri)
-        ratios = []
         for name, read in READS.items():
-            runs: dict[str, list[list[float]]] = {"lance_duck": [], "lance": []}
-            for _ in range(rounds + 1):
-                for library, figures in runs.items():
-                    script = [sys.executable, "-c", START.format(library=library, read=read), uri]
-                    out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
-                    figures.append([float(figure) for figure in out.split()])
-            ratios.append(_show_starts(name, {library: figures[1:] for library, figures in runs.items()}))
-    print(f"{'geometric mean':28}{geometric_mean(ratios):>{14 * len(columns)}.2f}")
-
-
-def _show_starts(name: str, runs: dict[str, list[list[float]]]) -> float:
-    """Print the medians of both libraries, and return the ratio of all."""
-    alls = {library: [sum(figures[:3]) for figures in rounds] for library, rounds in runs.items()}
-    ratio = median(ours / theirs for ours, theirs in zip(*alls.values(), strict=True))
-    for library, rounds in runs.items():
-        *parts, modules = (median(column) for column in zip(*rounds, strict=True))
-        cells = [f"{part:.3f}" for part in [*parts, median(alls[library])]] + [f"{modules:.0f}"]
-        if library == "lance":
-            cells.append(f"{ratio:.2f}")
-        print(f"{f'{name}, {library}':28}" + "".join(f"{cell:>14}" for cell in cells))
-    return ratio
+            runs: dict[str, list[list[float]]] = {who: [] for who in STARTED}
+            for turn, who, library in alternate(STARTED, rounds):
+                script = [sys.executable, "-c", START.format(library=library, read=read), uri]
+                out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
+                runs[who] += [[float(figure) for figure in out.split()[:3]]] if turn else []
+            cases.append(Case(f"import, open and {name}", {who: list(map(sum, parts)) for who, parts in runs.items()}))
+    return cases
 
 
 LIBRARIES = ("numpy", "pyarrow", "pyarrow.dataset", "numba", "duckdb")
@@ -189,7 +175,7 @@ LIBRARIES = ("numpy", "pyarrow", "pyarrow.dataset", "numba", "duckdb")
 
 
 def _libraries(rounds: int) -> None:
-    """Print CPU seconds of successive imports in one process; the last value is the remaining time to open a table."""
+    """Print the processor seconds of each import in one process. The last line is the rest of opening a table."""
     script = """
 import sys, time
 from importlib import import_module
@@ -214,7 +200,7 @@ print(time.process_time() - begin)
 
 
 def _help(rounds: int) -> None:
-    """Print CPU seconds of a process that prints help, and of an empty one."""
+    """Print the processor seconds of a process that prints help, and of an empty one."""
     for name, arguments in {"lance-duck --help": ["-m", "lance_duck_command", "--help"], "python": ["-c", ""]}.items():
         times = []
         for _ in range(rounds + 1):
@@ -235,8 +221,8 @@ def _by_subject() -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = options((__doc__ or "").split("\n")[0], rows=None, rounds=3)
+    parser.set_defaults(processor=True)
     parser.add_argument("--starts", action="store_true", help="print the third table alone, whose kernels are on disk")
     parser.add_argument("--subjects", action="store_true", help="print the kernels of a warm-up by subject alone")
     arguments = parser.parse_args()
@@ -247,7 +233,7 @@ def main() -> None:
     if not arguments.starts:
         _first_uses(rounds)
         _wrappers(rounds)
-    _starts(rounds)
+    report("Start a process and read a small table", _starts(rounds), arguments, NOTE)
     _libraries(rounds)
     _help(rounds)
 

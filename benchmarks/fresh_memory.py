@@ -1,4 +1,4 @@
-"""How much processor time does short-lived memory need, from numpy and from Arrow's pool?"""
+"""How much processor time does new memory cost, from numpy and from Arrow's pool?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SIZES: Final = tuple(1 << power for power in range(12, 24))
 WRITTEN: Final = 1 << 27
 """Bytes that one run writes."""
 KEPT: Final = 40
-"""Number of arrays in use at any time, like waiting batches."""
+"""Number of arrays in use at a time, like batches in a queue."""
 
 
 def write(allocate: Callable[[int], Bytes], size: int) -> None:
-    """Allocate arrays, write one byte per cache line, and drop the oldest array."""
+    """Allocate arrays, write to each cache line, and drop the oldest array."""
     held: deque[Bytes] = deque(maxlen=KEPT)
     for _ in range(WRITTEN // size):
         array = allocate(size)
@@ -52,7 +52,7 @@ def main() -> None:
         )
         for label in chosen(labels, arguments.only)
     ]
-    report(f"Writing {WRITTEN >> 20} MiB into new memory, processor time", cases, arguments.json)
+    report(f"Writing {WRITTEN >> 20} MiB into new memory, processor time", cases, arguments)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""How long does a full-text index build take, how large is the index, and how much memory does the build use?
+"""How long does a full-text index take to build, how large is it, and how much memory does it need?
 
-Both libraries index one table of strings with natural word frequencies. JSON strings are one of four leaves of each
-document. Each build, and each segment merge by `optimize_indices`, has a separate process that first does the same with
-a small table. The results are wall-clock time, processor time of all threads, and peak memory beyond the memory after
-the warm-up.
+Both libraries index the same strings, whose word frequencies follow a natural language. In the JSON case they are one
+of four values in each document. Each build and each merge of segments has its own process, which has already done the
+same work with a small table. Memory is the peak above that.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ print((most() - before) / 1024)
 
 
 def main() -> None:
-    """Build alternately, then measure the index sizes."""
+    """Build alternately, then compare sizes."""
     arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
     cases = []
     for name in chosen(SETTINGS, arguments.only):
@@ -85,10 +84,10 @@ def main() -> None:
                 warm = warm_table(path)
                 measurements[who].append(measured(who, "build", warm, path, {**work, "name": f"built-{who}"}))
         cases += cases_of(f"build, {name}", measurements)
-        cases.append(Case(f"size, {name}", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
+        cases.append(Case(f"build, {name}, size", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
     if arguments.only in "merge":
         cases += merges(arguments.rows, arguments.rounds)
-    report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments)
 
 
 def merges(rows: int, rounds: int) -> list[Case]:
@@ -105,12 +104,12 @@ def merges(rows: int, rounds: int) -> list[Case]:
     for limit in LIMITS:
         command = [sys.executable, "-W", "ignore", "-c", _MERGE, str(path), str(limit << 20)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        cases.append(Case(f"memory, {name}, limit {limit} MB", {OURS: [float(said)]}, "MB"))
+        cases.append(Case(f"{name}, limit {limit} MB, peak memory", {OURS: [float(said)]}, "MB"))
     return cases
 
 
 def segmented_table(rows: int, step: int) -> Path:
-    """Write a table with fragments of `step` rows and several index segments, unless it exists."""
+    """Return the path of a table whose index has several segments. Write it if it does not exist."""
     path = DATA / f"full-text-{rows}-merges" / "t.lance"
     if path.exists():
         return path
@@ -136,7 +135,7 @@ def size_of(who: str, path: str) -> int:
 
 
 def warm_table(path: str) -> str:
-    """Write a small table next to another one, unless it exists."""
+    """Return the path of a small table in the same folder. Write it if it does not exist."""
     warm = Path(path).parent / "warm.lance"
     if not warm.exists():
         lance.write_dataset(

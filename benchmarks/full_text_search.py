@@ -1,11 +1,10 @@
-"""How fast are full-text queries for the ids of the best ten rows?
+"""How fast are full-text queries for the ten best rows?
 
-Both libraries search one index built by pylance, with positions and without stemming. The strings have natural word
-frequencies. Queries repeat, and so do their filters, whose rows we cache, and words, whose postings both cache. The
-cases "new filters" use another filter each time, and "new words" use words for the first time.
+Both libraries search one index, which pylance built with positions and without stemming. Word frequencies follow a
+natural language. Each measurement runs `TIMES` queries in a row, and each case opens the table again.
 
-Each measurement is `TIMES` successive queries. A single query would run with processor caches left by the other library
-and by garbage collection. Each case opens the table again, so caches of other cases do not help.
+Most cases repeat a query, whose filter and posting lists are then in the cache. Cases named "new words" and "new
+filters" change them in every query.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ from lance_duck import query as ours
 BEST = 10
 TIMES = 10
 NEW = 100
-"""Frequency rank of the first word that is used once."""
+"""Rank of the first word that only one query uses."""
 COLUMNS = ["id", "_score"]
 FILTER = "id % 10 = 3"
+NOTE = "Both libraries search an index that pylance built."
 
 
 def main() -> None:
@@ -51,11 +51,11 @@ def main() -> None:
             for (who, dataset), query in zip(datasets.items(), (mine, its), strict=True)
         }
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"{TIMES} full-text queries of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Search {arguments.rows:,} texts for {TIMES} full-text queries", cases, arguments, NOTE)
 
 
 def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int]) -> None:
-    """Search for the best rows, several times; `{}` of a filter is another number each time."""
+    """Search for the best rows several times. `{}` in a filter becomes a new number each time."""
     for number in islice(numbers, TIMES):
         arguments = {"limit": BEST, **more}
         if "filter" in arguments:
@@ -65,7 +65,7 @@ def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int
 
 
 def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
-    """Return queries by name, as we write them and as pylance does, and other arguments of the scan."""
+    """Return the queries by name, for lance-duck and for pylance, with further scan arguments."""
     known = vocabulary()
     common, often, middle, rare = (known[i] for i in (20, 60, 1_000, 20_000))
 
@@ -95,12 +95,14 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "three terms AND, common": words(common, often, known[40], every=True),
         "three terms AND, mixed": words(common, often, middle, every=True),
         "phrase of two": phrase(f"{common} {often}"),
-        "fuzzy 1": words(middle, fuzziness=1),
-        "fuzzy 1, common": words(common, fuzziness=1),
-        "fuzzy 2": words(middle, fuzziness=2),
-        "fuzzy 1, same beginning": words(middle, fuzziness=1, prefix_length=3),
+        "fuzzy, distance 1": words(middle, fuzziness=1),
+        "fuzzy, distance 1, common term": words(common, fuzziness=1),
+        "fuzzy, distance 2": words(middle, fuzziness=2),
+        "fuzzy, distance 1, same first letters": words(middle, fuzziness=1, prefix_length=3),
     }
-    filtered = {f"filter, {name}": (*asked[:2], {"filter": FILTER, "prefilter": True}) for name, asked in kinds.items()}
+    filtered = {
+        f"{name}, with a filter": (*asked[:2], {"filter": FILTER, "prefilter": True}) for name, asked in kinds.items()
+    }
     return {
         **kinds,
         "all rows of a term": (*one[:2], {"limit": None}),
@@ -109,7 +111,7 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "new words, three terms OR": new(words, 3),
         "new words, three terms AND": new(words, 3, every=True),
         "new words, phrase of two": new(lambda *two: phrase(" ".join(two)), 2),
-        "new filters": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
+        "new filters, with arithmetic": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
         "new filters, simple": (*one[:2], {"filter": "id < 20000 + {}", "prefilter": True}),
     }
 

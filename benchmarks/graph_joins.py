@@ -1,8 +1,8 @@
-"""How much do joined graphs find, by the share of true near neighbours that they are built from?
+"""What recall do graphs reach that are joined from neighbour lists?
 
-A graph is joined for every share, and another one is built by successive inserts. Queries have the distribution of the
-vectors without being in the table. A line has the share, the decision of a build, and for both graphs the processor
-time to build and the recall at several candidate counts.
+Each graph is built twice: joined from near neighbours, and by inserting vectors one after another. Queries have the
+distribution of the vectors, but are not among them. A line shows the share of true neighbours in the lists, and
+whether a build would join the graph. Build time and recall follow for both graphs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Do graph searches reach the requested recall?
 
-Queries have the distribution of the rows without being in the table, and are searched one by one. A line has the
-settings measured with index rows as queries, then those measured with displaced rows, as in this package. `--walks`
-first prints the recall of graph walks for queries, rows and displaced rows.
+Queries have the distribution of the rows, but are not among them. They run one at a time. A line shows two groups of
+settings. The first group was measured with rows as queries, the second with displaced rows, which is what lance-duck
+does. `--walks` also prints the recall of plain walks over a graph.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def main() -> None:
-    """Print promised, measured and actual recall."""
+    """Print the promised, the measured and the actual recall."""
     parser = options((__doc__ or "").split("\n")[0], rows=20_000, rounds=1)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=("HNSW_FLAT", "IVF_HNSW_SQ"), help="indexes")
     parser.add_argument("--metrics", nargs="+", choices=METRICS, default=("l2",))
@@ -70,7 +70,7 @@ WALKS: Final = ("vectors", "candidates", "queries", "rows", "displaced rows")
 
 
 def _walks(names: list[str], rows: int) -> Iterator[tuple[str, ...]]:
-    """Yield the recall of walks by query type; a row does not count as its own neighbour."""
+    """Yield the recall of graph walks for queries, rows and displaced rows. A row is not its own neighbour."""
     for name in names:
         vectors, queries = (VECTORS[name](np.random.default_rng(seed), n) for seed, n in ((1, rows), (2, QUERIES)))
         graph: Any = faiss.IndexHNSWFlat(vectors.shape[1], 20)
@@ -135,7 +135,7 @@ def _write(path: Path, vectors: np.ndarray, kind: str, metric: str) -> Path:
 
 
 def _last_distances(path: Path, queries: np.ndarray, metric: str, condition: str | None) -> np.ndarray:
-    """(queries,): distance of the farthest of the nearest rows of each query."""
+    """Return the distance of each query's k-th nearest row."""
     nearest = {"column": "v", "q": queries, "k": K, "metric": metric, "use_index": False}
     true = ld.dataset(path).to_table(columns=["_distance"], filter=condition, nearest=nearest)
     distances: np.ndarray = true["_distance"].to_numpy().reshape(len(queries), K)[:, -1]
@@ -145,7 +145,7 @@ def _last_distances(path: Path, queries: np.ndarray, metric: str, condition: str
 def _asked(
     path: Path, queries: np.ndarray, last: np.ndarray, metric: str, recall: float, condition: str | None
 ) -> tuple[str, str, str]:
-    """Return measured recall, actual recall, and the settings."""
+    """Return the measured recall, the recall found, and the settings."""
     with mock.patch.multiple(segment_curves, decoded=_nothing_stored, _CURVES={}):
         ds = ld.dataset(path)
         nearest = {"column": "v", "k": K, "metric": metric, "recall": recall, "exact_distance": True}
@@ -177,13 +177,13 @@ def _clustered(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _flat(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Near to a space of six numbers."""
+    """Return vectors close to a space of six dimensions."""
     axes = np.random.default_rng(80).standard_normal((6, 64))
     return (rng.standard_normal((count, 6)) @ axes + 1e-3 * rng.standard_normal((count, 64))).astype(np.float32)
 
 
 def _unit(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return unit vectors around 40 directions, like embeddings."""
+    """Return unit vectors in 40 clusters, like embeddings."""
     axes, centres = (
         np.random.default_rng(5).standard_normal((24, 64)),
         np.random.default_rng(6).standard_normal((40, 24)),

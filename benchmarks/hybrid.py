@@ -1,7 +1,7 @@
-"""How fast is a combined search for a vector and words, for the ten best rows by reciprocal rank?
+"""How fast are searches for a vector and words, ranked by reciprocal ranks?
 
-All engines use one table and the indexes that pylance built on it. The peers are LanceDB's hybrid search, and pylance
-with two searches merged in Python. Each measurement is `TIMES` queries with different words and vectors.
+All contestants use one table, whose indexes pylance built. The peers are LanceDB's hybrid search, and two pylance
+searches that Python merges. Each measurement runs `TIMES` queries with new words and vectors.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ CANDIDATES = 40
 TIMES = 10
 RANK = 60
 """What LanceDB adds to a rank before it inverts it."""
+NOTE = "All contestants use indexes that pylance built."
 
 
 def main() -> None:
@@ -56,8 +57,8 @@ def main() -> None:
     }
     words = vocabulary()
     contestants = {who: partial(ask, search, vectors, words, count()) for who, search in searches.items()}
-    case = race("a vector and three words", contestants, arguments.rounds, clock_of(arguments))
-    report(f"{TIMES} hybrid searches of {arguments.rows:,} rows", [case], arguments.json)
+    case = race("one vector and three words", contestants, arguments.rounds, clock_of(arguments))
+    report(f"Search {arguments.rows:,} rows for a vector and words, {TIMES} times", [case], arguments, NOTE)
 
 
 def ask(search: Callable[[Any, str], object], vectors: np.ndarray, words: list[str], numbers: Iterator[int]) -> None:

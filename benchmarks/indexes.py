@@ -1,8 +1,7 @@
-"""How fast are predicates through scalar indexes, from Python?
+"""How fast are filters through scalar indexes, from Python?
 
-Each library uses its copy of one table and the indexes that it built. Query values differ from round to round and are
-the same for both. Garbage is collected before each round, which leaves the processor caches cold: a lookup by key costs
-less in a series than alone.
+Each library builds the indexes on a copy of the table. The values change from round to round, and all contestants get
+the same ones. Garbage collection before each round empties the processor's caches, and a single lookup feels it most.
 """
 
 from __future__ import annotations
@@ -23,13 +22,17 @@ from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 INDEXES = {"id": "BTREE", "moment": "BTREE", "name": "BTREE", "kind": "BITMAP"}
-BUILT = {"build, int64": ("id", "BTREE"), "build, string": ("name", "BTREE"), "build, bitmap": ("kind", "BITMAP")}
+BUILT = {
+    "build a B-tree of int64": ("id", "BTREE"),
+    "build a B-tree of strings": ("name", "BTREE"),
+    "build a bitmap index": ("kind", "BITMAP"),
+}
 
 Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Measure lookups, then index maintenance."""
+    """Compare filters, then builds and updates of the indexes."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -40,8 +43,8 @@ def main() -> None:
         if arguments.only in name:
             contestants = {who: asker(handle, ask) for who, handle in handles.items()}
             cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"Predicates through indexes, {arguments.rows:,} rows", cases, arguments.json)
-    report(f"Indexes of {arguments.rows:,} rows kept up", list(upkeep(paths, arguments)))
+    cases += upkeep(paths, arguments)
+    report(f"Filter {arguments.rows:,} rows through scalar indexes", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:
@@ -55,56 +58,60 @@ def questions(rows: int) -> dict[str, Ask]:
         return f"BETWEEN {first} AND {first + width - 1}"
 
     return {
-        "point": to_table(lambda rng: f"id = {rng.integers(0, rows)}"),
-        "point, string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
-        "100 points, one after the other": lambda ds, rng: [
+        "one row by key": to_table(lambda rng: f"id = {rng.integers(0, rows)}"),
+        "one row by string key": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
+        "100 rows by key, one after the other": lambda ds, rng: [
             ds.to_table(filter=f"id = {key}") for key in rng.integers(0, rows, 100).tolist()
         ],
-        "point, one column": lambda ds, rng: ds.to_table(columns=["value"], filter=f"id = {rng.integers(0, rows)}"),
-        "range of 1,000": to_table(lambda rng: f"id {span(rng, 1000)}"),
-        "in 100": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
-        "and of two": to_table(lambda rng: f"id {span(rng, 100_000)} AND moment {span(rng, rows // 1000)}"),
-        "prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
+        "one row by key, one column": lambda ds, rng: ds.to_table(
+            columns=["value"], filter=f"id = {rng.integers(0, rows)}"
+        ),
+        "range of 1,000 keys": to_table(lambda rng: f"id {span(rng, 1000)}"),
+        "IN of 100 keys": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
+        "AND of two indexed ranges": to_table(
+            lambda rng: f"id {span(rng, 100_000)} AND moment {span(rng, rows // 1000)}"
+        ),
+        "string prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
         "count of a range": lambda ds, rng: ds.count_rows(f"id {span(rng, rows // 10)}"),
-        "count of a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
-        "index and residual": to_table(lambda rng: f"id {span(rng, 1000)} AND value % 7 = 3"),
-        "nothing": to_table(lambda rng: f"id = {rows + int(rng.integers(1, rows))}"),
+        "count through a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
+        "indexed range and another condition": to_table(lambda rng: f"id {span(rng, 1000)} AND value % 7 = 3"),
+        "a key that does not exist": to_table(lambda rng: f"id = {rows + int(rng.integers(1, rows))}"),
     }
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Return a function with a new random question per call, equal for all contestants."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
-    """Race in building indexes, opening them, and taking in an append of one per cent."""
+    """Compare building indexes, opening them, and updating them after an append of one per cent."""
     for name, (column, kind) in BUILT.items():
         if arguments.only in name:
             work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
             yield race(name, work, min(3, arguments.rounds), clock_of(arguments))
-    if arguments.only in "first point of a table just opened":
+    if arguments.only in "open, then one row by key":
         work = {who: partial(first_point, LIBRARIES[who], path, arguments.rows) for who, path in paths.items()}
-        yield race("first point of a table just opened", work, arguments.rounds, clock_of(arguments))
-    if arguments.only in "optimize after 1 %":
+        yield race("open, then one row by key", work, arguments.rounds, clock_of(arguments))
+    if arguments.only in "update the indexes after 1 % more rows":
         yield optimized(paths, arguments.rows, clock_of(arguments))
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an additional index and discard it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
 
 
 def first_point(library: Any, path: str, rows: int) -> object:
-    """Open a table, and look one row up."""
+    """Open a table and read one row by its key."""
     return library.dataset(path).to_table(filter=f"id = {rows // 3}")
 
 
 def optimized(paths: dict[str, str], rows: int, clock: Callable[[], float]) -> Case:
-    """Append one per cent and take it in, three times; only the taking in is timed."""
+    """Append one per cent and update the indexes, three times. Only the update is timed."""
     seconds: dict[str, list[float]] = {who: [] for who in paths}
     for _ in range(3):
         for who, path in paths.items():
@@ -117,16 +124,16 @@ def optimized(paths: dict[str, str], rows: int, clock: Callable[[], float]) -> C
             dataset.optimize.optimize_indices()
             seconds[who].append(clock() - begin)
             shutil.rmtree(copy)
-    return Case("optimize after 1 %", seconds)
+    return Case("update the indexes after 1 % more rows", seconds)
 
 
 def table(who: str, rows: int) -> str:
-    """Write a table and its indexes, unless they are there."""
+    """Return the path of the table. Write it and its indexes if they do not exist."""
     return indexed_table(f"indexes-{rows}-{who}", LIBRARIES[who], batch, rows, INDEXES)
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
-    """Rows from `start`: a shuffled key, a time that ascends, a name by key, a class of a hundred, and five values."""
+    """Return rows with a shuffled key, an ascending time, a name, a class and further values."""
     rng = np.random.default_rng(start)
     places = np.arange(start, start + count)
     keys = places * 7_368_787 % rows if start < rows else places

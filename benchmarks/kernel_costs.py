@@ -1,7 +1,7 @@
-"""What do compiled thresholds of kernels decide, compared with a quarter, half, twice and four times their values?
+"""Are the thresholds well chosen that are compiled into kernels?
 
-Each value has a separate process that compiles the full-text kernels with it; the processes alternate. Results are
-processor times. A ratio above 1 means that the other value would be faster.
+Each value has its own process, which compiles the kernels of full-text searches with it. The processes take turns. A
+ratio above 1 means that another value would be faster.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from lance_duck.query import FullTextOperator, MatchQuery
 
 FACTORS: Final = {OURS: 1.0, "a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 HOME: Final = "kernels.postings.search"
-"""The room with the recompiled kernels."""
+"""Module of the kernels that are compiled again."""
 QUERIES: Final = 50
 
 
 @dataclass(frozen=True)
 class Question:
-    """A kernel threshold, and searches that it affects.
+    """A threshold of kernels, and searches that depend on it.
 
     Attributes:
-        name: Threshold name.
-        modules: Modules with the threshold; the first one defines it.
-        operator: Combination of the query words.
-        stretches: Vocabulary ranges by frequency; a query has one word of each.
+        name: Name of the threshold.
+        modules: Modules that have it, the first of which defines it.
+        operator: Which words a text must have.
+        stretches: Ranges of the vocabulary by frequency. A query takes one word from each.
     """
 
     name: str
@@ -74,7 +74,7 @@ QUESTIONS: Final = tuple(
 
 
 def main() -> None:
-    """Run each question, or answer one in a separate process."""
+    """Measure each question, or run one of them as a child process."""
     parser = options(__doc__ or "", rows=200_000, rounds=15)
     parser.add_argument("--answer", help="number of a question, value and path of the table: what this file starts")
     arguments = parser.parse_args()
@@ -88,11 +88,11 @@ def main() -> None:
         for label in chosen(labels, arguments.only):
             cases.append(ask(labels[label], path, arguments.rounds))
             print(label, *(f"{cases[-1].ratio(peer):.2f}" for peer in FACTORS if peer != OURS), flush=True)
-    report("Thresholds of kernels, as they are against others", cases, arguments.json)
+    report("Thresholds of kernels, as they are against others", cases, arguments)
 
 
 def ask(number: int, path: str, rounds: int) -> Case:
-    """Run processes with each value alternately."""
+    """Run the processes of all values alternately."""
     question = QUESTIONS[number]
     seconds: dict[str, list[float]] = {name: [] for name in FACTORS}
     values = {name: max(1, int(question.value * factor)) for name, factor in FACTORS.items()}

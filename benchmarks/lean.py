@@ -1,7 +1,7 @@
-"""What does lean compilation save, and are its kernels as fast as those compiled by numba?
+"""How much time does lean compilation save, and are its kernels as fast as numba's default ones?
 
-The first table compares warm-ups with an empty folder: one process per method and round, in processor time. The second
-table runs the same work alternately with the stored kernels of each method: a ratio is lean over numba.
+The first table compares warm-ups with an empty kernel folder, in processor time. The second one runs the same work
+with the kernels of each method. A ratio divides lean by default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPEATS = 5
 
 
 def warm_up() -> dict[str, float]:
-    """Return processor seconds of the workload in this process, and the compiled kernels."""
+    """Run the workload, and return its processor time and the number of compiled kernels."""
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         run_workload(folder)

@@ -1,8 +1,13 @@
-"""What do 1,000 to 100,000 fragments cost for opening, planning and commits?
+"""How expensive are tables of 1,000 to 100,000 fragments?
 
-The tables consist of manifests. Their fragments declare a million rows each, so 100,000 fragments have 100 billion rows
-without any data file. Only lookups by key use tables with files, with at most 10,000 fragments of ten rows. Nothing is
-flushed.
+Most tables here are only manifests. Each fragment claims a million rows, and data files do not exist. Lookups by key
+use real tables of at most 10,000 small fragments. Nothing is flushed.
+
+Three costs grow with the fragments:
+
+- Every version stores a complete manifest. A commit reads, changes and writes all of it.
+- A plan creates a few Python objects for each fragment, in every process that plans.
+- A Spark task has a fixed cost, which is why a scan limits its number of tasks. `columns` and `filter` reduce it.
 """
 
 from __future__ import annotations
@@ -66,18 +71,18 @@ def main() -> None:
             make(path, count)
             asked = questions(path)
             names = chosen(asked, arguments.only)
-            cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
+            cases += [race(f"{count:,} fragments, {name}", asked[name], arguments.rounds, clock) for name in names]
             figures = sizes(path)
-            cases += [Case(f"{count:,} fragments: {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
+            cases += [Case(f"{count:,} fragments, {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
             if count <= MOST_FILES:
                 asked = lookups(str(Path(folder) / "files.lance"), count)
                 names = chosen(asked, arguments.only)
-                cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
-    report("Many fragments", cases, arguments.json)
+                cases += [race(f"{count:,} fragments, {name}", asked[name], arguments.rounds, clock) for name in names]
+    report("Open, plan and change tables of many fragments", cases, arguments)
 
 
 def make(path: str, count: int) -> None:
-    """Commit a table of fragments without data files."""
+    """Commit a table whose fragments do not have files."""
     rows = pa.table({"id": pa.array([0]), "word": ["w"], "v": pa.array([[0.0] * 128], pa.list_(pa.float32(), 128))})
     made = ld.write_dataset(rows, path, storage_options=HASTY)
     one = made.get_fragments()[0].metadata
@@ -87,7 +92,7 @@ def make(path: str, count: int) -> None:
 
 
 def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
-    """Return the questions for this package, and for the peer if it supports them."""
+    """Return the operations by name, for each contestant that supports them."""
     one = ld.dataset(path, 1).get_fragments()[0].metadata
     theirs = lance.dataset(path, 1).get_fragments()[0].metadata
     ours_open: Callable[[], Any] = lambda: ld.dataset(path, storage_options=HASTY)  # noqa: E731
@@ -114,7 +119,7 @@ def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
 
 
 def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
-    """Questions for a row by its key, of handles and connections that are open."""
+    """Return lookups by key, through open handles and connections."""
     rows = pa.table({"id": np.arange(count * 10), "x": np.arange(count * 10) / 3})
     ours = ld.write_dataset(rows, path, max_rows_per_file=10, storage_options=HASTY)
     ours.create_scalar_index("id", "BTREE")
@@ -128,11 +133,11 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
     sql = "SELECT * FROM t WHERE id = ?"
     return {
-        "a row by its key": {
+        "one row by key": {
             OURS: lambda: ours.to_table(filter=f"id = {key(OURS)}"),
             PEER: lambda: theirs.to_table(filter=f"id = {key(PEER)}"),
         },
-        "a row by its key, SQL": {
+        "one row by key, in SQL": {
             OURS: lambda: connections[OURS].execute(sql, [key(OURS)]).fetchall(),
             PEER: lambda: connections[PEER].execute(sql, [key(PEER)]).fetchall(),
         },
@@ -140,31 +145,31 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
 
 def append(path: str, fragment: Any) -> None:
-    """Commit an append of the peer."""
+    """Commit an append with pylance."""
     table = lance.dataset(path)
     lance.LanceDataset.commit(table, lance.LanceOperation.Append([fragment]), read_version=table.version)
 
 
 def follow(table: ld.LanceDataset) -> Offset:
-    """Return the end offset of a stream from the version before the newest."""
+    """Let a stream find the newest version."""
     newest = table.version
     return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
 
 
 def plan(table: ld.LanceDataset) -> Sequence[object]:
-    """Cut the table into what tasks of Spark read."""
+    """Split the table into partitions for Spark tasks."""
     return partitions(table, ReadOptions(TableRef.of(table.uri)), table.schema.names)
 
 
 def sizes(path: str) -> dict[str, float]:
-    """Megabytes of what grows with fragments."""
+    """Return sizes that grow with the fragments, in megabytes."""
     manifests = [file.stat().st_size for file in Path(path, "_versions").glob("*.manifest")]
     held = subprocess.run([sys.executable, "-c", HELD, path], capture_output=True, text=True, check=True).stdout
     return {
         "manifest": max(manifests) / 1e6,
         "partitions of Spark, pickled": len(pickle.dumps(plan(ld.dataset(path)))) / 1e6,
         "memory of a version": float(held.split()[0]),
-        "memory of all its fragments, besides": float(held.split()[1]),
+        "memory of its fragments as objects": float(held.split()[1]),
     }
 
 

@@ -1,7 +1,7 @@
-"""How much memory does a scan of a 2 GB table use, and an index over 10 million keys?
+"""How much memory do a scan of a large table and an index of many keys need?
 
-Each runs in a separate process. Peak RSS includes mapped file pages, which the system can take back at any time; it
-cannot take back anonymous memory.
+Each measurement has its own process. Resident memory includes mapped pages of files, which the system can take back.
+Anonymous memory stays until the process frees it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from pathlib import Path
 import lance
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import indexes
-from benchmarks._harness import DATA, OURS, machine, options
+from benchmarks._harness import DATA, OURS, Case, options, report
 
-WAYS = ("batches", "sql")
+WAYS = ("scan by batches", "scan in SQL")
 INDEXED_WAYS = ("1,000 lookups", "index prewarmed")
+NOTE = "Each measurement starts a new process, which needs memory for its libraries."
 
 
 def main() -> None:
@@ -33,14 +32,14 @@ def main() -> None:
     path = DATA / f"memory-{arguments.rows}.lance"
     if not path.exists():
         write(path, arguments.rows)
-    figures = {f"{way}, {who}": measured(who, way, str(path)) for way in WAYS for who in (OURS, "pylance")}
-    for way in INDEXED_WAYS:
-        for who in (OURS, "pylance"):
-            figures[f"{way}, {who}"] = measured(who, way, indexes.table(who, arguments.index_rows))
-    size = sum(file.stat().st_size for file in path.rglob("*.lance") if file.is_file())
-    show(figures, size)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(), "bytes": size, "mb": figures}, indent=1) + "\n")
+    cases = []
+    for way in (*WAYS, *INDEXED_WAYS):
+        paths = {
+            who: str(path) if way in WAYS else indexes.table(who, arguments.index_rows) for who in (OURS, "pylance")
+        }
+        figures = {who: measured(who, way, place) for who, place in paths.items()}
+        cases += [Case(f"{way}, {kind}", {who: [figures[who][kind]] for who in paths}, "MB") for kind in figures[OURS]]
+    report(f"Peak memory of a process that reads {arguments.rows:,} rows", cases, arguments, NOTE)
 
 
 def measured(who: str, way: str, path: str) -> dict[str, float]:
@@ -48,17 +47,6 @@ def measured(who: str, way: str, path: str) -> dict[str, float]:
     library = "lance_duck" if who == OURS else "lance"
     command = [sys.executable, "-m", "benchmarks._measured_once", library, way, path]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
-
-
-def show(figures: dict[str, dict[str, float]], size: int) -> None:
-    """Print the figures."""
-    table = Table(title=f"Peak memory of scanning {size / 1e9:.2f} GB\n{machine()}", title_justify="left")
-    table.add_column("scan")
-    for name in next(iter(figures.values())):
-        table.add_column(name, justify="right")
-    for name, row in figures.items():
-        table.add_row(name, *(f"{value:,.0f}" for value in row.values()))
-    Console().print(table)
 
 
 def write(path: Path, rows: int) -> None:

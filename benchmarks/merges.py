@@ -1,12 +1,10 @@
-"""What do many small merges cost in processor time and lasting memory?
+"""How much processor time and memory do many small merges need?
 
-Each merge has 1,000 rows, most of them already in the table, by an indexed key. Every twenty merges, the table is
-compacted and its index optimized; one handle does all the work. Each library runs in a separate process. The processes
-alternate step by step, and times are compared per step. The first round of each step loads libraries and kernels, and
-does not count. pylance flushes nothing.
+Each merge changes or inserts 1,000 rows by an indexed key. After every twentieth merge the table is compacted and its
+index updated. One handle does all of this. Each library has its own process, and the two take turns step by step.
 
-Lasting memory is the memory of the process without mapped files, beyond the memory before the first merge. It is
-measured after each quarter of the merges: `--merges 200` shows whether it grows.
+The first turn of a step loads libraries and kernels, and is not counted. pylance does not flush. Memory is measured
+after each quarter of the merges, without mapped files: `--merges 200` shows whether it grows.
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ from benchmarks._harness import OURS, Case, options, report
 LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
 COMPACTED_EVERY = 20
 MERGED_ROWS = 1000
-MERGE, COMPACTION, UPKEEP = "merge", "compaction", "upkeep of the index"
+MERGE, COMPACTION, UPKEEP = "merge", "compaction", "update of the index"
 MEMORY = "memory"
-AT_MOST, STAYS = f"{MEMORY} at most", f"{MEMORY} that stays"
+AT_MOST, STAYS = f"{MEMORY}, peak", f"{MEMORY}, remaining"
 QUARTERS = 4
 
 Figures = dict[str, dict[str, list[float]]]
@@ -43,6 +41,7 @@ def main() -> None:
     parser = options(__doc__ or "", rows=100_000, rounds=3)
     parser.add_argument("--merges", type=int, default=120, help="to each table")
     parser.add_argument("--flushed", action="store_true", help="flush our changes to the disk")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     found: Figures = {}
     for _ in range(arguments.rounds):
@@ -51,12 +50,12 @@ def main() -> None:
                 found.setdefault(what, {}).setdefault(who, []).extend(values)
     cases = [Case(what, figures, "MB" if what.startswith(MEMORY) else "") for what, figures in found.items()]
     how = "flushed" if arguments.flushed else "not flushed"
-    title = f"{arguments.merges:,} merges of {MERGED_ROWS:,} rows into {arguments.rows:,}, {how}"
-    report(title, cases, arguments.json)
+    title = f"Merge {MERGED_ROWS:,} rows into {arguments.rows:,}, {arguments.merges:,} times, {how}"
+    report(title, cases, arguments)
 
 
 def turns(rows: int, merges: int, flushed: bool) -> Figures:
-    """Take all steps, each by one library after the other; return seconds, their sum, and megabytes."""
+    """Run all steps, alternating between the libraries. Return seconds, their sum, and megabytes."""
     workers = {who: Worker(library, rows, flushed) for who, library in LIBRARIES.items()}
     found: Figures = {}
     memory: Figures = {}
@@ -64,17 +63,17 @@ def turns(rows: int, merges: int, flushed: bool) -> Figures:
         for who in list(workers)[:: 1 if turn % 2 else -1]:
             found.setdefault(step, {}).setdefault(who, []).append(workers[who].ask(step))
         if step == MERGE and merged % -(-merges // QUARTERS) == 0:
-            memory[f"{STAYS}, {merged} merges"] = told(workers, STAYS)
+            memory[f"{STAYS} after {merged} merges"] = told(workers, STAYS)
     found = {step: {who: values[1:] for who, values in each.items()} for step, each in found.items()}
     sums = {who: [sum(sum(each[who]) for each in found.values())] for who in workers}
     memory |= {AT_MOST: told(workers, AT_MOST), STAYS: told(workers, STAYS)}
     for worker in workers.values():
         worker.close()
-    return {**found, "all of these": sums, **memory}
+    return {**found, "all steps": sums, **memory}
 
 
 def steps(merges: int) -> Iterator[tuple[str, int]]:
-    """Yield the steps of a round, each with the number of merges so far."""
+    """Yield each step with the number of merges so far."""
     for merged in range(1, merges + 1):
         yield MERGE, merged
         if merged % COMPACTED_EVERY == 0:

@@ -1,8 +1,8 @@
-"""How many true neighbours do searches over multivector rows find, and what do they cost?
+"""What recall do searches in rows with several vectors reach, and how fast are they?
 
-Varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` of `lance_duck/scan/costs.py`. A query has four vectors near four
-vectors of one row. Recall is the fraction of the ten best rows that a search finds; time is processor time. Each row
-has 4 to 16 vectors with 32 numbers around 500 centres, and the index uses product quantization.
+The benchmark varies `VECTORS_FOR_EACH` and `RANKED_FOR_EACH` in `lance_duck/scan/costs.py`. A query has four vectors,
+each near a vector of one row. Recall counts the ten best rows, and the clock is processor time. The index uses product
+quantization.
 """
 
 from __future__ import annotations

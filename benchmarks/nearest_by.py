@@ -1,6 +1,6 @@
-"""How fast is JOIN … NEAREST BY, indexed and exact, compared with DuckDB's alternatives?
+"""How fast is JOIN … NEAREST BY, through an index and exact, compared with DuckDB's native joins?
 
-DuckDB compares all pairs: with its NEAREST BY in version 2.0, and with a cross join and a window before.
+DuckDB compares all pairs, in a native NEAREST BY since version 2.0, and in a cross join with a window.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ import pyarrow as pa
 import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
-OWN, CROSS = "DuckDB NEAREST BY", "DuckDB cross join"
+OWN, CROSS = "native NEAREST BY", "native cross join"
 KNOWS_NEAREST = not duckdb.__version__.startswith("1.")
 DISTANCE = "array_distance(q.vec, t.vec)"
+JOINS = {
+    "one query, approximate": (1, "APPROX"),
+    "one query, exact": (1, "EXACT"),
+    "100 queries, approximate": (100, "APPROX"),
+    "100 queries, exact": (100, "EXACT"),
+}
 WINDOW = f"""
     SELECT q.id, t.id FROM q CROSS JOIN t
     QUALIFY row_number() OVER (PARTITION BY q.id ORDER BY {DISTANCE}) <= {{k}}"""
@@ -35,12 +41,12 @@ def vectors(rows: int, dimension: int, seed: int) -> pa.Table:
 
 
 def asker(connection: Any, sql: str) -> Callable[[], object]:
-    """Return what runs a statement and fetches its rows."""
+    """Return a function that runs a statement and fetches its rows."""
     return lambda: connection.execute(sql).fetchall()
 
 
 def main() -> None:
-    """Measure single-row and many-row joins of each kind."""
+    """Compare the joins, for one query and for many."""
     parser = options((__doc__ or "").split("\n")[0], rows=100_000)
     parser.add_argument("--dimension", type=int, default=32, help="of the vectors")
     parser.add_argument("--k", type=int, default=10, help="rows for each query")
@@ -50,8 +56,8 @@ def main() -> None:
     cases = []
     with tempfile.TemporaryDirectory() as folder:
         ld.write_dataset(data, Path(folder) / "t.lance").create_index("vec", "IVF_FLAT", num_partitions=256)
-        for name in chosen([f"{n} queries, {how}" for n in (1, 100) for how in ("approx", "exact")], arguments.only):
-            count, how = int(name.split()[0]), name.rpartition(" ")[2].upper()
+        for name in chosen(JOINS, arguments.only):
+            count, how = JOINS[name]
             queries = vectors(count, arguments.dimension, 2)
             with ld.connect(folder) as ours, duckdb.connect() as native:
                 native.execute("CREATE TABLE t AS FROM data")
@@ -66,7 +72,7 @@ def main() -> None:
                 if KNOWS_NEAREST:
                     contestants[OWN] = asker(native, join.format(how))
                 cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"NEAREST {arguments.k} BY of {arguments.rows:,} vectors of {arguments.dimension}", cases, arguments.json)
+    report(f"Join with the nearest {arguments.k} of {arguments.rows:,} vectors", cases, arguments)
 
 
 if __name__ == "__main__":

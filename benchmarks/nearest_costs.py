@@ -1,8 +1,8 @@
-"""What does a row cost in an index search: scanned, visited by a walk, or ranked again?
+"""What does each row of an index search cost: a scanned row, a graph step, a ranked row?
 
-These constants of `lance_duck/scan/costs.py` compare settings with the same recall. A price is the slope between
-searches with low and high effort, one query at a time, in processor time of all threads. Vectors and codes of two
-widths separate the price of a row from the price of its bytes.
+`lance_duck/scan/costs.py` stores these prices, and searches use them to choose settings. A price is the difference
+between a narrow and a wide search, divided by the additional rows. Two vector widths separate the price of a row from
+the price of a byte. The clock is processor time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Prices = dict[int, float]
 
 
 def main() -> None:
-    """Print the constants, and their values on this machine."""
+    """Print each constant with its measured value."""
     arguments = options((__doc__ or "").split("\n")[0], ROWS).parse_args()
     print(machine())
     for name, measured, what in constants(arguments.rows, arguments.rounds):
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def constants(rows: int, rounds: int) -> Iterator[tuple[str, float, str]]:
-    """Yield constant names, their values on this machine, and the underlying nanoseconds by byte width."""
+    """Yield each constant's name, its measured value, and the measurements behind it."""
     vectors, codes, tables, ranked, walked = Prices(), Prices(), Prices(), Prices(), Prices()
     least = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def table(folder: Path, rows: int, dim: int) -> ld.LanceDataset:
 
 
 def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -> list[float]:
-    """Return nanoseconds per query for each setting, measured alternately without the first round."""
+    """Return nanoseconds per query for each setting. The first round is not counted."""
     queries = ds.take(range(QUERIES), columns=["v"])["v"].combine_chunks().flatten().to_numpy()
     seconds: list[list[float]] = [[] for _ in settings]
     for _, (setting, mine) in itertools.product(range(rounds + 1), zip(settings, seconds, strict=True)):
@@ -96,13 +96,13 @@ def costs_of(ds: ld.LanceDataset, settings: list[dict[str, Any]], rounds: int) -
 
 
 def slope(prices: Prices) -> float:
-    """Return nanoseconds per byte, from the prices of rows with two widths."""
+    """Return nanoseconds per byte, from prices at two widths."""
     (narrow, less), (wide, more) = prices.items()
     return (more - less) / (wide - narrow)
 
 
 def shown(prices: Prices) -> str:
-    """Say what rows of each width took."""
+    """Return the prices as text."""
     return ", ".join(f"{price:,.1f} with {width:,} bytes" for width, price in prices.items())
 
 

@@ -1,7 +1,7 @@
-"""How fast are n-gram index builds and substring conditions, in Python and in SQL?
+"""How fast are n-gram indexes built, and how fast are conditions on parts of strings?
 
-Each library uses its copy of the same rows and the index that it built. "scan" is this package without its index, and
-"SQL" is DuckDB on this package. pylance scans for conditions that its index does not support.
+Each library builds the index on a copy of the table. Two more contestants are lance-duck without the index ("scan"),
+and DuckDB with it ("SQL"). pylance scans for conditions that its index does not support.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, chosen, options, race, report
+from benchmarks._harness import DATA, OURS, add_clock, chosen, clock_of, options, race, report
 from benchmarks._index_work import cases_of, measured
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 VOCABULARY = 30_000
 WORDS_OF_A_TEXT = 25
 BUILT: dict[str, Any] = {"column": "s", "index_type": "NGRAM", "name": "built", "replace": True}
-"""Arguments of an additional index."""
+"""Arguments of a second index, for the builds."""
 
 
 def main() -> None:
     """Race through building, then through questions; then print the sizes of the indexes."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=9).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=9)
+    add_clock(parser)
+    arguments = parser.parse_args()
     paths = {who: table(who, arguments.rows) for who in LIBRARIES}
     cases = []
     if chosen(("build",), arguments.only):
@@ -54,8 +56,8 @@ def main() -> None:
                 handles[OURS].to_table, columns=["id"], filter=condition, use_scalar_index=False
             )
             contestants["SQL"] = partial(ask, connection, f"SELECT id FROM t WHERE {condition}")
-            cases.append(race(name, contestants, arguments.rounds))
-    report(f"Parts of {arguments.rows:,} texts", cases, arguments.json)
+            cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
+    report(f"Find parts of {arguments.rows:,} strings", cases, arguments)
     for who, path in paths.items():
         size = sum(file.stat().st_size for file in Path(path).glob("_indices/*/*"))
         print(f"size of the index of {who}: {size / 1e6:.1f} MB")

@@ -1,4 +1,4 @@
-"""How fast does a table open, with 1, 100 and 1000 versions, and with many fragments?"""
+"""How fast does a table with many versions or fragments open?"""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def main() -> None:
     shapes = {
         "1 version": (1, 1, "2.2"),
         "100 versions": (100, 1, "2.2"),
-        "1000 versions": (1000, 1, "2.2"),
-        "1000 fragments": (1, 1000, "2.2"),
-        "1000 fragments of 2.0": (1, 1000, "2.0"),
+        "1,000 versions": (1000, 1, "2.2"),
+        "1,000 fragments": (1, 1000, "2.2"),
+        "1,000 fragments of format 2.0": (1, 1000, "2.0"),
     }
     cases = []
     for shape in chosen(shapes, arguments.only):
@@ -44,7 +44,7 @@ def main() -> None:
             write(Path(path), *shapes[shape], arguments.rows)
             asked = ("open and count", "open and read a row", "open version 1", "open and read all")
             cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds, clock) for what in asked]
-    report("Open", cases, arguments.json)
+    report(f"Open a table of {arguments.rows:,} rows", cases, arguments)
 
 
 def contestants(path: str, what: str) -> dict[str, Callable[[], object]]:

@@ -1,10 +1,9 @@
-"""What do the thresholds of vector partitioning and partition search decide?
+"""How do thresholds of vector partitions affect time and recall?
 
-Clustered vectors are partitioned with several values of each threshold. The results are the processor time of training,
-the rows in the partitions nearest to a query, and the share of true neighbours in them. Near neighbours for a graph are
-then searched in these vectors and in uniform ones, with several values of each block threshold. The results are
-processor time and the share of true neighbours. Finally, a product quantization index is searched with and without
-faiss's precomputed distance tables.
+Clustered vectors are partitioned with several values of each threshold. The results are training time, the rows in
+the nearest partitions, and the share of true neighbours there. Near neighbours for a graph are then found with several
+block thresholds, in clustered and in uniform vectors. The last race searches an index of product quantization with and
+without faiss's distance tables.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def main() -> None:
     if arguments.only in "tables":
         with tempfile.TemporaryDirectory() as folder:
             cases = [tables(Path(folder), vectors, queries, count, arguments.rounds)]
-        report(f"A query of {PROBES[-1]} of {count} partitions", cases, arguments.json)
+        report(f"A query of {PROBES[-1]} of {count} partitions", cases, arguments)
 
 
 def clustered(rows: int, dim: int) -> tuple[Vectors, Vectors]:
@@ -129,7 +128,7 @@ def index_of(vectors: Vectors) -> Any:
 
 
 def tables(folder: Path, vectors: Vectors, queries: Vectors, count: int, rounds: int) -> Case:
-    """Compare searches of two table copies, one with precomputed distance tables."""
+    """Compare searches in two copies of a table, with and without distance tables."""
     dim = vectors.shape[1]
     data = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim)})
     dataset = ld.write_dataset(data, folder / "plain.lance")

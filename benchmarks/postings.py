@@ -1,8 +1,7 @@
-"""How fast and how large are partitions of inverted indexes, read, written and searched?
+"""How fast are inverted index partitions read, written and searched, and how large are they?
 
-The strings have 3 to 40 words with natural frequencies. pylance builds the index, and its single partition is opened
-here. Searches compare kernels, with terms and statistics already known, with a complete pylance query for row ids and
-scores. The difference includes planning.
+Word frequencies follow a natural language. pylance builds the index, which has one partition. The searches compare
+kernels, after term lookup, with a whole query of pylance. Planning is therefore part of the difference.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def main() -> None:
     for bits in (8, 12, 18):
         if arguments.only in "automaton":
             cases += automaton(terms, bits, arguments.rounds)
-    report(f"Inverted index of {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Inverted index of {arguments.rows:,} texts", cases, arguments)
 
 
 def table(rows: int) -> str:
@@ -117,7 +116,7 @@ def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
 
 
 def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
-    """Return the build time and size of a term automaton with the given node cache."""
+    """Return the build time and the size of a term automaton that remembers 2^`bits` nodes."""
     kept, fst.FST_SLOTS = fst.FST_SLOTS, 1 << bits
     name = f"automaton, 2^{bits} nodes remembered"
     case = race(name, {OURS: lambda: fst.fst_bytes(terms.terms, terms.ids)}, rounds)
@@ -127,7 +126,7 @@ def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
 
 
 def reading(uri: str, rounds: int) -> list[Case]:
-    """Return the read time of one term's postings, and of all postings."""
+    """Return the read times of one posting list and of all posting lists."""
     segment = opened(uri)
     file = segment_files_of(uri).open(layout.postings_file(0))
     numbers = np.random.default_rng(2).integers(0, segment.partitions[0].num_terms, 1000)

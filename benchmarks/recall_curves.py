@@ -1,7 +1,7 @@
-"""How many queries per second does each engine answer at each recall, by cosine and dot, with long vectors?
+"""How many queries per second does each engine run at each recall, for wide vectors?
 
-Each engine builds an index over the same clustered vectors and searches with several efforts. Queries are not rows, and
-are searched one by one. The fastest setting that reaches a recall counts. Seconds are processor seconds of all threads.
+Every engine builds its own index of the same clustered vectors, and tries many settings. The fastest setting that
+reaches a recall counts. Queries are not rows, and run one at a time. The clock is processor time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Point = tuple[Setting, float, float]
 
 
 def main() -> None:
-    """Build, measure, and print a table for docs/figures.md."""
+    """Build, measure, and print a table."""
     parser = options((__doc__ or "").split("\n")[0], rows=None, rounds=3)
     parser.add_argument("--sizes", nargs="+", default=("100000x768", "100000x1536"), help="rows, numbers of a vector")
     parser.add_argument("--metrics", nargs="+", choices=("l2", *METRICS), default=METRICS)
@@ -63,7 +63,7 @@ def truth(data: Data, metric: str) -> np.ndarray:
 
 
 def rows(contestants: list[Engine], near: np.ndarray, rounds: int) -> Iterator[str]:
-    """Yield the lines of the table; contestants with one setting are measured alternately."""
+    """Measure all settings of each engine, and yield the lines of the table."""
     points: dict[str, list[Point]] = {}
     for each in contestants:
         for setting in settings(each):

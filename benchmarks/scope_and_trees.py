@@ -1,4 +1,4 @@
-"""What does reading a tokenized statement cost: its syntax tree, its scopes, its expressions?"""
+"""How long does analysing a tokenized statement take: its tree, its scopes, its expressions?"""
 
 from __future__ import annotations
 

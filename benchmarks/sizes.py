@@ -1,10 +1,11 @@
-"""How large is a column on disk, and how long does it take to write it, of each type? Beside pylance."""
+"""How large is a column on disk, and how long does writing it take, for each type?
+
+Neither side flushes its file.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,8 @@ from pathlib import Path
 import lance.file
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks._harness import OURS, Case, chosen, geometric_mean, machine, options, race
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
 from benchmarks.columns import KINDS, column
 from lance_duck.file import LanceFileWriter
 
@@ -35,13 +34,13 @@ MORE: dict[str, Callable[[int, np.random.Generator], pa.Array]] = {
     "float64 few": lambda n, rng: pa.array(rng.standard_normal(100)[rng.integers(0, 100, n)]),
     "string numbers": lambda n, rng: pa.array(rng.integers(0, 10**6, n)).cast(pa.string()),
     "string addresses": lambda n, rng: _addresses(n, rng),
-    "large_string": lambda n, rng: KINDS["string many"](n, rng).cast(pa.large_string()),
+    "large_string": lambda n, rng: KINDS["string, three words"](n, rng).cast(pa.large_string()),
     "string constant": lambda n, rng: pa.array(["constant"] * n),
-    "binary text": lambda n, rng: KINDS["string many"](n, rng).cast(pa.binary()),
+    "binary text": lambda n, rng: KINDS["string, three words"](n, rng).cast(pa.binary()),
     "binary[16]": lambda n, rng: pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(16), n, [None, pa.py_buffer(rng.bytes(16 * n))]
     ),
-    "dictionary": lambda n, rng: KINDS["string few"](n, rng).dictionary_encode(),
+    "dictionary": lambda n, rng: KINDS["string, 25 values"](n, rng).dictionary_encode(),
     "int8[32]": lambda n, rng: pa.FixedSizeListArray.from_arrays(
         pa.array(rng.integers(-128, 128, 32 * n).astype(np.int8)), 32
     ),
@@ -54,8 +53,8 @@ def _addresses(n: int, rng: np.random.Generator) -> pa.Array:
     return pa.array([f"user{user:08d}@host{host}.example.com" for user, host in zip(users, hosts, strict=True)])
 
 
-def measure(kind: str, nulls: bool, args: argparse.Namespace, folder: Path) -> tuple[Case, dict[str, int]]:
-    """Times and sizes of one column."""
+def measure(kind: str, nulls: bool, args: argparse.Namespace, folder: Path) -> tuple[Case, Case]:
+    """Return the times and the sizes of one column."""
     make = MORE.get(kind)
     array = column(kind, args.rows, nulls) if make is None else make(args.rows, np.random.default_rng(0))
     batch = pa.record_batch([array], ["x"])
@@ -70,50 +69,26 @@ def measure(kind: str, nulls: bool, args: argparse.Namespace, folder: Path) -> t
         with lance.file.LanceFileWriter(str(paths[PEER]), batch.schema, version=args.version) as writer:
             writer.write_batch(batch)
 
-    name = f"{kind}, nulls" if nulls else kind
-    case = race(name, {OURS: ours, PEER: theirs}, args.rounds)
+    name = f"{kind}, with nulls" if nulls else kind
+    case = race(name, {OURS: ours, PEER: theirs}, args.rounds, clock_of(args))
     found = lance.file.LanceFileReader(str(paths[OURS])).read_all().to_table().column(0).combine_chunks()
     if not found.cast(array.type).equals(array):
         raise SystemExit(f"{PEER} reads other values: {name}")
-    return case, {who: path.stat().st_size for who, path in paths.items()}
+    return case, Case(f"{name}, size", {who: [path.stat().st_size / 1000] for who, path in paths.items()}, "kB")
 
 
 def main() -> None:
-    """Print sizes and times."""
-    question = "How large is a column on disk, and how long does it take to write it?"
-    parser = options(question, rows=500_000, rounds=5)
+    """Report times and sizes."""
+    parser = options((__doc__ or "").split("\n")[0], rows=500_000, rounds=5)
     parser.add_argument("--version", default="2.2", help="of the files")
+    add_clock(parser)
     args = parser.parse_args()
     kinds = [(kind, nulls) for kind in chosen(KINDS, args.only) for nulls in (False, True)]
     kinds += [(kind, False) for kind in chosen(MORE, args.only)]
-    table = Table(title=f"{question} No fsync.\n{machine()}", title_justify="left", title_style="bold")
-    for heading in ("column", "bytes", PEER, "size ratio", "ms", PEER, "time ratio"):
-        table.add_column(heading, justify="left" if heading == "column" else "right")
-    figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for kind, nulls in kinds:
-            case, sizes = measure(kind, nulls, args, Path(folder))
-            size, slow = sizes[OURS] / sizes[PEER], case.ratio(PEER)
-            figures[case.name] = {"size": size, "time": slow, "bytes": sizes[OURS]}
-            colours = ["red" if size > 1.1 else "green", "red" if slow > 1.3 else "green"]
-            table.add_row(
-                case.name,
-                *(f"{sizes[who]:,}" for who in (OURS, PEER)),
-                f"[{colours[0]}]{size:.2f}[/]",
-                *(f"{case.median(who) * 1e3:,.1f}" for who in (OURS, PEER)),
-                f"[{colours[1]}]{slow:.2f}[/]",
-            )
-    table.add_section()
-    means = [geometric_mean(figure[key] for figure in figures.values()) for key in ("size", "time")]
-    table.add_row("geometric mean", "", "", f"{means[0]:.2f}", "", "", f"{means[1]:.2f}")
-    for key, place in (("size", 3), ("time", 6)):
-        worst = max(figures, key=lambda name: figures[name][key])
-        cells = [f"worst {key}: {worst}", *[""] * 6]
-        cells[place] = f"{figures[worst][key]:.2f}"
-        table.add_row(*cells)
-    Console(width=None if os.isatty(1) else 120).print(table)
-    if args.json:
-        args.json.write_text(json.dumps({"machine": machine(), "cases": figures}, indent=1) + "\n", encoding="utf-8")
+        pairs = [measure(kind, nulls, args, Path(folder)) for kind, nulls in kinds]
+    cases = [time for time, _ in pairs] + [size for _, size in pairs]
+    report(f"Write one column of {args.rows:,} rows to a file", cases, args)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How fast does Spark write, scan, index, compact and search Lance tables, compared with Parquet and its join?
+"""How fast are Spark jobs on Lance tables, compared with Spark's Parquet and Spark's own join?
 
-Rows are (int64, string, float32 vector), read from a Parquet file that pyarrow wrote; write times include this read.
-Scans go to Spark's `noop` sink. Nothing is flushed, as with Parquet. `nearestByJoin` compares each query with each row,
-and runs once. The floor is the time of any Python source in Spark: one that yields in-memory batches. `--processor`
-measures processor time of the JVM and of all workers, in units of 10 ms.
+Rows hold an int64, a string and a vector. A write includes reading them from a Parquet file. Scans end in Spark's
+`noop` sink, and nothing is flushed. `nearestByJoin` compares all pairs, and runs once.
+
+One more contestant is a Python source that yields batches from memory: no Python source can be faster.
+`--processor` counts the JVM and all workers, in steps of 10 ms.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from benchmarks._spark_memory import FLOOR_ROWS, MemorySource
 from benchmarks._spark_workers import drain, processor_seconds, session, worker_peak
 
 BRUTE = "nearestByJoin"
-NULLS = "contains_null=True"
 HASTY = {"fsync": "false"}
 GROUP = 100_000
 FIRST, FIRST_ROWS = "first job of a session", 10_000
 Action = Callable[[], object]
+NOTE = "No Python source can be faster than the one that yields batches from memory."
 
 
 def main() -> None:
-    """Write the data, then measure."""
+    """Write the data, then run the cases."""
     parser = options(__doc__ or "", rows=500_000, rounds=3)
     add_clock(parser)
     parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
@@ -54,11 +55,16 @@ def main() -> None:
             cases = run(spark, Path(folder), arguments)
         finally:
             spark.stop()
-    report(f"Spark, {arguments.rows:,} rows of (int64, string, {arguments.dimension} floats)", cases, arguments.json)
+    report(
+        f"Spark jobs on {arguments.rows:,} rows with vectors of {arguments.dimension} dimensions",
+        cases,
+        arguments,
+        NOTE,
+    )
 
 
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
-    """Run the requested cases after their preparation."""
+    """Run the selected cases, each after its preparation."""
     make(folder / "raw", arguments.rows, arguments.dimension)
     raw = spark.read.parquet(str(folder / "raw"))
     tables = Tables(spark, folder, raw, arguments.rows, arguments.dimension)
@@ -77,7 +83,7 @@ def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
 
 
 def make(folder: Path, rows: int, dimension: int) -> None:
-    """Write raw Parquet, in pieces as two tasks like them."""
+    """Write the raw rows as Parquet files."""
     random = np.random.default_rng(0)
     folder.mkdir()
     for number, start in enumerate(range(0, rows, GROUP)):
@@ -98,40 +104,43 @@ class Tables:
         self.small = str(folder / "small.lance")
 
     def cases(self) -> Mapping[str, Mapping[str, Action]]:
-        """Who does what."""
+        """Return the actions of each contestant by case."""
         return {
             "write": {OURS: self.write, PARQUET: self.write_parquet},
             "full scan": {
                 OURS: lambda: drain(self.read()),
-                NULLS: lambda: drain(self.read(contains_null=True)),
                 PARQUET: lambda: drain(self.read_parquet()),
                 FLOOR: lambda: drain(self.read_memory()),
+            },
+            "full scan, contains_null=True": {
+                OURS: lambda: drain(self.read(contains_null=True)),
+                PARQUET: lambda: drain(self.read_parquet()),
             },
             "count": {
                 OURS: lambda: ls.count(self.spark, self.lance),
                 PARQUET: lambda: self.read_parquet().count(),
             },
-            "GROUP BY of columns=id": {
+            "GROUP BY of one column": {
                 OURS: lambda: grouped(self.read(columns=["id"])).collect(),
                 PARQUET: lambda: grouped(self.read_parquet()).collect(),
                 FLOOR: lambda: grouped(self.read_memory("id")).collect(),
             },
-            "scan of columns=id": {
+            "scan of one column": {
                 OURS: lambda: drain(self.read(columns=["id"])),
                 PARQUET: lambda: drain(self.read_parquet().select("id")),
                 FLOOR: lambda: drain(self.read_memory("id")),
             },
-            "1 % of the rows, by filter": {
+            "filter that keeps 1 %": {
                 OURS: lambda: drain(self.read(filter="id % 100 = 7")),
                 PARQUET: lambda: drain(self.read_parquet().filter("id % 100 = 7")),
             },
-            "BTREE over id": {OURS: self.index},
-            "100 rows, by a filter on id": {
+            "build a B-tree": {OURS: self.index},
+            "filter that keeps 100 rows, through a B-tree": {
                 OURS: lambda: drain(self.read(filter="id BETWEEN 5000 AND 5099")),
                 PARQUET: lambda: drain(self.read_parquet().filter("id BETWEEN 5000 AND 5099")),
             },
-            "IVF_PQ over v": {OURS: self.index_vectors},
-            "compact 20 files": {OURS: self.compact},
+            "build an IVF_PQ index": {OURS: self.index_vectors},
+            "write 20 small files and compact them": {OURS: self.compact},
         }
 
     def write(self) -> None:
@@ -175,7 +184,7 @@ class Tables:
         )
 
     def compact(self) -> None:
-        """Make small files of the table, and join them; the making is most of it, and timed as well."""
+        """Write the table as small files, and compact them. Writing takes most of the time."""
         rows = -(-ld.dataset(self.lance).count_rows() // 20)
         shutil.rmtree(self.small, ignore_errors=True)
         ld.write_dataset(ld.dataset(self.lance), self.small, max_rows_per_file=rows, storage_options=HASTY)
@@ -188,7 +197,7 @@ def grouped(frame: DataFrame) -> DataFrame:
 
 
 def first(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
-    """The first job of new sessions, over few rows."""
+    """Run the first job of new sessions on few rows."""
     rows = raw.filter(F.col("id") < FIRST_ROWS)
     ls.write(rows, str(folder / "first.lance"), vector_columns={"v": arguments.dimension}, storage_options=HASTY)
     rows.write.parquet(str(folder / "first.parquet"))
@@ -197,7 +206,7 @@ def first(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespac
 
 
 def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
-    """Queries joined with their nearest rows: exact, through an index, and as Spark does it."""
+    """Join queries with their nearest rows: exact, through an index, and with Spark's own join."""
     path, k = str(folder / "near.lance"), 10
     rows = raw.filter(F.col("id") < arguments.near_rows)
     ls.write(rows, path, vector_columns={"v": arguments.dimension}, storage_options=HASTY)
@@ -224,13 +233,13 @@ def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace
 
 
 def beside(name: str, ours: Case, theirs: list[float]) -> Case:
-    """A case whose peer ran once."""
+    """Return a case whose peer ran once."""
     mine = ours.seconds[OURS]
     return Case(name, {OURS: mine, BRUTE: theirs * len(mine)})
 
 
 def found(frame: DataFrame) -> dict[int, set[int]]:
-    """Rows by query."""
+    """Return the rows found for each query."""
     answers: dict[int, set[int]] = {}
     for row in frame.select("number", "id").collect():
         answers.setdefault(row.number, set()).add(row.id)

@@ -1,7 +1,7 @@
-"""What do the thresholds of Spark's source decide, compared with a quarter, half, twice and four times?
+"""Are the thresholds of the Spark source well chosen?
 
-Results are processor times of the JVM and its workers. Rows are (int64, string, float32 vector) in two fragments; many
-fragments have 1,000 rows each. A ratio above 1 means that the other value would be faster.
+The clock is processor time of the JVM and its workers. Rows hold an int64, a string and a vector, in two large
+fragments or in many small ones. A ratio above 1 means that another value would be faster.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> None:
                 cases.append(race(AHEAD, read_ahead(spark, str(large)), arguments.rounds, processor_seconds))
         finally:
             spark.stop()
-    report("Thresholds of Spark's source, as they are against others", cases, arguments.json)
+    report("Thresholds of Spark's source, as they are against others", cases, arguments)
 
 
 def make(path: Path, rows: int, fragment_rows: int, dimension: int) -> None:

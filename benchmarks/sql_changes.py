@@ -1,8 +1,7 @@
-"""How long do SQL changes take, compared with the Python verb, with pylance, and with a native table?
+"""How long do INSERT, DELETE, UPDATE and MERGE take?
 
-With `--processor`, the results are processor times, which depend little on other load. With `--floor`, inserts and
-merges are also compared with the Python verb after the unavoidable DuckDB work: parsing the statement and reading its
-source.
+The peers are our Python verbs, pylance's, and native tables of DuckDB. `--floor` adds one more: the Python verb after
+DuckDB has parsed the statement and read its source.
 """
 
 from __future__ import annotations
@@ -20,29 +19,30 @@ import pyarrow as pa
 import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
-VERB, PYLANCE, NATIVE = "Python verb", "pylance", "DuckDB's own table"
+VERB, PYLANCE, NATIVE = "Python verb", "pylance", "native table"
 FLOOR = "verb after DuckDB's part"
 STATEMENTS = {
-    "insert one row": "INSERT INTO t VALUES (-1, 1, 0.5, 'new')",
-    "insert 10 %": "INSERT INTO t SELECT * FROM more",
-    "delete 0.1 %": "DELETE FROM t WHERE id % 1000 = 7",
-    "update 1 %": "UPDATE t SET a = a + 1 WHERE b = 7",
-    "merge 1 %": (
+    "INSERT of one row": "INSERT INTO t VALUES (-1, 1, 0.5, 'new')",
+    "INSERT of 10 %": "INSERT INTO t SELECT * FROM more",
+    "DELETE of 0.1 %": "DELETE FROM t WHERE id % 1000 = 7",
+    "UPDATE of 1 %": "UPDATE t SET a = a + 1 WHERE b = 7",
+    "MERGE of 1 %": (
         "MERGE INTO t USING changed USING (id) "
         "WHEN MATCHED THEN UPDATE SET a = changed.a, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
     ),
-    "merge 1 %, computed": (
+    "MERGE of 1 %, with expressions": (
         "MERGE INTO t USING changed USING (id) "
         "WHEN MATCHED THEN UPDATE SET a = changed.a + 0, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
     ),
 }
 SOURCES = {
-    "insert one row": None,
-    "insert 10 %": "FROM more",
-    "merge 1 %": "FROM changed",
-    "merge 1 %, computed": "SELECT *, changed.a + 0 FROM changed",
+    "INSERT of one row": None,
+    "INSERT of 10 %": "FROM more",
+    "MERGE of 1 %": "FROM changed",
+    "MERGE of 1 %, with expressions": "SELECT *, changed.a + 0 FROM changed",
 }
 """The query that DuckDB runs for a statement, if it runs one."""
+NOTE = "Neither pylance nor the Python verbs parse SQL."
 
 
 def rows(count: int, first: int = 0) -> pa.Table:
@@ -55,26 +55,26 @@ def rows(count: int, first: int = 0) -> pa.Table:
 
 
 def verbs(table: Any, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], object]]:
-    """Return each change by its Python verb, which both libraries have."""
+    """Return each change as a call of the Python verb."""
     one = pa.table({"id": [-1], "a": [1], "b": [0.5], "s": ["new"]})
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     return {
-        "insert one row": lambda: table.insert(one),
-        "insert 10 %": lambda: table.insert(more),
-        "delete 0.1 %": lambda: table.delete("id % 1000 = 7"),
-        "update 1 %": lambda: table.update({"a": "a + 1"}, where="b = 7"),
-        "merge 1 %": lambda: merge.execute(some),
-        "merge 1 %, computed": lambda: merge.execute(some),
+        "INSERT of one row": lambda: table.insert(one),
+        "INSERT of 10 %": lambda: table.insert(more),
+        "DELETE of 0.1 %": lambda: table.delete("id % 1000 = 7"),
+        "UPDATE of 1 %": lambda: table.update({"a": "a + 1"}, where="b = 7"),
+        "MERGE of 1 %": lambda: merge.execute(some),
+        "MERGE of 1 %, with expressions": lambda: merge.execute(some),
     }
 
 
 def asker(connection: Any, sql: str) -> Callable[[], object]:
-    """Return what runs a statement and fetches its rows."""
+    """Return a function that runs a statement and fetches its rows."""
     return lambda: connection.execute(sql).fetchall()
 
 
 def after_duckdb(connection: Any, name: str, verb: Callable[[], object]) -> Callable[[], object]:
-    """Return a function that runs DuckDB's part of a statement and then the verb."""
+    """Return a function that lets DuckDB parse the statement and read its source, then calls the verb."""
 
     def run() -> None:
         connection.extract_statements(STATEMENTS[name])
@@ -114,7 +114,7 @@ def main() -> None:
                 if arguments.floor and name in SOURCES:
                     contestants[FLOOR] = after_duckdb(native, name, contestants[VERB])
                 cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"Changes in SQL of {count:,} rows", cases, arguments.json)
+    report(f"Change a table of {count:,} rows in SQL", cases, arguments, NOTE)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""How fast is `match` in SQL, in every position?
+"""How fast is `match` in SQL, in different clauses?
 
-Each statement runs normally, and with `match` evaluated for each string from DuckDB, which returns the same rows.
-`lance_fts` and Python's `full_text_query` are the peers for equivalent searches. The index is one of those in
-`full_text_search.py`.
+The contestant "each text" evaluates `match` for every string that DuckDB passes to it. `lance_fts` and Python's
+`full_text_query` take part if they can express the question. The index belongs to `full_text_search.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def main() -> None:
         contestants = {name: other if callable(other) else partial(_run, con, other) for name, other in others.items()}
         contestants |= {OURS: partial(_run, con, sql), "each text": partial(_run, con, sql, searches=False)}
         cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"match in SQL on {arguments.rows:,} texts", cases, arguments.json)
+    report(f"Search {arguments.rows:,} texts with match in SQL", cases, arguments)
 
 
 def statements(dataset: ld.LanceDataset) -> dict[str, tuple[str, Others]]:

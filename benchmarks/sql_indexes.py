@@ -1,7 +1,7 @@
-"""How fast is indexed SQL, compared with pylance's dataset in DuckDB and an indexed native table?
+"""How fast are SQL queries through an index, compared with pylance's dataset and with an indexed native table?
 
-Query values differ from round to round and are the same for all. The first run of a statement, which plans it, is not
-timed.
+The values change from round to round, and all contestants get the same ones. The first run of a statement is not
+timed, because it plans more than later ones.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ def main() -> None:
             first = {str(sorted(map(str, ask()))) for ask in contestants.values()}
             assert len(first) == 1, name
             cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
-    report(f"SQL through indexes, {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Query {arguments.rows:,} rows in SQL through an index", cases, arguments)
 
 
 def connect(rows: int) -> dict[str, Any]:
-    """Return connections where `t` is the large table, with an index over `id`, and `wanted` one of two rows."""
+    """Return connections with the large table `t`, indexed by `id`, and the table `wanted` of two keys."""
     theirs, native = duckdb.connect(), duckdb.connect()
     found = lance.dataset(table("pylance", rows))
     theirs.register("t", found)
     native.register("source", found)
     native.execute("CREATE TABLE t AS FROM source")
     native.execute("CREATE INDEX by_id ON t (id)")
-    connections = {OURS: ld.connect({"t": table(OURS, rows)}), "pylance": theirs, "duckdb": native}
+    connections = {OURS: ld.connect({"t": table(OURS, rows)}), "pylance": theirs, "native table": native}
     for connection in connections.values():
         connection.execute(f"CREATE TABLE wanted AS SELECT unnest([{rows // 7}, {rows // 3}])::BIGINT AS id")
     return connections
 
 
 def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
-    """Return a function with a new random question per call, equal for all contestants."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
 
     def ask() -> list[Any]:
@@ -92,17 +92,17 @@ def none(_: np.random.Generator, __: int) -> list[int]:
 
 
 QUESTIONS: dict[str, tuple[str, Parameters]] = {
-    "point": ("SELECT id, name, value FROM t WHERE id = ?", one),
-    "point, all columns": ("SELECT * FROM t WHERE id = ?", one),
-    "range of 1,000": ("SELECT id, name, value FROM t WHERE id BETWEEN ? AND ?", span),
-    "in 100": (f"SELECT id, name, value FROM t WHERE id IN ({AMONG})", hundred),
+    "one row by key": ("SELECT id, name, value FROM t WHERE id = ?", one),
+    "one row by key, all columns": ("SELECT * FROM t WHERE id = ?", one),
+    "range of 1,000 keys": ("SELECT id, name, value FROM t WHERE id BETWEEN ? AND ?", span),
+    "IN of 100 keys": (f"SELECT id, name, value FROM t WHERE id IN ({AMONG})", hundred),
     "count of a range": ("SELECT count(*) FROM t WHERE id BETWEEN ? AND ?", span),
     "count of a key": ("SELECT count(*) FROM t WHERE id = ?", one),
-    "key join, table": (WANTED, none),
-    "key join, values": ("SELECT t.id, t.value FROM t JOIN (VALUES (?), (?)) w(id) ON t.id = w.id", two),
-    "in subquery": ("SELECT id, value FROM t WHERE id IN (SELECT id FROM wanted)", none),
-    "least and greatest": ("SELECT min(id), max(id) FROM t", none),
-    "exists": ("SELECT t.value FROM t WHERE EXISTS (SELECT 1 FROM wanted w WHERE w.id = t.id)", none),
+    "join with a table of two keys": (WANTED, none),
+    "join with VALUES of two keys": ("SELECT t.id, t.value FROM t JOIN (VALUES (?), (?)) w(id) ON t.id = w.id", two),
+    "IN (SELECT …)": ("SELECT id, value FROM t WHERE id IN (SELECT id FROM wanted)", none),
+    "min and max of the key": ("SELECT min(id), max(id) FROM t", none),
+    "EXISTS": ("SELECT t.value FROM t WHERE EXISTS (SELECT 1 FROM wanted w WHERE w.id = t.id)", none),
 }
 
 

@@ -1,4 +1,4 @@
-"""How fast are 1 and 1000 random rows read, of each common type?"""
+"""How fast are 1 and 1,000 random rows read, for each common type?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> None:
     arguments = parser.parse_args()
     kinds = chosen(KINDS, arguments.only)
     cases = [case for kind in kinds for case in take(kind, arguments.rows, arguments.rounds, clock_of(arguments))]
-    report(f"Take from {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Take random rows of {arguments.rows:,}", cases, arguments)
 
 
 def take(kind: str, rows: int, rounds: int, clock: Callable[[], float]) -> list[Case]:

@@ -1,8 +1,8 @@
-"""What do searches with correlated filters find, and how long do they take?
+"""What recall do searches reach if the filter depends on the vectors, and how fast are they?
 
-Vectors are clustered around 100 topics, and a filter allows some topics. Queries come from allowed topics, or from
-other topics far from their neighbours. No settings are named. Recall is the average over 100 queries for ten
-neighbours, and time is processor time. "by settings alone" is this package as it searches for random filters.
+Vectors form 100 clusters, called topics, and a filter allows some of them. Queries come from allowed topics, or from
+others, whose neighbours are far away. All searches use default settings. "by settings alone" is lance-duck without its
+estimate of allowed neighbours per partition.
 """
 
 from __future__ import annotations

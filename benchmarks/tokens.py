@@ -1,8 +1,7 @@
-"""How fast is the analysis of strings for full-text indexes: tokenizing, and mapping tokens to terms?
+"""How fast is text split into tokens and terms for full-text indexes?
 
-The results are processor times of one thread for this package and for pylance's `tokenize`, which creates a Python
-object per token, and of all threads for a complete index build by pylance. The last columns are millions of tokens per
-second of the base tokenizer. The strings have 3 to 40 words with natural frequencies.
+One thread of lance-duck competes with pylance's `tokenize`, which returns Python objects, and with a complete index
+build in pylance. The last lines show millions of tokens per second. Word frequencies follow a natural language.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def measured(name: str, rows: int, rounds: int) -> tuple[Case, int]:
 def main() -> None:
     arguments = options(QUESTION, 100_000, 5).parse_args()
     results = [measured(name, arguments.rows, arguments.rounds) for name in chosen(CASES, arguments.only)]
-    report(QUESTION, [case for case, _ in results], arguments.json)
+    report(QUESTION, [case for case, _ in results], arguments)
     for case, tokens in results:
         speeds = ", ".join(f"{name} {tokens / case.median(name) / 1e6:.1f}" for name in case.seconds)
         print(f"{case.name}: {speeds} M tokens/s")

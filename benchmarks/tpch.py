@@ -1,7 +1,7 @@
-"""How fast are the 22 TPC-H queries in DuckDB, compared with Parquet and with pylance's dataset?
+"""How fast are the 22 queries of TPC-H, compared with Parquet, with pylance's dataset and with native tables?
 
-With `--floors`, in processor time, also the cost of parts of a query: only reading its columns, without DuckDB, and
-only DuckDB, on the same columns as in-memory Arrow tables.
+`--floors` also measures two parts of each query in processor time: reading its columns without DuckDB, and running
+DuckDB on the same columns in memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +26,9 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
-"""Additional questions outside TPC-H, which run only by name."""
+"""Further queries, which run only if `--only` names them."""
+PEERS: Final = {"parquet": "Parquet", "pylance": "pylance", "native": "native table"}
+"""Values of `--peers`, and the names in the tables."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
@@ -51,7 +52,7 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
     """Return a connection per contestant with the eight tables."""
     found: dict[str, object] = {OURS: ld.connect(str(folder / "lance"))}
     for peer in peers:
-        found[peer] = connection = duckdb.connect()
+        found[PEERS[peer]] = connection = duckdb.connect()
         for name in TABLES:
             if peer == "pylance":
                 connection.register(name, lance.dataset(str(folder / "lance" / f"{name}.lance")))
@@ -62,11 +63,11 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
 
 
 def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
-    """Return the parts of a query: its reads, and DuckDB on the same in-memory columns.
+    """Return two parts of a query: reading its columns, and running DuckDB on these columns in memory.
 
     Args:
-        query: SQL text.
-        ours: The connection with the observed scans.
+        query: The statement.
+        ours: The connection whose scans are observed.
     """
     with watching() as watch:
         ours.execute(query).fetchall()
@@ -97,11 +98,12 @@ def _reader(scan: Scan) -> pa.RecordBatchReader:
 def main() -> None:
     """Check that all give the same answers, then race."""
     parser = options((__doc__ or "").split("\n")[0], rows=0, rounds=5)
-    parser.add_argument("--floors", action="store_true", help="what the parts of a query cost, too")
+    parser.add_argument("--floors", action="store_true", help="also measure parts of the queries")
     add_clock(parser)
     parser.add_argument("--scale", type=float, default=1.0, help="1.0 is 6 million lines")
-    parser.add_argument("--peers", nargs="+", default=["parquet"], choices=["parquet", "pylance", "native"])
+    parser.add_argument("--peers", nargs="+", default=["parquet"], choices=PEERS)
     arguments = parser.parse_args()
+    arguments.processor |= arguments.floors
     contestants = connections(prepare(arguments.scale), arguments.peers)
     cases = []
     queries = {path.stem: path.read_text(encoding="utf-8") for path in sorted(QUERIES.glob("*.sql"))}
@@ -113,13 +115,13 @@ def main() -> None:
         runs = {who: lambda c=c, query=query: c.execute(query).fetchall() for who, c in contestants.items()}
         if arguments.floors:
             runs |= floors(query, contestants[OURS])
-        clock = time.process_time if arguments.floors else clock_of(arguments)
+        clock = clock_of(arguments)
         cases.append(race(name, runs, arguments.rounds, clock))
-    report(f"TPC-H at scale {arguments.scale:g} in DuckDB", cases, arguments.json)
+    report(f"Run the 22 queries of TPC-H at scale {arguments.scale:g}", cases, arguments)
 
 
 def rounded(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return rows whose doubles are cut to nine digits, since sums in another order differ in the last."""
+    """Round doubles to nine digits, because sums in another order differ in the last ones."""
     return [tuple(float(f"{v:.9g}") if isinstance(v, float) else v for v in row) for row in rows]
 
 

@@ -1,8 +1,8 @@
-"""The eight TPC-H tables at any scale, by the column rules of the specification (section 4.2.3), as Arrow tables.
+"""The eight TPC-H tables at any scale, as Arrow tables.
 
-This is not the official generator: the text has a smaller vocabulary and numpy supplies the random numbers, so answers
-differ from published ones. Row counts, key relations, value ranges and selectivities follow the specification, except
-that one order in 4096 is large, so that query 18 finds rows at every scale.
+They follow the column rules in section 4.2.3 of the specification: row counts, keys, value ranges and selectivities.
+The vocabulary and the random numbers differ, and answers therefore differ from published ones. One order in 4,096 is
+large, which gives query 18 rows at every scale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How fast are nearest-neighbour searches, and how long does an index build take?
 
-Each engine builds an index over the same clustered vectors, and uses the minimum effort for the requested recall. The
-queries are not rows, and are the same for all engines. The numbers quoted in docs/figures.md are printed last.
+Every engine builds its own index of the same clustered vectors. Before a race, each engine gets the fastest settings
+that reach the recall. The queries are not rows of the table. faiss keeps its vectors in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._harness import OURS, Case, add_clock, clock_of, geometric_mean, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, clock_of, options, race, report
 from benchmarks._vector_data import BATCH, FILTERS, Data, K
 from benchmarks._vector_engines import KINDS, LIBRARIES, Engine, engine, engines
 from benchmarks._vector_settings import choose, truth
@@ -27,22 +27,10 @@ TURN = 10  # queries one by one, in a turn
 EXACT_BATCH = 20
 FIGURES = {
     "build": ("seconds", ""),
-    "memory of the build": ("anonymous MB", "MB"),
-    "bytes on disk": ("index MB", "MB"),
+    "build, peak memory": ("anonymous MB", "MB"),
+    "size on disk": ("index MB", "MB"),
 }
-SUMMARY = {
-    "build": "building an index",
-    "memory of the build": "anonymous memory of it, at its peak",
-    "bytes on disk": "the index on disk",
-    "single": "queries one by one",
-    "batch": f"{BATCH:,} queries at once",
-    **{f"filtered {label}": f"one by one, {label} of the rows pass" for label in FILTERS},
-    "cold": "open and ask once",
-    "exact, single": "without an index, one by one",
-    "exact, batch": f"without an index, {EXACT_BATCH} at once",
-}
-
-Cases = list[tuple[str, Case]]
+NOTE = "faiss keeps all vectors in memory, and does not read a table."
 
 
 def main() -> None:
@@ -58,22 +46,22 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.sizes, arguments.rounds = QUICK, min(arguments.rounds, 3)
-    cases: Cases = []
+    cases: list[Case] = []
     for data in map(Data.of, arguments.sizes):
         for kind in arguments.kinds:
             cases += list(exact(data, arguments) if kind == "exact" else races(data, kind, arguments))
-    report(f"Nearest neighbours, k = {K}, recall ≥ {arguments.recall}", [case for _, case in cases], arguments.json)
-    summary(cases)
+    sizes = ", ".join(str(Data.of(size)) for size in arguments.sizes)
+    report(f"Find the nearest {K} vectors at a recall of {arguments.recall}, {sizes}", cases, arguments, NOTE)
 
 
-def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
-    """Yield all measurements of an index kind, each with its topic."""
+def races(data: Data, kind: str, arguments: Any) -> Iterator[Case]:
+    """Build one kind of index with all engines, and yield its cases."""
     contestants = engines(data, kind)
     for each in contestants:
         each.prepare(arguments.rebuild or (each.name == OURS and not arguments.kept))
         figures = ", ".join(f"{value:,.1f} {name}" for name, value in each.figures.items())
         print(f"{data}, {kind}, {each.name}: {figures}", flush=True)
-    about = f"{kind}, {data}"
+    about = kind if len(arguments.sizes) == 1 else f"{kind}, {data}"
     for topic, (figure, unit) in FIGURES.items():
         name = f"processor {figure}" if figure == "seconds" and arguments.processor else figure
         if any(name not in each.figures for each in contestants):
@@ -82,10 +70,12 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
         yield from _if(topic, about, arguments, lambda name, v=values, u=unit: Case(name, v, u))
     chosen(contestants, None, arguments.recall)
     rounds, clock = arguments.rounds, clock_of(arguments)
-    yield from _if("single", about, arguments, lambda name: one_by_one(name, contestants, None, rounds, clock))
+    yield from _if(
+        "one query at a time", about, arguments, lambda name: one_by_one(name, contestants, None, rounds, clock)
+    )
     works = {each.name: partial(each.search, data.queries) for each in contestants}
-    yield from _if("batch", about, arguments, lambda name: race(name, works, rounds, clock))
-    yield from _if("cold", about, arguments, lambda name: cold(name, contestants, rounds, clock))
+    yield from _if(f"{BATCH:,} queries in one call", about, arguments, lambda name: race(name, works, rounds, clock))
+    yield from _if("open and search once", about, arguments, lambda name: cold(name, contestants, rounds, clock))
     filtering = [each for each in contestants if each.filters]
     for label, condition in FILTERS.items():
 
@@ -93,21 +83,27 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
             chosen(filtering, condition, arguments.recall)
             return one_by_one(name, filtering, condition, rounds, clock)
 
-        yield from _if(f"filtered {label}", about, arguments, filtered)
+        yield from _if(f"one query at a time, a filter keeps {label}", about, arguments, filtered)
 
 
-def exact(data: Data, arguments: Any) -> Iterator[tuple[str, Case]]:
-    """Search without an index, and print the memory bandwidth."""
+def exact(data: Data, arguments: Any) -> Iterator[Case]:
+    """Search without an index, and print how fast memory is read."""
     contestants = [engine(name, data, "exact") for name in (*LIBRARIES, "faiss")]
     rounds, clock = arguments.rounds, clock_of(arguments)
     for each in contestants:
         each.open()
         each.setting = {"use_index": False}
-    queries = {"exact, single": data.queries[0], "exact, batch": data.queries[:EXACT_BATCH]}
+    batch = f"{EXACT_BATCH} queries in one call"
+    queries = {"one query": data.queries[0], batch: data.queries[:EXACT_BATCH]}
     for topic, q in queries.items():
         works = {each.name: partial(each.search, q) for each in contestants}
-        for _, case in _if(topic, str(data), arguments, lambda name, w=works: race(name, w, rounds, clock)):
-            yield topic, case
+        for case in _if(
+            topic,
+            "exact" if len(arguments.sizes) == 1 else str(data),
+            arguments,
+            lambda name, w=works: race(name, w, rounds, clock),
+        ):
+            yield case
             if q.ndim == 1:
                 size, most = data.vectors.nbytes / 1e9, bandwidth(data.vectors)
                 speeds = (f"{each.name} {size / case.median(each.name):.1f}" for each in contestants)
@@ -115,14 +111,14 @@ def exact(data: Data, arguments: Any) -> Iterator[tuple[str, Case]]:
                 print(f"{case.name}: {', '.join(speeds)} GB/s; memory {most:.1f} GB/s: {share:.0%} of it", flush=True)
 
 
-def _if(topic: str, about: str, arguments: Any, work: Callable[[str], Case]) -> Iterator[tuple[str, Case]]:
+def _if(topic: str, about: str, arguments: Any, work: Callable[[str], Case]) -> Iterator[Case]:
     name = f"{topic}, {about}"
     if arguments.only in name:
-        yield topic, work(name)
+        yield work(name)
 
 
 def chosen(contestants: Iterable[Engine], condition: str | None, recall: float) -> None:
-    """Give all engines their settings."""
+    """Give all engines the fastest settings that reach the recall."""
     true: np.ndarray | None = None
     for each in contestants:
         true = truth(each.data, condition) if true is None else true
@@ -138,7 +134,7 @@ def one_by_one(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Case:
-    """Seconds of a query; others at each turn, for all the same."""
+    """Return the seconds per query. Each round uses other queries, the same for all engines."""
 
     def turns(each: Engine) -> Callable[[], None]:
         starts = itertools.cycle(range(0, BATCH - TURN, TURN))
@@ -162,7 +158,7 @@ def cold(name: str, contestants: list[Engine], rounds: int, clock: Callable[[], 
 
 
 def bandwidth(vectors: np.ndarray) -> float:
-    """GB/s at which all cores together read memory, at best."""
+    """Return the highest speed at which all cores read memory, in GB/s."""
     cores = len(os.sched_getaffinity(0))
     parts = np.array_split(vectors.reshape(-1).view(np.uint64), cores)
     best = 0.0
@@ -172,19 +168,6 @@ def bandwidth(vectors: np.ndarray) -> float:
             list(pool.map(np.bitwise_or.reduce, parts))
             best = max(best, vectors.nbytes / (time.perf_counter() - begin) / 1e9)
     return best
-
-
-def summary(cases: Cases) -> None:
-    """Print lines for docs/figures.md: geometric means of ratios, the least, and the greatest."""
-    print("\n| question | beside | ratio | spread |\n|---|---|---|---|")
-    for topic, text in SUMMARY.items():
-        mine = [case for about, case in cases if about == topic]
-        peers = dict.fromkeys(peer for case in mine for peer in case.seconds if peer != OURS)
-        for place, peer in enumerate(peers):
-            ratios = sorted((case.ratio(peer), case.name) for case in mine if peer in case.seconds)
-            mean = geometric_mean(ratio for ratio, _ in ratios)
-            ends = (f"{ratio:.2f} ({name.removeprefix(f'{topic}, ')})" for ratio, name in (ratios[0], ratios[-1]))
-            print(f"| {'' if place else text} | {peer} | {mean:.2f} | {' to '.join(ends)} |")
 
 
 if __name__ == "__main__":

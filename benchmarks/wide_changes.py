@@ -1,7 +1,7 @@
-"""What do SQL changes of few columns cost if rows are wide: ten numbers and a vector?
+"""How much do changes in SQL cost that use few columns of wide rows?
 
-Each change runs in a separate process on a newly written table. Time is processor time; memory is the peak beyond the
-memory before the statement.
+Each statement has its own process and a new table, whose rows hold ten numbers and a vector. The results are processor
+time, and the growth of peak memory.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 import lance_duck as ld
-from benchmarks._harness import chosen, machine, options
+from benchmarks._harness import OURS, Case, chosen, options, report
 
 _MERGE: Final = "MERGE INTO t USING (SELECT range AS id, range + 1 AS v FROM range(0, {rows}, 10)) s ON s.id = t.id "
 STATEMENTS: Final = {
@@ -41,6 +39,7 @@ def main() -> None:
     parser = options((__doc__ or "").split("\n")[0], rows=100_000)
     parser.add_argument("--width", type=int, default=768, help="numbers of a vector")
     parser.add_argument("--one", help="measure one statement in this process")
+    parser.set_defaults(processor=True)
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(measured(STATEMENTS[arguments.one], arguments.rows, arguments.width)))
@@ -50,14 +49,9 @@ def main() -> None:
         command = [sys.executable, "-m", "benchmarks.wide_changes", "--one", name]
         command += ["--rows", str(arguments.rows), "--width", str(arguments.width)]
         figures[name] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    table = Table(title=f"{arguments.rows:,} rows of {arguments.width} numbers\n{machine()}", title_justify="left")
-    for title in ("statement", "processor ms", "MB"):
-        table.add_column(title)
-    for name, (seconds, size) in figures.items():
-        table.add_row(name, f"{seconds * 1000:,.0f}", f"{size:,.0f}")
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(), "figures": figures}, indent=1) + "\n")
+    cases = [Case(name, {OURS: [seconds]}) for name, (seconds, _) in figures.items()]
+    cases += [Case(f"{name}, memory", {OURS: [size]}, "MB") for name, (_, size) in figures.items()]
+    report(f"Change {arguments.rows:,} rows with vectors of {arguments.width} dimensions", cases, arguments)
 
 
 def measured(sql: str, rows: int, width: int) -> tuple[float, float]:

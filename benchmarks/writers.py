@@ -1,8 +1,7 @@
-"""How many commits do four concurrent processes make on one table, and is any change lost?
+"""How many commits do four concurrent writers make, and is a change ever lost?
 
-Each process appends a row, or repeatedly changes one row by key, with a long-lived handle. Commits are counted per
-wall-clock second and per processor second of all four processes. The acknowledged changes are compared with the final
-table: a row for each append, and the number of the last change in each row.
+Each process appends rows, or changes its row by key, through one handle. Commits are counted per second of wall time
+and of processor time. At the end, the table must contain every acknowledged change.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ import pyarrow as pa
 import lance_duck as ld
 
 WRITERS = 4
-WAYS = {"append": "rows of its own are appended", "upsert": "a row of its own is changed by its key"}
+WAYS = {"append": "each appends rows", "upsert": "each changes one row by its key"}
 CONTESTANTS = {"lance-duck, not flushed": "false", "lance-duck, flushed": "true", "pylance": None}
 
 
 def main() -> None:
-    """Print commits by contestant, and lost changes."""
+    """Print the commits and the losses of each contestant."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each round")
@@ -64,7 +63,7 @@ def _race(way: str, rounds: int, seconds: float) -> None:
 
 
 def _write(library: str, fsync: str, way: str, seconds: str, number: str, path: str) -> None:
-    """Change the table until the time is over, as one of the processes."""
+    """Change the table until the time is over."""
     module: Any = {"lance": lance, "lance_duck": ld}[library]
     settings = {} if library == "lance" else {"storage_options": {"fsync": fsync}}
     table = module.dataset(path, **settings)

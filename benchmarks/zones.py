@@ -1,7 +1,7 @@
-"""How fast are predicates through zone maps and Bloom filters, from Python?
+"""How fast are filters through zone maps and Bloom filters, from Python?
 
-Each library uses its copy of the same rows and the indexes that it built. Query values differ from round to round and
-are the same for both.
+Each library builds the indexes on a copy of the table. The values change from round to round, and all contestants get
+the same ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, options, race, report
+from benchmarks._harness import OURS, add_clock, clock_of, options, race, report
 from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
@@ -34,24 +34,26 @@ Ask = Callable[[Any, np.random.Generator], object]
 def main() -> None:
     """Race through queries, then through building and opening."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
+    add_clock(parser)
     arguments = parser.parse_args()
+    clock = clock_of(arguments)
     paths = {name: table(name, arguments.rows) for name in LIBRARIES}
     handles = {name: LIBRARIES[name].dataset(path) for name, path in paths.items()}
     cases = []
     for name, ask in questions(arguments.rows).items():
         if arguments.only in name:
             contestants = {who: asker(handle, ask) for who, handle in handles.items()}
-            cases.append(race(name, contestants, arguments.rounds))
+            cases.append(race(name, contestants, arguments.rounds, clock))
     for name, (column, kind) in BUILT.items():
         if arguments.only in name:
             work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
-            cases.append(race(name, work, min(3, arguments.rounds)))
+            cases.append(race(name, work, min(3, arguments.rounds), clock))
     for column in ("moment", "key"):
         name = f"first {column} of a table just opened"
         if arguments.only in name:
             work = {who: partial(first, LIBRARIES[who], path, column) for who, path in paths.items()}
-            cases.append(race(name, work, arguments.rounds))
-    report(f"Zone maps and Bloom filters, {arguments.rows:,} rows", cases, arguments.json)
+            cases.append(race(name, work, arguments.rounds, clock))
+    report(f"Use zone maps and Bloom filters of {arguments.rows:,} rows", cases, arguments)
 
 
 def questions(rows: int) -> dict[str, Ask]:
@@ -68,27 +70,29 @@ def questions(rows: int) -> dict[str, Ask]:
         return ", ".join(str(key_of(int(place), rows)) for place in rng.integers(0, rows, count))
 
     return {
-        "zone map, point": to_table(lambda rng: f"moment = {rng.integers(0, rows)}"),
+        "zone map, one row": to_table(lambda rng: f"moment = {rng.integers(0, rows)}"),
         "zone map, range of 1,000": to_table(lambda rng: span(rng, 1000)),
         "zone map, range of a tenth": lambda ds, rng: ds.to_table(columns=["value"], filter=span(rng, rows // 10)),
         "zone map, count of a tenth": lambda ds, rng: ds.count_rows(span(rng, rows // 10)),
-        "zone map, point of string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
+        "zone map, one row by string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
         "zone map, prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
-        "zone map, nothing": to_table(lambda rng: f"moment = {rows + int(rng.integers(1, rows))}"),
-        "Bloom filters, point": to_table(lambda rng: f"key = {keys(rng, 1)}"),
-        "Bloom filters, in 10": to_table(lambda rng: f"key IN ({keys(rng, 10)})"),
-        "Bloom filters, nothing": to_table(lambda rng: f"key = {rows + int(rng.integers(1, rows))}"),
+        "zone map, a value that does not exist": to_table(lambda rng: f"moment = {rows + int(rng.integers(1, rows))}"),
+        "Bloom filters, one row": to_table(lambda rng: f"key = {keys(rng, 1)}"),
+        "Bloom filters, IN of 10": to_table(lambda rng: f"key IN ({keys(rng, 10)})"),
+        "Bloom filters, a value that does not exist": to_table(
+            lambda rng: f"key = {rows + int(rng.integers(1, rows))}"
+        ),
     }
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Return a function with a new random question per call, equal for all contestants."""
+    """Return a function that uses new values in each call. All contestants draw the same ones."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an additional index and discard it."""
+    """Build a second index on the column, and drop it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
@@ -105,7 +109,7 @@ def table(who: str, rows: int) -> str:
 
 
 def key_of(place: int, rows: int) -> int:
-    """Return a key that does not depend on its position."""
+    """Return the key in a row, which is not related to the row's position."""
     return place * 7_368_787 % rows
 
 

@@ -18,7 +18,7 @@ from typer.cli import get_docs_for_click
 
 import lance_duck as ld
 import lance_duck_command
-from lance_duck import errors as error_tree
+from benchmarks import figures
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.errors import LanceDuckError
@@ -102,6 +102,7 @@ def write(folder: Path) -> None:
         "errors": errors(),
     }.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    figures.write(folder)
 
 
 def file_versions() -> str:
