@@ -120,7 +120,7 @@ bench: $(READY)  ## run every benchmark, and store the results of those in the f
 figures: $(READY)  ## render the tables and charts of docs/background/figures.md from benchmarks/results
 	$(BIN)/python -m benchmarks.figures
 
-golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables anew (pinned to one version of the writer)
+golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables again, with the pinned pylance
 	$(BIN)/python -m tests.golden.generate
 
 $(GRPCIO)/.ready: | $(READY)

@@ -19,6 +19,7 @@ from typer.cli import get_docs_for_click
 import lance_duck as ld
 import lance_duck_command
 from benchmarks import figures
+from lance_duck import errors as error_tree
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.errors import LanceDuckError
