@@ -62,8 +62,8 @@ class Answer:
 class ScalarIndex(Protocol):
     """An open segment. Immutable and thread-safe. Reads are cached within limits.
 
-    Corrupt files raise a LanceDuckError when the segment is opened or searched. A segment may also implement `Naming` or
-    `Stretching` from `index.reach`, and `Counting` and `Ordered` from `index.aggregates`.
+    Corrupt files raise a LanceDuckError when the segment is opened or searched. A segment may also implement `Naming`
+    or `Stretching` from `index.reach`, and `Counting` and `Ordered` from `index.aggregates`.
     """
 
     def estimate(self, query: Query) -> int | None:
