@@ -70,6 +70,15 @@ def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) ->
     assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
 
 
+@pytest.mark.parametrize(
+    "file", ["lance_duck/verbs/indexes/methods.py", "lance_duck/spark/verbs/index_jobs.py", "lance_duck_command.py"]
+)
+def test_lists_of_index_kinds_in_the_code_are_complete(file: str) -> None:
+    words = set(re.findall(r"\w+", (ROOT / file).read_text(encoding="utf-8").upper()))
+    assert not {entry.sql_name for entry in scalar_kinds()} - words - {"INVERTED"}
+    assert words & {"INVERTED", "FTS"}
+
+
 COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## Every command")[0]
 
 
