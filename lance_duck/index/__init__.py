@@ -5,7 +5,7 @@ You get: an `Answer` with the rows that satisfy the query and the rows that may,
 segment's bitmap. It may include deleted rows, which scans skip. If the segment is corrupt, returns None and issues one
 IndexWarning. Never here: predicates, commits, and scan threads.
 
-A new kind of index is an `IndexKind` (`kind.py`) in a room, and a line in `registry.py`. All rooms have one floor plan:
+See "Add an index kind" in CONTRIBUTING.md. All rooms have one floor plan:
 
     kind      the `IndexKind`: supported columns and queries
     layout    the bytes on disk, in its docstring; names of files, columns and metadata keys

@@ -1,4 +1,4 @@
-"""The interface of index kinds. Each kind has its own module, and a line in `index.registry`."""
+"""The interface of index kinds. See "Add an index kind" in CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from lance_duck.rows.row_set import RowSet
 
 Rows = NDArray[np.uint64]
 Follow: TypeAlias = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
-"""Maps stored rows to their current ids or addresses, and returns a mask of the rows that are still entries."""
+"""Maps stored rows to their current ids or addresses, and returns a mask of the rows to keep.
+
+The mask is False for deleted rows, and for rows outside the fragments that the segment covers. Full-text segments that
+store addresses keep deleted rows. The ids and addresses of dropped rows are arbitrary. The function does not look at
+entries: it also maps rows for which the segment has no entry, such as the rows inside a zone. It raises CorruptError if
+an offset lies past the end of a covered fragment.
+"""
 Lives: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
 """Returns a mask of the stored rows that are live rows of covered fragments."""
 
@@ -56,7 +62,8 @@ class Answer:
 class ScalarIndex(Protocol):
     """An open segment. Immutable and thread-safe. Reads are cached within limits.
 
-    Corrupt files raise a LanceDuckError when the segment is opened or searched.
+    Corrupt files raise a LanceDuckError when the segment is opened or searched. A segment may also implement `Naming`
+    or `Stretching` from `index.reach`, and `Counting` and `Ordered` from `index.aggregates`.
     """
 
     def estimate(self, query: Query) -> int | None:
@@ -129,7 +136,8 @@ class IndexKind(Protocol):
         type_url: Type url of the details of its segments in the manifest.
         versions: Layout versions that can be read.
         rows_by: "id" if segments store stable row ids in tables that have them, "address" if always row addresses,
-            "version" if ids in version 0 and addresses from version 1 on.
+            "version" if ids in version 0 and addresses from version 1 on. Open segments with addresses implement
+            `index.reach.Naming` or `Stretching`.
         reaches_into_lists: Whether a struct field inside lists can be indexed. `build` then receives lists of values.
     """
 

@@ -1,4 +1,4 @@
-"""The registry of index kinds. To add a kind, add a module and a line here.
+"""The registry of index kinds. See "Add an index kind" in CONTRIBUTING.md.
 
 A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes do not import any
 kind. Vector indexes use faiss, which is the slowest import of all.
@@ -45,6 +45,11 @@ class KindEntry:
     type_url: str
     load: Callable[[], IndexKind]
 
+    @property
+    def sql_name(self) -> str:
+        """Name in SQL and in the documentation, such as "LABEL_LIST"."""
+        return _SQL_NAMES.get(self.name, self.name.upper())
+
     @classmethod
     def of(cls, kind: IndexKind) -> KindEntry:
         """Return the entry of a kind that is imported already."""
@@ -64,6 +69,7 @@ KINDS: Final[tuple[KindEntry, ...]] = (
     _VECTOR,
 )
 
+_SQL_NAMES: Final = MappingProxyType({"LabelList": "LABEL_LIST"})
 _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
@@ -76,6 +82,11 @@ def kind_of(type_url: str) -> IndexKind | None:
     return None if listed is None else listed.load()
 
 
+def scalar_kinds() -> list[KindEntry]:
+    """Return the entries of all kinds except vector indexes."""
+    return [listed for listed in KINDS if listed is not _VECTOR]
+
+
 def kind_named(name: str) -> IndexKind:
     """Return a scalar index kind by name. Case and underscores are ignored.
 
@@ -83,13 +94,11 @@ def kind_named(name: str) -> IndexKind:
         UnsupportedError: The kind does not exist.
     """
     plain_name = _ALIASES.get(_plain(name), _plain(name))
-    scalar = [listed for listed in KINDS if listed is not _VECTOR]
+    scalar = scalar_kinds()
     for listed in scalar:
         if _plain(listed.name) == plain_name:
             return listed.load()
-    raise UnsupportedError(
-        "unknown index kind", expected=", ".join(each.name.upper() for each in scalar), found=repr(name)
-    )
+    raise UnsupportedError("unknown index kind", expected=", ".join(each.sql_name for each in scalar), found=repr(name))
 
 
 def name_of(type_url: str, details: bytes) -> str | None:

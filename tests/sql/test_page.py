@@ -35,6 +35,7 @@ from lance_duck.duck.macros import macro_text
 from lance_duck.duck.run import search_settings
 from lance_duck.duck.tables.text_request import _OPTIONS as MATCH_OPTIONS
 from lance_duck.errors import LanceDuckError, UnsupportedError
+from lance_duck.index.registry import scalar_kinds
 from lance_duck.index.vector.layout import KINDS as VECTOR_KINDS
 
 HERE = Path(__file__).parent
@@ -344,7 +345,7 @@ def test_each_alias_of_an_option_is_in_its_section() -> None:
 
 
 def test_each_kind_of_index_has_a_section() -> None:
-    kinds = {"BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED"}
+    kinds = {entry.sql_name for entry in scalar_kinds()}
     assert kinds <= sections().keys()
     assert not {kind for kind in VECTOR_KINDS if f"`{kind}`" not in sections()["Vector indexes"].text}
     assert not {kind for kind in ("FTS", *kinds) if f"using {kind.lower()}" not in code_of_page("indexes")}

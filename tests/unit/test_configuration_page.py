@@ -15,7 +15,7 @@ from lance_duck.encoding.write import options
 from lance_duck.index.kind import BuildOptions
 from lance_duck.maintenance import auto_cleanup
 from lance_duck.snapshot.costs import CACHED_FILES, SHARED_BYTES
-from lance_duck.store.external import OPTION
+from lance_duck.store import client
 from lance_duck.store.hub import OPTIONS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_environment_variables_of_the_package_are_listed() -> None:
 
 
 def test_storage_options_of_the_package_are_listed() -> None:
-    assert {"checksums", "fsync", OPTION, *OPTIONS} <= listed("Storage options")
+    assert {*client._OWN_OPTIONS, *OPTIONS} <= listed("Storage options")
 
 
 def test_search_settings_are_listed() -> None:

@@ -15,7 +15,7 @@ import lance_duck as ld
 import lance_duck_command as command
 from lance_duck import examples
 from lance_duck.cli.sql.dot_commands import DOT_COMMANDS
-from lance_duck.index.registry import KINDS
+from lance_duck.index.registry import scalar_kinds
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,12 +62,21 @@ def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) ->
     text = (ROOT / "docs/guides/choose-an-index.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", text))
     vectors = {f"IVF_{kind}" for kind in ("FLAT", "SQ", "PQ", "RQ", "HNSW_FLAT", "HNSW_SQ", "HNSW_PQ")}
-    assert named >= {entry.name.upper() for entry in KINDS} - {"VECTOR", "LABELLIST"} | {"LABEL_LIST"} | vectors
+    assert named >= {entry.sql_name for entry in scalar_kinds()} | vectors
     ds = ld.write_dataset(examples.docs(300), "data/t.lance")
     for kind in sorted({kind for kind in named if kind.startswith("IVF_")}):
         ds.create_index("v", kind, train=False, replace=True)
     ds.create_index("v", "IVF_PQ", num_partitions=1, replace=True)
     assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
+
+
+@pytest.mark.parametrize(
+    "file", ["lance_duck/verbs/indexes/methods.py", "lance_duck/spark/verbs/index_jobs.py", "lance_duck_command.py"]
+)
+def test_lists_of_index_kinds_in_the_code_are_complete(file: str) -> None:
+    words = set(re.findall(r"\w+", (ROOT / file).read_text(encoding="utf-8").upper()))
+    assert not {entry.sql_name for entry in scalar_kinds()} - words - {"INVERTED"}
+    assert words & {"INVERTED", "FTS"}
 
 
 COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## Every command")[0]

@@ -14,7 +14,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck import examples
-from lance_duck.index.registry import KINDS
+from lance_duck.index.registry import scalar_kinds
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/python.md"
 VECTOR_KINDS: Final = {f"IVF_{kind}" for kind in ("FLAT", "SQ", "PQ", "RQ", "HNSW_FLAT", "HNSW_SQ", "HNSW_PQ")}
@@ -81,8 +81,7 @@ def test_names_and_parameters_in_the_tables_exist(names: dict[str, Any]) -> None
 
 def test_index_kinds_of_the_page_are_those_that_can_be_built() -> None:
     section = PAGE.read_text(encoding="utf-8").split("| kind | for |")[1].split("```")[0]
-    scalar_kinds = {kind.name.upper() for kind in KINDS} - {"VECTOR"}
-    assert {kind.replace("_L", "L") for kind in re.findall(r'`"(\w+)"`', section)} == scalar_kinds | VECTOR_KINDS
+    assert set(re.findall(r'`"(\w+)"`', section)) == {kind.sql_name for kind in scalar_kinds()} | VECTOR_KINDS
 
 
 def test_builtin_parents_of_errors_on_the_page_are_right(names: dict[str, Any]) -> None:

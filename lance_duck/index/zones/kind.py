@@ -148,7 +148,7 @@ def _check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) 
     Raises:
         InvalidInputError: The kind does not have one of the parameters.
     """
-    refuse_unknown(options.parameters, names, f"a {kind} index", "parameter")
+    refuse_unknown(options.parameters, names, f"index of kind {kind}", "parameter")
 
 
 ZONE_MAP: Final[IndexKind] = ZoneMapKind()

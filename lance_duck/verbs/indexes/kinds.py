@@ -20,9 +20,8 @@ from lance_duck.snapshot import Snapshot
 Progress = Callable[[int, int], Any]
 
 _STAGE: Final = "load_data"
-_KNOWN: Final = MappingProxyType(
-    {"BTree": ("zone_size",), "Bitmap": (), "LabelList": (), "NGram": ()}
-)  # other kinds check their parameters themselves
+_KNOWN: Final = MappingProxyType({"BTree": ("zone_size",), "ZoneMap": None, "BloomFilter": None, "Inverted": None})
+"""Parameter names by kind. None if the kind checks its parameters itself. Other kinds do not have parameters."""
 
 
 @dataclass
@@ -123,7 +122,8 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
 
     Raises:
         NotIndexableError: The kind does not exist.
-        InvalidInputError: `index_type` is neither a name nor a suitable object, or the kind lacks a parameter.
+        InvalidInputError: `index_type` is neither a name nor a suitable object.
+        WrongTypeError: The kind does not have one of the parameters.
     """
     inner: Any = {}
     if not isinstance(index_type, str):
@@ -142,9 +142,9 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
             remedy=did_you_mean(index_type, str(error.expected).split(", ")),
         ) from error
     settings = {**inner, **parameters}
-    names = _KNOWN.get(kind.name)
+    names = _KNOWN.get(kind.name, ())
     if names is not None:
-        refuse_unknown(settings, names, f"a {kind.name} index", "parameter")
+        refuse_unknown(settings, names, f"index of kind {kind.name}", "parameter")
     return kind, settings
 
 

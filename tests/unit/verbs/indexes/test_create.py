@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
+from unit.index.plain import PlainKind
 
 import lance_duck as ld
 from lance_duck.errors import (
@@ -21,7 +22,9 @@ from lance_duck.errors import (
     NotIndexableError,
     UnknownColumnError,
     UnsupportedError,
+    WrongTypeError,
 )
+from lance_duck.index import registry
 from lance_duck.indices import IndexConfig
 from lance_duck.progress import IndexProgress
 from lance_duck.verbs.indexes import segment_orders
@@ -428,3 +431,17 @@ def test_segments_of_a_removed_version_are_rejected(ds: ld.LanceDataset) -> None
     part.dataset_version = 77
     with pytest.raises(InvalidInputError, match=r"version 77.*build the segment again"):
         ds.commit_existing_index_segments("i", "id", [part])
+
+
+def test_kinds_without_listed_parameters_reject_all_parameters(
+    ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(PlainKind())))
+    for kind in ("Bitmap", "Plain"):
+        with pytest.raises(WrongTypeError, match=f"^index of kind {kind}: unknown parameter 'size'"):
+            ds.create_scalar_index("id", kind, size=3)
+
+
+def test_an_unknown_kind_is_rejected_with_the_documented_names(ds: ld.LanceDataset) -> None:
+    with pytest.raises(NotIndexableError, match="did you mean 'LABEL_LIST'"):
+        ds.create_scalar_index("list", "LABELLISTS")
