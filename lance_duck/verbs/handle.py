@@ -46,7 +46,7 @@ class Handle:
 
 
 class TableMethods:
-    """Base of the dataset mixins, which access the table through the handle."""
+    """Base class of the dataset mixins. They access the table through the handle."""
 
     handle: Handle
 

@@ -224,11 +224,11 @@ class IndexChanges(VectorIndexChanges):
         self.handle.move_to(create.drop_index(self.handle.base, name, properties))
 
     def list_indices(self) -> list[describe.IndexInformation]:
-        """Describe each segment of each index, by name."""
+        """Describe each segment of each index, ordered by index name."""
         return describe.list_indices(self.handle.snapshot)
 
     def describe_indices(self) -> list[describe.IndexDescription]:
-        """Describe each index, by name, from the manifest alone."""
+        """Describe each index, ordered by name. Reads only the manifest."""
         return describe.describe_indices(self.handle.snapshot)
 
     @property
@@ -247,12 +247,12 @@ class IndexChanges(VectorIndexChanges):
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
     ) -> None:
-        """Read everything that searches of an index need, and cache it in memory within limits.
+        """Read all data that searches of an index need, and cache it in memory up to the cache limit.
 
         Args:
             name: Name of the index.
-            with_position: Without effect for full-text indexes with positions: phrases read the positions that they
-                need. Rejected for all other indexes.
+            with_position: Without effect for full-text indexes with positions: phrase queries read the positions that
+                they need. Rejected for all other indexes.
             index_segments: UUIDs of segments to read. Defaults to all.
 
         Raises:
@@ -280,7 +280,7 @@ class IndexChanges(VectorIndexChanges):
 
 
 def _has_positions(snapshot: Snapshot, name: str) -> bool:
-    """Return whether an index is a full-text index with positions, from the manifest alone."""
+    """Return whether an index is a full-text index with positions. Reads only the manifest."""
     segments = describe.segments_named(snapshot, name)
     texts = [s for s in segments if registry.kind_of(s.details_type or "") is inverted.INVERTED]
     return bool(texts) and all(settings.settings_in(s.details).form.with_position for s in texts)

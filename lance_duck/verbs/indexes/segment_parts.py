@@ -1,4 +1,4 @@
-"""Full-text segments that several processes write under one UUID, as parts that one process joins.
+"""Full-text segments that several processes write as parts with one UUID. One process then joins the parts.
 
 _indices/{uuid}/staging/{files of the parts}     see `index.inverted.layout`; removed once the parts are joined
 """
@@ -83,7 +83,7 @@ def join_segment(snapshot: Snapshot, uuid: UUID, progress: Progress | None = Non
     Args:
         snapshot: A version of the table.
         uuid: Uuid of the segment.
-        progress: Called with 0 and the document count of all parts, and at the end with the count twice.
+        progress: Called with (0, n) at the start and (n, n) at the end. n is the total document count of the parts.
 
     Raises:
         InvalidInputError: No parts exist, or two of them contain the same row.

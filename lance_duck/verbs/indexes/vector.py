@@ -208,7 +208,7 @@ def spec_of(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Build the `IndexSpec` of any kind. Vector indexes are checked against the table.
+    """Build the `IndexSpec` of an index of any kind. The parameters of vector indexes are checked against the table.
 
     Args:
         snapshot: Version of the table.

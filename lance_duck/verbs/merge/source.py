@@ -1,4 +1,4 @@
-"""The source of a merge: read once for all attempts, and kept in memory or, if it is large, in a temporary file."""
+"""The source of a merge. It is read once for all attempts, and kept in memory or, if large, in a temporary file."""
 
 from __future__ import annotations
 

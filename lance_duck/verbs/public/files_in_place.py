@@ -14,7 +14,7 @@ from lance_duck.wire.schema import Field, Schema, schema_from_proto
 
 
 def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
-    """Describe a data file as manifests do. Its columns must match the table's by name and type.
+    """Return the manifest entry for a data file. Its columns must match the table's by name and type.
 
     Args:
         snapshot: The table.
@@ -23,7 +23,7 @@ def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> D
 
     Raises:
         NotFoundError: The file does not exist.
-        InvalidInputError: A column does not exist in the table, or has another type.
+        InvalidInputError: A column does not exist in the table, or its type differs.
         FormatError: The file is not a data file.
     """
     return _described(snapshot, name, base_id)[0]

@@ -73,7 +73,7 @@ class LanceSchema:
 
         Raises:
             InvalidInputError: `schema` is not an Arrow schema, or has a duplicate name or a name with a dot.
-            UnsupportedError: Lance does not have a type.
+            UnsupportedError: A type is not supported by Lance.
         """
         if not isinstance(schema, pa.Schema):
             raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)

@@ -120,7 +120,7 @@ class Assignments:
         return [column for column in self.columns if column.parsed is not None]
 
     def over(self, table: TableScan) -> None:
-        """Evaluate the expressions with subqueries on a table, for lookups by `values`.
+        """Evaluate the expressions with subqueries on a table. `values` then looks up the results.
 
         Raises:
             InvalidInputError: DuckDB rejects an expression, or fails on a value.

@@ -175,7 +175,7 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
         fragment_id = int(addresses[start]) >> 32
         last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
         stop = int(np.searchsorted(addresses, last, side="right"))
-        offsets[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        offsets[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half of an address is the offset
         start = stop
     return offsets
 
