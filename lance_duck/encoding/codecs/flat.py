@@ -119,7 +119,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class LowFlat:
-    """Flat integers of 128 or 256 bits, narrowed to 64 bits if all values of a read fit.
+    """Flat integers of 128 or 256 bits. Narrowed to 64 bits if all values of a read fit.
 
     Attributes:
         whole: The encoding of whole values.

@@ -1,4 +1,4 @@
-"""Full-zip layout: a page of large values, each stored with its levels, so that a row is one range of bytes.
+"""Full-zip layout: a page of large values. Each value is stored with its levels, so a row is one range of bytes.
 
     page buffer | content
     0           | entries, one after the other
@@ -171,9 +171,9 @@ class FullZipReader:
         """Return the lists of values of a few rows: see `PageReader.read_points`.
 
         Returns:
-            The bytes of all values; the start of each value and the end of the last one; the first value of each row,
-            and one past the last value. Returns None unless rows are lists of values that differ in size, without
-            nulls or empty lists, in a codec that can decode single values.
+            The bytes of all values; the start of each value and the end of the last one; the number of the first value
+            of each row, followed by the total number of values. Returns None unless rows are lists of values that
+            differ in size, without nulls or empty lists, in a codec that can decode single values.
         """
         layout = self._layout
         if layout.is_fixed or layout.layers.max_rep != 1 or layout.layers.max_def or layout.bits_def:
@@ -266,7 +266,10 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _unzip(self, data: Bytes, count: int) -> tuple[Levels, Levels, Int64s, Bytes]:
-        """Return levels if any, offsets unless values have one width, and value bytes of the entries of rows."""
+        """Split the entries of rows into repetition levels, definition levels, offsets and value bytes.
+
+        Levels that the page does not have are empty, as are the offsets of fixed-width values.
+        """
         layout, form = self._layout, self._layout.form
         totals = np.zeros(4, dtype=np.int64)
         data = readonly(data)

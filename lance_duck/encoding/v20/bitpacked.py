@@ -69,7 +69,7 @@ class Bitpacked:
 
 @dataclass(frozen=True, slots=True)
 class BitpackedForNonNeg:
-    """Non-negative integers of `bits` bits, packed to `width` bits in chunks; whole chunks are read."""
+    """Non-negative integers of `bits` bits, packed to `width` bits in chunks. Only whole chunks are read."""
 
     buffer: StoredBuffer
     width: int

@@ -44,11 +44,13 @@ DICTIONARY_ITEMS: Final = 1 << 16
 the bytes."""
 
 DICTIONARY_DIVISOR: Final = 2
-"""Minimum number of values for each distinct one, unless the field sets it, as in pylance. With 1, texts that occur 1.5
-times on average take 1.5 of the time to write and are not smaller."""
+"""Minimum number of values per distinct value, as in pylance. Fields may set a different number.
+
+With 1, texts that occur 1.5 times on average take 1.5 of the time to write and are not smaller.
+"""
 
 DICTIONARY_NEW: Final = 0.97
-"""Maximum share of distinct values in a sample to try a dictionary; beyond it the estimate is unreliable."""
+"""Maximum share of distinct values in a sample to try a dictionary. With a larger share, the estimate is unreliable."""
 
 DICTIONARY_TEXTS: Final = 0.3
 """Dictionary size, as a share of the text size, below which FSST is not tried: symbols rarely save more."""
@@ -71,8 +73,10 @@ ZIPPED_BYTES: Final = 256
 """Minimum average value size for zipping values with their levels, in bytes, as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
-"""Minimum number of values in a chunk; pages with so many levels that chunks would hold fewer are zipped. With 256, a
-number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time."""
+"""Minimum number of values in a chunk. A page with too many levels for that is written as full zip.
+
+With 256, a number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time.
+"""
 
 FEW_VALUES: Final = 32
 FEW_BYTES: Final = 1024

@@ -66,7 +66,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
 
 
 def _control_words(levels: PageLevels, bits_def: int, control: int) -> Bytes:
-    """Return the control words of all entries, `control` bytes each; levels have at most 15 bits."""
+    """Return the control words of all entries, `control` bytes each. Levels have at most 15 bits."""
     word = np.dtype(f"<u{control}") if control else np.dtype("<u1")
     rep, def_ = levels.rep, levels.def_
     if rep is None:

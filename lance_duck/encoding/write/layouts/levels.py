@@ -1,4 +1,4 @@
-"""Levels of a page, from outlines: the layers of a page only have levels that occur on it."""
+"""Converts outlines to the levels of a page. The layers of a page only declare levels that occur on it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class LeafShape:
 
     Attributes:
         lists: For each layer, whether it is a list.
-        fixed: For each layer, whether every page declares all its possible levels, whatever the page holds.
-        has_dense_nulls: Whether a page may have null items without a level for null or empty lists; see
+        fixed: For each layer, whether every page declares all its possible levels, regardless of the page's content.
+        has_dense_nulls: Whether a page may have levels for null items without levels for null or empty lists: see
             `write.grammar`.
     """
 
@@ -58,7 +58,7 @@ class LeafShape:
         in_fixed: bool = False,
         has_dense_nulls: bool = True,
     ) -> LeafShape:
-        """Return the shape of a column with nullable layers; `in_fixed` if it is inside fixed-size lists of structs.
+        """Return the shape of a column. `in_fixed`: whether it is inside fixed-size lists of structs.
 
         In columns with structs around lists, these structs and lists declare all their levels in all pages: pylance 14
         cannot read the column if pages declare such structs differently, or if a list below one is always valid. The
@@ -75,7 +75,7 @@ class LeafShape:
 
 
 def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return whether each layer may be null; items may be null if their immediate outer items may be."""
+    """Return whether each layer may be null. Items may be null if their immediate outer items may be null."""
     result = list(nullable)
     for i in reversed(range(len(lists) - 1)):
         result[i] |= result[i + 1] and not lists[i] and not lists[i + 1]
