@@ -54,17 +54,17 @@ def hash_keys(keys: Sequence[bytes]) -> Hashes:
 
 
 def new_filter(blocks: int) -> Words:
-    """Return an empty filter, (blocks, 8)."""
+    """Return an empty filter of shape (blocks, 8)."""
     return np.zeros((blocks, FILTER_WORDS), "<u4")
 
 
 def insert(words: Words, hashes: Hashes) -> None:
-    """Insert values into a filter, (blocks, 8), by their hashes."""
+    """Insert the hashes of values into a filter of shape (blocks, 8)."""
     insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Return whether each filter, (filters, blocks, 8), may hold any of some values, by their hashes."""
+    """Return whether each filter, shape (filters, blocks, 8), may contain a value with one of the hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         find_hashes(readonly(filters), readonly(hashes), result)

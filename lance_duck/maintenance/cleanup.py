@@ -56,7 +56,7 @@ class CleanupExplanation:
     """Preview of a cleanup, without removals.
 
     Attributes:
-        read_version: Version of the handle.
+        read_version: Version that the handle reads.
         stats: Counts of everything that would be removed.
         candidate_files: The files that would be removed, at most `candidate_file_limit`.
         candidate_files_truncated: Whether there are more such files.
@@ -168,7 +168,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
-    """Return the branches created from this one."""
+    """Return the branches that were created from this branch."""
     mine = snapshot.branch or refs.MAIN
     return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
 

@@ -147,7 +147,7 @@ def commit_rewrites(
     Args:
         snapshot: The version that the groups were read from, or a newer version.
         rewrites: The groups, all read from the same version.
-        options: Treatment of indices.
+        options: How to treat indexes.
         properties: Properties of the transaction.
 
     Raises:
@@ -209,7 +209,7 @@ def prepare(
     Args:
         read: Version that contains the old fragments.
         rewrites: The rewritten groups.
-        options: Treatment of indices.
+        options: How to treat indexes.
         follow: Rewrites index segments. None rewrites them in this process.
         change: First half of the UUIDs of segments that other processes write.
     """

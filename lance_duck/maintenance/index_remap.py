@@ -35,7 +35,7 @@ from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
 
 @dataclass
 class RemappedSegments:
-    """Changes of index segments in the commit of a compaction.
+    """The changes to index segments that a compaction commits.
 
     Attributes:
         rewritten: Segments that cover the new fragments.
@@ -112,7 +112,7 @@ def follow_indexes(
     Args:
         snapshot: Version that contains the old fragments.
         groups: The groups, with the ids of the new fragments.
-        options: Treatment of indices.
+        options: How to treat indexes.
         follow: Rewrites segments. None rewrites them in this process, one after the other.
         change: First half of the UUIDs of segments that other processes write.
 

@@ -48,8 +48,8 @@ class CompactionOptions:
             option, it loses rows of B-tree, n-gram and full-text indexes. This package only detects the loss in
             B-trees.
         remap_indices: Whether indexes are rewritten with new addresses. Vector indexes that this package cannot read
-            are deferred. If an index of another kind cannot be read, its fragments are not compacted. False: only
-            indexes that identify rows by stable row id cover the new fragments. pylance does not have this option.
+            are deferred. If any other index cannot be read, its fragments are not compacted. False: only indexes that
+            identify rows by stable row id cover the new fragments. pylance does not have this option.
         compaction_mode: "reencode", or "try_binary_copy", which also re-encodes.
         max_source_fragments: Maximum number of fragments to compact in one run, oldest first. Default: unlimited.
         max_source_rows: Maximum number of live rows to compact in one run. Default: unlimited.
@@ -58,8 +58,8 @@ class CompactionOptions:
         data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
             2.3. A table that leaves file format 0.1 is rewritten in one commit, regardless of the limits. "0.1" keeps
             that format.
-        max_overlays_per_fragment: Fragments with more overlays are rewritten regardless of their size. 0 rewrites all
-            fragments with an overlay. pylance has this option under a different name.
+        max_overlays_per_fragment: Fragments with more overlays than this are rewritten, regardless of their size. 0
+            rewrites all fragments with an overlay. pylance has this option under a different name.
         max_rows_per_group: Batch size in files of format 0.1, in rows. Files of newer formats are not divided into
             batches.
         io_buffer_size: Without effect, but validated. The columns determine the size of reads.

@@ -51,13 +51,13 @@ With 16 MiB, a build takes 1.6 times the anonymous memory (`benchmarks/full_text
 """
 
 SMALL_SEGMENT: Final = 1 << 18
-"""Segments of up to this many rows are always merged with newer ones by `optimize_indices`."""
+"""`optimize_indices` always merges segments of up to this many rows with newer segments."""
 
 SMALL_VECTOR_SEGMENT: Final = 1 << 14
 """Vector segments of up to this many rows are always merged. Merging graphs and partitions is slower."""
 
 MERGED_RATIO: Final = 4
-"""A segment is merged with newer rows if it has at most this many times as many rows as all newer segments together.
+"""Maximum ratio of a segment's row count to the number of newer rows, for merging them.
 
 Each row is then rewritten only a few times while an index grows.
 """

@@ -78,7 +78,7 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
 def _boxes(
     sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield adjacent boxes in two colours. The second colour shows the rows counted by `less`, the first all others."""
+    """Yield adjacent boxes in two colours. The second colour shows the rows that `less` counts."""
     ends = np.cumsum(sizes) * scale + _LABEL
     for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
         edge = min(1.0, size / 4)  # width of the gap between neighbouring boxes

@@ -1,4 +1,4 @@
-"""Errors for missing dataset attributes, with a suggestion.
+"""Error messages for missing dataset attributes, with a suggestion.
 
 The suggestion is the equivalent of another library's name, or the nearest public name.
 This is a mixin because `dataset.py` would otherwise exceed 500 lines.

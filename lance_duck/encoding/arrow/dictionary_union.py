@@ -1,7 +1,7 @@
-"""Unions of dictionary entries, limited by what their index type can count.
+"""Unions of dictionary entries, limited to as many entries as the index type can count.
 
-Readers join the dictionaries of a data file's pages. Arrow rejects joined dictionaries with more entries than the
-largest index, so a file must never hold more.
+Readers join the dictionaries of a data file's pages. Arrow rejects a joined dictionary if its index type cannot count
+all entries, so a file must never contain more entries.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ChunkCodec(ABC):
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     @abstractmethod

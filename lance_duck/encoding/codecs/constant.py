@@ -31,7 +31,7 @@ class Constant:
 
     @property
     def num_buffers(self) -> int:
-        """No buffers."""
+        """Always 0."""
         return 0
 
     def decode_chunks(self, chunks: Chunks) -> Block:

@@ -56,7 +56,7 @@ class Flat:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
@@ -129,7 +129,7 @@ class LowFlat:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:

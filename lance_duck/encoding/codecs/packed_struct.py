@@ -41,7 +41,7 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class PackedStructCodec:
-    """Rows of fields of fixed width.
+    """Encodes the rows of structs with fixed-width fields.
 
     Attributes:
         widths: Bytes of each field.
@@ -68,7 +68,7 @@ class PackedStructCodec:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> blocks.PackedStruct:
@@ -163,7 +163,7 @@ class VariablePackedStruct:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> Block:

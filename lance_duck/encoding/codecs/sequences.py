@@ -36,7 +36,7 @@ class NumberSequence(Protocol):
 
     @property
     def bits(self) -> int:
-        """Bits of a number."""
+        """Number of bits per number."""
 
     def decode(self, chunks: Chunks) -> Numbers:
         """Return the numbers of all chunks, in order: counts.sum() of them.
@@ -56,7 +56,7 @@ class RangeNumbers:
 
     @property
     def num_buffers(self) -> int:
-        """No buffer."""
+        """Always 0: nothing is stored."""
         return 0
 
     def decode(self, chunks: Chunks) -> Numbers:

@@ -70,7 +70,7 @@ class Variable:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:

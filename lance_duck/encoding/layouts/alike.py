@@ -35,7 +35,7 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
     """Read all rows of pages with the same layout from one source in memory.
 
     Args:
-        pages: The pages, at least one.
+        pages: The pages. At least one is required.
         layouts: The layout of each page. All have the same `decoding_key`.
 
     Returns:

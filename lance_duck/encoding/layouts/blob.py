@@ -37,7 +37,7 @@ class BlobReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property

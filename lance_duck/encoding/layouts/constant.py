@@ -1,4 +1,4 @@
-"""Constant layout: a page whose valid values are all the same, or whose values are all null.
+"""Constant layout: a page whose valid values are all equal, or whose values are all null.
 
     page buffers | content
     none         | all values are null, or all are the inline value
@@ -81,7 +81,7 @@ class ConstantReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property

@@ -67,7 +67,7 @@ class FullZipLayout:
 
     @property
     def control(self) -> int:
-        """Bytes of a control word."""
+        """Size of a control word, in bytes."""
         bits = self.bits_rep + self.bits_def
         return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
 
@@ -99,7 +99,7 @@ class FullZipReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -171,8 +171,8 @@ class FullZipReader:
         """Return the lists of values of a few rows: see `PageReader.read_points`.
 
         Returns:
-            The bytes of all values; the start of each value and the end of the last one; the number of the first value
-            of each row, followed by the total number of values. Returns None unless rows are lists of values that
+            The bytes of all values, the start of each value and the end of the last value, and the number of the first
+            value of each row, followed by the total number of values. Returns None unless rows are lists of values that
             differ in size, without nulls or empty lists, in a codec that can decode single values.
         """
         layout = self._layout

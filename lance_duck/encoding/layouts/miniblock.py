@@ -67,7 +67,7 @@ class MiniBlockReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property

@@ -102,7 +102,7 @@ class PageReader(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
 
     @property
     def is_dictionary(self) -> bool:

@@ -54,7 +54,7 @@ class Bitpacked:
 
     @property
     def capacity(self) -> int:
-        """Values in the buffer."""
+        """Number of values in the buffer."""
         return self.buffer.size * 8 // self.width
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -71,7 +71,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Read ascending extents, which may overlap. Returns bytes that contain them, and the start of each within.
+        """Read ascending extents, which may overlap. Returns bytes that contain them, and the start of each extent.
 
         Raises:
             CorruptError: An extent extends past the buffer.
@@ -106,7 +106,7 @@ class PageBuffers:
     Attributes:
         page: The page, with its own buffers.
         column: (offset, size) of the buffers of the column. They lie within the file.
-        recent: Last decompressed buffers, by offset in the file; shared by the pages of the column.
+        recent: Last decompressed buffers, keyed by offset in the file. The pages of the column share them.
     """
 
     page: Page

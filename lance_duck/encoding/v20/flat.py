@@ -64,7 +64,7 @@ class FlatBytes:
 
     @property
     def capacity(self) -> int:
-        """Values in the buffer."""
+        """Number of values in the buffer."""
         return self.buffer.size // (self.bits // 8)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -85,7 +85,7 @@ class PackedStructArray:
 
     @property
     def capacity(self) -> int:
-        """Rows in the buffer."""
+        """Number of rows in the buffer."""
         return self.buffer.size // self.row_size
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

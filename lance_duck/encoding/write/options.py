@@ -5,7 +5,7 @@ lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
 lance-encoding:rle-threshold                  | runs per value, below which runs are encoded if they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
-lance-encoding:dict-divisor                   | minimum number of values for each distinct one; 2 by default
+lance-encoding:dict-divisor                   | minimum number of values per distinct value; 2 by default
 lance-encoding:dict-size-ratio                | maximum dictionary size, as a share of the plain size; 0.8 by default
 lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4 by default
 lance-encoding:dict-values-compression-level  | integer

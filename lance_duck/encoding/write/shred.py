@@ -49,7 +49,7 @@ class Outline:
         begins: uint8 (count,). None without lists, because each entry then begins a row.
         holes: uint8 (count,), or None if all are 0.
         hidden: Highest mark of an entry without a slot.
-        marks: Number of marks taken.
+        marks: Highest mark that is assigned to a layer.
         lists: Number of list layers shredded.
     """
 

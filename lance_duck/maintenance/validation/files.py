@@ -52,7 +52,7 @@ class FileCheck:
 
 
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
-    """Compare all bytes of a version's files with their checksums, regardless of its storage options.
+    """Compare all bytes of a version's files with their checksums, even if storage options turn verification off.
 
     A missing file counts as damaged, except for a transaction file, because the manifest repeats its contents. The
     manifest is not checked again, because opening the version already did.

@@ -190,7 +190,7 @@ def _lost_values(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
 
 
 def _unreadable(reader: ColumnReader, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the unreadable parts of a range of rows, found by halving."""
+    """Yield the unreadable parts of a range of rows. Finds them by halving the range."""
     try:
         run(reader.read(slice(start, stop)))
     except _UNREADABLE:

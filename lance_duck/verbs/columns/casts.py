@@ -1,4 +1,4 @@
-"""Casts of columns to another type, and columns that become non-nullable."""
+"""Changes of column types, and columns that become non-nullable."""
 
 from __future__ import annotations
 

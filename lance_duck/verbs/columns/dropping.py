@@ -49,7 +49,7 @@ def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[
 def drop_with_structure(
     snapshot: Snapshot, schema: Schema, bearers: Mapping[Fragment, Set[int]]
 ) -> tuple[ColumnFiles, Callable[[], Operation]]:
-    """Return the files of fields that preserve structure, and a function that writes them and builds the operation.
+    """Return the files of structure fields, and a function that writes these files and builds the operation.
 
     Args:
         snapshot: The version before fields are dropped.

@@ -220,7 +220,7 @@ class ColumnFiles:
 
 
 def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) -> WriteOptions:
-    """Return the write options for a new data file of a fragment. All 0.1 files of a fragment have equal batch sizes.
+    """Return the write options for a new data file of a fragment. All 0.1 files of a fragment use the same batch sizes.
 
     Raises:
         LanceDuckError: A file of the fragment cannot be opened.

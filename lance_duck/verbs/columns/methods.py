@@ -96,7 +96,7 @@ class ColumnChanges(TableMethods):
         Args:
             data_obj: Data in any form that `write_dataset` accepts. It is read into memory.
             left_on: Key of the table: a column, `_rowid` or `_rowaddr`.
-            right_on: Key of the data, which is not added as a column. Defaults to `left_on`.
+            right_on: Key of the data. It is not added as a column. Defaults to `left_on`.
             schema: Schema for data that does not include one.
             commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
@@ -149,7 +149,7 @@ class ColumnChanges(TableMethods):
         stored field is dropped while fields without values remain, the nulls of one of these are written.
 
         To delete the values from disk, run `optimize.compact_files` to rewrite the files, then `cleanup_old_versions`
-        to remove the old ones.
+        to remove the old files.
 
         Args:
             columns: Paths of the columns ("a.b.c" for struct fields, "l.item.a" inside lists). A struct, list or map is

@@ -99,7 +99,7 @@ class NullColumns(_Plain):
         return self.arrow
 
     def keeps(self, key: str) -> bool:
-        """Always true: the caller wrote this metadata for the new columns."""
+        """Always True: the caller chose this metadata for the new columns."""
         return True
 
     def batches(self, table: TableScan, fragment: Fragment) -> None:
@@ -132,7 +132,7 @@ class SqlColumns(_Plain):
         return self._rows.schema.remove_metadata()
 
     def keeps(self, key: str) -> bool:
-        """Always false: metadata in the result describes the column that an expression reads, not the new column."""
+        """Always False: metadata in the result describes the column that an expression reads, not the new column."""
         return False
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:

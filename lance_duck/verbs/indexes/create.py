@@ -133,7 +133,8 @@ def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMe
 
     Raises:
         UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
-        IndexExistsError: The name belongs to an index over another column, or to an index that may not be replaced.
+        IndexExistsError: The name belongs to an index over a different column, or to an index that must not be
+            replaced.
         InvalidInputError: The name is empty, reserved by the format, or not a valid string.
     """
     path = column_path(snapshot.schema, spec.column)

@@ -212,8 +212,8 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
     """Return the segments to merge with new rows: the newest, and segments that may hold older entries for these rows.
 
-    All segments are merged if the new segment would identify rows differently than the others. Inverted segments with
-    deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
+    If the new segment would identify rows differently from existing segments, all segments are merged. Inverted
+    segments with deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
     """
     segments = index.segments
     leaves_out_deleted = index.kind is INVERTED and bool(merge)

@@ -37,7 +37,7 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
     An existing part that starts with the same fragment, left by an earlier attempt, is replaced.
 
     Returns:
-        The segment with only these fragments, which provides its UUID. Do not commit it before its parts are joined.
+        Metadata of the segment, with its UUID and only these fragments. Do not commit it before its parts are joined.
 
     Raises:
         InvalidInputError: The kind is not full-text, no fragments are given, one does not exist, or the segment with

@@ -119,7 +119,7 @@ def trained(
     """Train the model of a vector index, with vectors that other processes read.
 
     If all vectors are usable, the result equals `index.vector.training.train` on the whole table. If the sample does
-    not fit in memory, centroids are instead trained in rounds over a sample that stays in the other processes.
+    not fit in memory, it stays in the other processes, and centroids are trained in rounds over it.
 
     Args:
         snapshot: The version.

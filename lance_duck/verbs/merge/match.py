@@ -1,4 +1,4 @@
-"""Matching: the addresses of table rows that a source matches, and the source row of each."""
+"""Matching: finds the table rows that match a source, and the source row of each match."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class _PartWriter:
     _condition: PairCondition | None = None
 
     def rows(self, pairs: Iterable[Pairs]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows to write: updated rows, then inserted ones."""
+        """Yield the rows to write: first updated rows, then inserted rows."""
         for each in pairs:
             if each.source.num_rows:
                 yield from self._rows(each)

@@ -21,7 +21,8 @@ class DatasetBasePath:
     Attributes:
         path: Absolute path or URI.
         name: Name that writes use to select it.
-        is_dataset_root: Whether files are in its data directory, as in a table. Otherwise they are directly in `path`.
+        is_dataset_root: Whether `path` has the directories of a table. If so, files are in its data directory,
+            otherwise directly in `path`.
         id: Id in the table. If None, an id is assigned when the base path is added.
     """
 

@@ -55,7 +55,7 @@ def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[Data
 
 
 def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:
-    """Yield pairs of field ids: in the file, and in the table."""
+    """Yield (id in the file, id in the table) for each matching field."""
     pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
     while pairs:
         field, existing, path = pairs.pop()

@@ -29,7 +29,7 @@ class DataFile:
 
     Attributes:
         path: Path relative to the data directory.
-        fields: Ids of the fields in the file; -2 if another file now stores the field.
+        fields: Ids of the fields in the file. -2 marks a field that a newer file now stores.
         column_indices: Column index in the file, for each field.
         file_major_version: Major version of the file format.
         file_minor_version: Minor version of the file format.

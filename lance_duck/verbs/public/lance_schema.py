@@ -1,4 +1,4 @@
-"""The schema of a table in pylance's form: fields with their ids."""
+"""The schema of a table as pylance's class: fields with their ids."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Branches:
 
         Raises:
             NotFoundError: The branch does not exist.
-            ReferencedError: A tag names a version of the branch, or another branch was made from it.
+            ReferencedError: A tag names a version of the branch, or a different branch was created from it.
             CorruptError: A damaged tag may name a version of the branch.
         """
         if branch == refs.MAIN:

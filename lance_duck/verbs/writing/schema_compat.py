@@ -16,7 +16,7 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
     """Return the table columns and struct fields that the data contains.
 
     Raises:
-        DataMismatchError: The data has unknown columns, or lacks non-nullable ones.
+        DataMismatchError: The data has unknown columns, or lacks non-nullable columns.
     """
     unknown = [name for name in source.names if name not in schema.names]
     missing = [field.name for field in schema.fields if field.name not in source.names and not field.nullable]

@@ -45,7 +45,7 @@ class Validity:
     """The validity of the slots of a layer.
 
     Attributes:
-        places: int64, ascending: positions of the null slots, or of the valid ones.
+        places: int64, ascending: positions of the null slots, or of the valid slots.
         are_nulls: Whether `places` lists the null slots.
     """
 
@@ -65,7 +65,7 @@ class LayerNumbers:
     Attributes:
         validity: Validity of its slots.
         is_list: Whether it is a layer of lists.
-        places: int64, slots whose lists have items.
+        places: int64, positions of the slots whose lists have items.
         ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
         stride: Number of page rows per slot, for layers around fixed-size lists.
     """
@@ -103,7 +103,7 @@ class SparseReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -183,7 +183,7 @@ class SparseReader:
         return layers, self._open(values, page_layout(without_levels(self._layout, stored), page.where))
 
     def _num_stored(self, layers: list[LayerNumbers], slots: int) -> int:
-        """Return the number of stored values: that of all slots, or of all valid slots if the page declares it."""
+        """Return the number of stored values. The page stores a value for all slots, or only for valid slots."""
         values = self._layout.values
         stated = values.zipped.num_items if values.HasField("zipped") else values.chunked.num_items
         if stated in (0, slots):
@@ -226,7 +226,7 @@ class _StoredNumbers:
         self._next = 0
 
     def layer(self, proto: encodings23_pb2.SparseLayer, slots: int, stride: int) -> LayerNumbers:
-        """Read the numbers of a layer of `slots` slots."""
+        """Read the numbers of a layer that has `slots` slots."""
         kind = proto.WhichOneof("layer")
         if kind is None:
             raise UnsupportedError("layer of a sparse page", where=self._where)

@@ -1,7 +1,7 @@
 """Miniblock pages of few values: one chunk of plain values, written without inspecting them.
 
 `encoding.layouts.miniblock` describes the bytes. For so few values, a smaller form would hardly save more than the
-padding around a page. Choosing it would take longer than the rest of a small append.
+padding around a page. Choosing it would take longer than all other work of a small append.
 """
 
 from __future__ import annotations

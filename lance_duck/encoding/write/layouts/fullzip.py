@@ -111,7 +111,7 @@ def _variable(values: VariableWidth, levels: PageLevels, words: Bytes) -> tuple[
 
 
 def _row_index(places: Int64s, levels: PageLevels) -> Bytes:
-    """Return the start of each row, and the end of the last one."""
+    """Return the start of each row, and the end of the last row."""
     if levels.rep is not None:
         places = np.append(places[:-1][levels.rep == levels.layers.max_rep], places[-1])
     width = next(w for w in (1, 2, 4, 8) if int(places[-1]) < 1 << 8 * w)

@@ -60,9 +60,9 @@ class LeafShape:
     ) -> LeafShape:
         """Return the shape of a column. `in_fixed`: whether it is inside fixed-size lists of structs.
 
-        In columns with structs around lists, these structs and lists declare all their levels in all pages: pylance 14
-        cannot read the column if pages declare such structs differently, or if a list below one is always valid. The
-        same holds for all layers of columns with fixed-size lists of structs.
+        If a column has structs around lists, these structs and lists declare all their levels in all pages. pylance 14
+        cannot read the column if pages declare the structs differently, or if a list inside a struct is declared as
+        always valid. In columns with fixed-size lists of structs, all layers declare all their levels.
         """
         below = _inwards(lists, nullable)
         if in_fixed:
@@ -118,7 +118,7 @@ def page_levels(
 
 @lru_cache
 def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]:
-    """Return the layers for the marks that occur (256 flags), the level of each mark, and the highest visible one."""
+    """Return the layers for the marks that occur (256 flags), the level of each mark, and the highest visible level."""
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
     is_needed = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
