@@ -2,7 +2,7 @@
 
 rewritten   new files with new addresses; the segment covers the new fragments. Only for kinds that support it
 deferred    the fragment reuse index maps addresses, and the segment covers the new fragments with its old files:
-            if the user wants it so, and for vector segments that cannot be read here
+            if the user requests it, or if this package cannot read a vector segment
 uncovered   the segment does not cover the new fragments, so they are scanned
 
 Segments that refer to rows by stable row id are not remapped. They cover the new fragments unchanged.

@@ -1,4 +1,4 @@
-"""The handle of a dataset: the table version that it reads, and its moves to other versions."""
+"""The handle of a dataset: holds the table version that the dataset reads, and moves to other versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take rows of a block by position, or slice a range without a copy."""
+"""Takes rows of a block by position, or slices a range without a copy."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 
 
 class ChunkCodec(ABC):
-    """A `Codec` with one buffer per chunk, which cannot encode single values.
+    """A `Codec` with one buffer per chunk. It cannot encode single values.
 
     Attributes:
         name: Name of the encoding, for errors.

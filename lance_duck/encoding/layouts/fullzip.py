@@ -50,7 +50,7 @@ class FullZipLayout:
         bits_rep: Bits of a repetition level, or 0 without them.
         bits_def: Bits of a definition level, or 0 without them.
         width: Bytes of a value, or of its length if values differ in size.
-        is_fixed: Whether values have one width.
+        is_fixed: Whether all values have the same width.
         values: Codec of the values.
         num_items: Number of entries in the page.
         num_visible_items: Number of slots in the page.
@@ -143,7 +143,7 @@ class FullZipReader:
         """Return the bytes of each of a few rows, separately: see `PageReader.read_points`.
 
         Returns:
-            uint8 arrays, or None if the page has nulls, lists or values of one width, or if its codec cannot decode
+            uint8 arrays, or None if the page has nulls, lists or fixed-width values, or if its codec cannot decode
             single values.
         """
         layout = self._layout

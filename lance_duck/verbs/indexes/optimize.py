@@ -255,7 +255,7 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
 
 
 def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool:
-    """Return whether a segment may hold outdated entries for rows of the tail.
+    """Return whether a segment may contain outdated entries for rows in the fragments of `tail`.
 
     This package ignores such entries based on the segment's coverage. Other readers may use them once another segment
     covers the rows, so they must be removed.

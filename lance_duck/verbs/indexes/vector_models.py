@@ -83,8 +83,8 @@ class PqModel:
 
     Attributes:
         num_subvectors: Number of sub-vectors.
-        codebook: fixed_size_list<float>[dim], 2 ** num_bits rows for all sub-vectors one after the other. Accepted by
-            `pq_codebook=` together with `num_sub_vectors=`.
+        codebook: fixed_size_list<float>[dim], 2 ** num_bits rows. Contains the codebook of each sub-vector, one after
+            the other. Accepted by `pq_codebook=` together with `num_sub_vectors=`.
         num_bits: Number of bits per sub-vector code.
     """
 

@@ -167,7 +167,7 @@ class MergeInsertBuilder:
 
         Raises:
             InvalidInputError: The source does not fit the table, has duplicate keys, or matches rows although
-                `when_matched_fail` is set; a condition is invalid, or the merge does nothing.
+                `when_matched_fail` is set. Also raised if a condition is invalid, or the merge does nothing.
             CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)

@@ -38,8 +38,7 @@ def named_place(
             opens the table.
 
     Raises:
-        InvalidInputError: Neither or both of location and catalog are given, or a catalog without a name, or a name
-            without a catalog.
+        InvalidInputError: The arguments are not either a location alone or a catalog with a name.
         NotFoundError: The table does not exist in the catalog.
         AlreadyExistsError: The table exists in the catalog, and the mode is "create".
         UnsupportedError: The catalog manages the table's versions.

@@ -43,7 +43,7 @@ class RowDeletion:
 
     @property
     def packed(self) -> RowDeletion:
-        """Return the same rows in a form with a small pickle."""
+        """Return the same rows in a form that pickles to few bytes."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod

@@ -34,7 +34,7 @@ def find_dictionary(
     """Dictionary-encode values, in order of first occurrence.
 
     Args:
-        block: Values; fixed-width ones have 64 or 128 bits.
+        block: The values. Fixed-width values must have 64 or 128 bits.
         choice: Encoding options of the field.
         otherwise: Size of the values without a dictionary, in bytes.
         runs: Maximum number of runs of equal values.

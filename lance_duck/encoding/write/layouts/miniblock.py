@@ -123,7 +123,7 @@ def _compress(levels: Levels | None, ends: Int64s, most: int, allowed: frozenset
 
 
 def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: Int64s, large: bool) -> _ChunkSection:
-    """Return the headers of all chunks, as one more section."""
+    """Return the headers of all chunks, as an additional section."""
     k = len(contents[0].ends) if contents else 1
     small = 2 * (1 + len(sections))
     width = 4 if large else 2
