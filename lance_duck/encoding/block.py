@@ -1,7 +1,7 @@
 """Blocks: decoded values, which codecs read from page buffers and which are then converted to Arrow.
 
-A block holds value slots only; definition levels (2.1, 2.2) or a validity block (2.0) determine which are null. The
-content of a null slot is undefined but safe to read.
+A block only contains value slots. Definition levels (2.1, 2.2) or a validity block (2.0) determine which slots are
+null. The content of a null slot is undefined but safe to read.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def block_to_arrow(
             decimal, a decimal without a negative scale, float32 for half floats).
         valid: A flag for each slot, or None if all are valid.
         where: Name of the column, for messages.
-        stored: Type in the file; distinguishes bfloat16 from halffloat, and is needed for negative scales.
+        stored: Type in the file. It distinguishes bfloat16 from halffloat, and is needed for negative scales.
 
     Raises:
         CorruptError: The block does not hold values of this type.
@@ -215,7 +215,7 @@ def _narrow(
 
     Args:
         block: Values.
-        stored: Type of the values in the file; distinguishes bfloat16 from halffloat. If None, the width decides.
+        stored: Type of the values in the file. It distinguishes bfloat16 from halffloat. If None, the width decides.
         type_: Type of the result.
         where: Name of the column, for messages.
         valid: A flag for each value, or None if all are valid. Values of null slots do not have to fit.

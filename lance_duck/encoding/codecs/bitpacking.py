@@ -90,7 +90,7 @@ class InlineBitpacking(ChunkCodec):
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(ChunkCodec):
-    """Blocks of one width.
+    """Blocks that all have the same width.
 
     Attributes:
         bits: T, bits of an unpacked value.

@@ -1,4 +1,4 @@
-"""Constant: items that are all null; nothing is stored.
+"""Constant: items that are all null. Nothing is stored.
 
 The encoding occurs only inside fixed-size lists, whose count and dimension give the number of items.
 """

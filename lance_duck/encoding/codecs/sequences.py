@@ -28,7 +28,7 @@ FromProto = Callable[[pb.CompressiveEncoding], Codec]
 
 
 class NumberSequence(Protocol):
-    """A reader of numbers of one width."""
+    """A reader of numbers that all have the same width."""
 
     @property
     def num_buffers(self) -> int:

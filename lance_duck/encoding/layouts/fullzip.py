@@ -9,7 +9,7 @@ An entry, little-endian:
     size         | field
     0, 1, 2 or 4 | control word (rep << bits_def) | def; its size is the smallest that holds bits_rep + bits_def
     4 or 8       | length of the value, only when values differ in size and def is 0
-    any          | value: of one width, in each entry with a slot; or of the length before it
+    any          | value: fixed width, in each entry with a slot; or as many bytes as the length before it
 """
 
 from __future__ import annotations

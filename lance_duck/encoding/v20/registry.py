@@ -32,7 +32,7 @@ class Context:
     Attributes:
         buffers: Buffers of its page.
         length: Number of values that it must hold, or None if unknown before reading.
-        arrow_type: Type of the values; determines how dictionary indices and null slots are read.
+        arrow_type: Type of the values. It determines how dictionary indices and null slots are read.
     """
 
     buffers: PageBuffers

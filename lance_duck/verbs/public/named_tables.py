@@ -38,7 +38,7 @@ def named_place(
             opens the table.
 
     Raises:
-        InvalidInputError: The arguments are not either a location alone or a catalog with a name.
+        InvalidInputError: Both a location and a catalog are given, or neither of them, or only one of catalog and name.
         NotFoundError: The table does not exist in the catalog.
         AlreadyExistsError: The table exists in the catalog, and the mode is "create".
         UnsupportedError: The catalog manages the table's versions.

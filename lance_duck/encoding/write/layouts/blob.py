@@ -1,4 +1,4 @@
-"""Blob pages: positions and sizes of values, or levels for nulls; `encoding.layouts.blob` describes the bytes."""
+"""Blob pages: positions and sizes of values, or levels for nulls. `encoding.layouts.blob` describes the bytes."""
 
 from __future__ import annotations
 

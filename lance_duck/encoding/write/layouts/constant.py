@@ -1,4 +1,4 @@
-"""Constant pages: all null, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
+"""Constant pages: all null, or one value for all rows. `encoding.layouts.constant` describes the bytes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _FEW_LEVELS: Final = 0x7FFF
 
 @dataclass(frozen=True, slots=True)
 class LeafRows:
-    """Rows of a physical column; `begins` and `holes` are described in `encoding.write.shred`.
+    """Rows of a physical column. `encoding.write.shred` describes `begins` and `holes`.
 
     Attributes:
         block: A value for each slot.

@@ -1,4 +1,4 @@
-"""Miniblock pages: values and levels, cut into chunks; `encoding.layouts.miniblock` describes the bytes."""
+"""Miniblock pages: values and levels, cut into chunks. `encoding.layouts.miniblock` describes the bytes."""
 
 from __future__ import annotations
 
