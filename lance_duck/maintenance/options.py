@@ -132,7 +132,7 @@ class CompactionOptions:
 
 @has_defaults(CompactionOptions)
 class CompactionArguments(TypedDict, total=False):
-    """Keyword arguments of a compaction, explained by `CompactionOptions`. None selects the default."""
+    """Keyword arguments of a compaction, described in `CompactionOptions`. None selects the default."""
 
     target_rows_per_fragment: int | None
     max_rows_per_group: int | None

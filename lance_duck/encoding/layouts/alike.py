@@ -42,7 +42,7 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
         The rows, or None if a page contradicts itself. Read the pages one by one to get the error.
 
     Raises:
-        CorruptError: Reading one of the pages would raise it.
+        CorruptError: A page is corrupt. Reading the page separately raises the same error.
     """
     layout, first = layouts[0], pages[0]
     width = 4 if layout.shape.large else 2

@@ -234,7 +234,7 @@ class MiniBlockReader:
 
 
 def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
-    """Return a reader of the concatenated rows of several pages, which decodes their chunks together.
+    """Return a reader of the concatenated rows of several pages. It decodes their chunks together.
 
     Args:
         readers: Page readers of one source with the same `lists_key`.

@@ -96,6 +96,6 @@ class BitpackedForNonNeg:
 
 
 def touched(runs: RowRuns) -> RowRuns:
-    """Return the runs of the chunks that `runs` need."""
+    """Return the chunks that contain `runs`, as runs of chunk numbers."""
     starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
     return merged_runs(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

@@ -178,7 +178,7 @@ def _in_lists_of(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
 
 
 def _form(old: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Return the old type, with its lists turned into vectors or vice versa wherever the new type requires it."""
+    """Return the old type, with lists and vectors exchanged to match the new type."""
     if not (is_list(old) and is_list(new)):
         return old
     item = old.value_field.with_type(_form(old.value_type, new.value_type))

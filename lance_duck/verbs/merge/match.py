@@ -121,7 +121,7 @@ class _Matcher:
         )
 
     def _rows(self) -> Iterator[pa.Table]:
-        """Yield table rows that may match. Batches are large because each lookup reads the whole source."""
+        """Yield table rows that may match. Batches are large: the cost of a lookup grows with the source size."""
         hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if self._lineage else [])]
         columns = [*self._plan.on, *hidden]
         sieve = None

@@ -108,7 +108,7 @@ def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of used bits of each word. The halves of a word are exact as floats, unlike whole words."""
+    """Return the number of used bits of each word. Uses two halves, because floats represent these exactly."""
     half = np.uint64(32)
     high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
     return np.where(high > 0, high + 32, low).astype(np.int64)
