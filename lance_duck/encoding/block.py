@@ -1,7 +1,7 @@
-"""Blocks: decoded values between page buffers and Arrow, the currency of the codecs.
+"""Blocks: decoded values, which codecs read from page buffers and which are then converted to Arrow.
 
-A block holds value slots only; definition levels (2.1, 2.2) or a validity block (2.0) determine which are null. The
-content of a null slot is undefined but safe to read.
+A block only contains value slots. Definition levels (2.1, 2.2) or a validity block (2.0) determine which slots are
+null. The content of a null slot is undefined but safe to read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ class FixedWidth:
     """`count` values of `bits` bits each.
 
     Attributes:
-        bits: 1, or a multiple of 8; 0 if all values are null and none has data.
-        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) each.
+        bits: 1, or a multiple of 8. 0 if all values are null and do not have data.
+        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; if bits == 1, one byte (0 or 1) per
+            value.
         count: Number of values.
     """
 

@@ -1,6 +1,6 @@
 """Split-block Bloom filters, as in Parquet.
 
-A filter is blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
+A filter consists of blocks, each with 8 little-endian words of 32 bits. A value sets one bit in each word of one block:
 h = XXH64(value), block (h >> 32) * blocks >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
 """
 
@@ -26,7 +26,7 @@ Words = NDArray[np.uint32]
 
 BLOCK_BYTES: Final = 4 * FILTER_WORDS
 
-_LOG2_SIZES: Final = range(5, 28)  # of filters in bytes
+_LOG2_SIZES: Final = range(5, 28)  # log2 of possible filter sizes, in bytes
 _BLOCK_BITS: Final = 8 * BLOCK_BYTES
 _TERMS: Final = 750
 
@@ -39,7 +39,7 @@ def hash_values(data: Bytes, offsets: NDArray[np.integer]) -> Hashes:
         offsets: (n + 1,), ascending.
 
     Raises:
-        CorruptError: The offsets do not ascend within the data.
+        CorruptError: The offsets descend, or point outside the data.
     """
     hashes = np.empty(len(offsets) - 1, np.uint64)
     if not xxhash.xxh64(readonly(data), readonly(offsets), hashes):
@@ -54,17 +54,17 @@ def hash_keys(keys: Sequence[bytes]) -> Hashes:
 
 
 def new_filter(blocks: int) -> Words:
-    """Return an empty filter, (blocks, 8)."""
+    """Return an empty filter of shape (blocks, 8)."""
     return np.zeros((blocks, FILTER_WORDS), "<u4")
 
 
 def insert(words: Words, hashes: Hashes) -> None:
-    """Insert values into a filter, (blocks, 8), by their hashes."""
+    """Insert the hashes of values into a filter of shape (blocks, 8)."""
     insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Return whether each filter, (filters, blocks, 8), may hold any of some values, by their hashes."""
+    """Return whether each filter, shape (filters, blocks, 8), may contain a value with one of the hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         find_hashes(readonly(filters), readonly(hashes), result)
@@ -75,7 +75,7 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 def blocks_for(items: int, probability: float) -> int:
     """Return the filter size in blocks, a power of two, for `items` values and this false positive probability.
 
-    Sizes are limited to at least 1 block and at most 128 MiB, even if the probability is then higher.
+    The size is at least 1 block and at most 128 MiB, even if this increases the probability.
     """
     low, high = 0, 64
     while high > low + 1:
@@ -85,7 +85,10 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return the false positive probability of a filter of 2^log2_bytes bytes. Values per block follow Poisson."""
+    """Return the false positive probability of a filter of 2^log2_bytes bytes.
+
+    The number of values per block is assumed to follow a Poisson distribution.
+    """
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

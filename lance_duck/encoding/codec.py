@@ -16,7 +16,7 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """The value buffers of k miniblock chunks, all of them inside `data`.
+    """The value buffers of k miniblock chunks. All of them lie within `data`.
 
     The caller has checked that 0 <= starts and starts + sizes <= len(data), so a kernel may trust the extents. The
     codec checks that the *content* of a buffer fits its size and count.
@@ -37,9 +37,9 @@ class Chunks:
 class Codec(Protocol):
     """A compressive encoding: a frozen dataclass, created by `registry.codec_from_proto` or by a writer.
 
-    Decoding methods raise CorruptError if the bytes cannot hold the claimed values; allocations are bounded by the
-    number of available bytes. Encoding methods trust the block. All methods raise UnsupportedError for a form that
-    the format does not define.
+    Decoding methods raise CorruptError if the bytes cannot hold the declared number of values. Their allocations are
+    limited by the number of available bytes. Encoding methods trust the block. All methods raise UnsupportedError for a
+    form that the format does not define.
     """
 
     @property
@@ -53,7 +53,7 @@ class Codec(Protocol):
         """Return `count` values from one buffer, which holds a dictionary or levels."""
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Decode one buffer per chunk and join the blocks; used for the levels of miniblock chunks."""
+        """Decode one buffer per chunk, and join the blocks. Used for the levels of miniblock chunks."""
 
     def decode_values(self, values: Block) -> Block:
         """Decode values that were compressed one by one (full zip), passed as FixedWidth or VariableWidth."""
@@ -68,4 +68,4 @@ class Codec(Protocol):
         """Encode all values to one buffer. The inverse of decode_block."""
 
     def encode_values(self, block: Block) -> Block:
-        """Encode each value separately, FixedWidth or VariableWidth; the inverse of decode_values."""
+        """Encode each value separately, as FixedWidth or VariableWidth. The inverse of decode_values."""

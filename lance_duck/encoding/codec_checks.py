@@ -1,4 +1,4 @@
-"""Checks shared by codecs: supported forms of an encoding, and value counts that the available bytes justify."""
+"""Checks shared by codecs: supported forms of an encoding, and value counts that fit the available bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
 MOST_UNSTORED: Final = 1 << 24
-"""Maximum number of values in a chunk beyond what its size accounts for, as in a long run. Limits memory use. Writers
-cut chunks at 2^15."""
+"""Maximum number of values in a chunk whose size does not limit them, as in long runs.
+
+This limits memory use. Writers do not exceed 2^15 values per chunk.
+"""
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),
     16: np.dtype("<u2"),
     32: np.dtype("<u4"),
     64: np.dtype("<u8"),
 }
-"""Dtypes of unsigned words, by bits."""
+"""Maps the width of an unsigned word, in bits, to its dtype."""
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
@@ -78,7 +80,7 @@ def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
 
 
 def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
-    """Return `values` as read-only unsigned words if they are FixedWidth of `bits` bits. Raises CorruptError."""
+    """Return `values` as read-only unsigned words if they are FixedWidth of `bits` bits, or raise CorruptError."""
     fixed = fixed_values(values, bits, encoding)
     words: NDArray[Any] = np.ascontiguousarray(fixed.data[: fixed.count * bits // 8]).view(WORDS[bits])
     words.flags.writeable = False

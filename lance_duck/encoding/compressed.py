@@ -34,7 +34,7 @@ class MiniBlockValues:
     """The values of a miniblock page, cut into chunks and compressed.
 
     Attributes:
-        encoding: Encoding of the values; with a dictionary, encoding of the indices.
+        encoding: Encoding of the values. With a dictionary, it is the encoding of the indices.
         counts: int64 (k,), number of values of each chunk, k >= 1; a power of two in all but the last.
         buffers: The value buffers, in order.
         dictionary: Distinct values to which the indices refer, or None.

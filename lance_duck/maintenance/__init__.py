@@ -1,7 +1,8 @@
 """Upkeep: compaction, cleanup, validation.
 
-You hold: a snapshot. You get: plans (pure: `plan`, `cleanup_plan`), rewritten fragments, index segments remapped to
-them (`index_remap`), and problems by name. Groups of a compaction are written by threads of this process and committed
-together, or by other processes and committed batch by batch; then groups with conflicts are planned anew.
+You hold: a snapshot. You get: plans (pure: `plan`, `cleanup_plan`), rewritten fragments, remapped index segments
+(`index_remap`), and lists of problems. Threads of this process write the groups of a compaction and commit them
+together. Alternatively, other processes write them in batches, and each batch is committed separately. Only groups with
+conflicts are then planned again.
 Never here: new rows and values. A compaction only copies living rows.
 """

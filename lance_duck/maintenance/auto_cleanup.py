@@ -1,8 +1,8 @@
-"""Automatic cleanup, by the config of a table.
+"""Automatic cleanup, configured in the table config.
 
-lance.auto_cleanup.interval           versions between two cleanups; cleanup is off without it
-lance.auto_cleanup.older_than         age to keep, as in "2days 1h"
-lance.auto_cleanup.retain_versions    newest versions to keep
+lance.auto_cleanup.interval           number of versions between two cleanups; without it, cleanup is off
+lance.auto_cleanup.older_than         minimum age of removed versions, such as "2days 1h"
+lance.auto_cleanup.retain_versions    number of newest versions to keep
 """
 
 from __future__ import annotations

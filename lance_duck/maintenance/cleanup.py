@@ -43,7 +43,7 @@ class CleanupReferencedBranch:
     Attributes:
         name: Name of the branch.
         referenced_version: Version from which the branch was created. It is kept.
-        cleanup_candidate: Whether the version would be removed otherwise.
+        cleanup_candidate: Whether the version would be removed if the branch did not exist.
     """
 
     name: str
@@ -56,7 +56,7 @@ class CleanupExplanation:
     """Preview of a cleanup, without removals.
 
     Attributes:
-        read_version: Version of the handle.
+        read_version: Version that the handle reads.
         stats: Counts of everything that would be removed.
         candidate_files: The files that would be removed, at most `candidate_file_limit`.
         candidate_files_truncated: Whether there are more such files.
@@ -86,12 +86,12 @@ def cleanup(
 
     Args:
         snapshot: Any version of the branch. It is kept.
-        policy: Policy of which versions are old.
+        policy: Policy that selects the old versions.
         delete_rate_limit: Maximum number of files to delete per second. Default: unlimited.
         delete_concurrency: Validated, but without effect: the store decides how many deletions run concurrently.
-        current: Version that stays. Default: the snapshot's version.
-        remove: Deletes files, except manifests, in any processes, and returns how many could not be deleted. Default:
-            the files are deleted here.
+        current: Version to keep. Default: the snapshot's version.
+        remove: Function that deletes files, except manifests, and returns how many could not be deleted. It may use
+            other processes. Default: this process deletes the files.
 
     Raises:
         ReferencedError: A tagged version would be removed, and the policy forbids that.
@@ -121,7 +121,7 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
 
     Args:
         snapshot: Any version of the branch.
-        policy: Policy of which versions are old.
+        policy: Policy that selects the old versions.
         max_files: Maximum number of files to list. None lists no files.
     """
     old, files, branches = _plan(snapshot, policy, snapshot.version)
@@ -137,12 +137,12 @@ def _plan(
 ) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
     now = datetime.now(UTC)
     store = snapshot.store
-    # Files are listed before manifests are read: a file of a later version is not in the list.
+    # Files are listed before manifests are read, so the list does not contain files of later versions.
     entries = [e for folder in _folders() for e in store.walk(folder)]
     manifests = {m.version: m for m in versions.load_all(store)}
     detached = list(_detached(store))
     for manifest in (*manifests.values(), *detached):
-        flags.check_writable(manifest.writer_flags, manifest.path)  # it may use unknown kinds of files
+        flags.check_writable(manifest.writer_flags, manifest.path)  # the version may use unknown kinds of files
     branches = _children(snapshot)
     paths_in_use: dict[int, list[str]] = {}
     for name, tag in snapshot.tags().items():
@@ -168,7 +168,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
-    """Return the branches created from this one."""
+    """Return the branches that were created from this branch."""
     mine = snapshot.branch or refs.MAIN
     return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
 
@@ -264,7 +264,7 @@ def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset(
         base_ids: Base paths of the manifest that refer to the given root. None is the manifest's own root.
     """
     result = set(_of_indices(manifest, base_ids))
-    for place in range(len(manifest.fragments)):  # also for a version whose fragments share an id
+    for place in range(len(manifest.fragments)):  # by position, because fragments of a broken version may share an id
         result.update(_of_fragment(manifest.fragments[place], base_ids))
     if None in base_ids and manifest.transaction_name is not None:
         result.add(paths.transaction_file(manifest.transaction_name))

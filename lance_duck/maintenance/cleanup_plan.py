@@ -1,7 +1,7 @@
-"""Cleanup plans: the versions and files to remove, as pure functions of their listings.
+"""Cleanup plans: pure functions that select the versions and files to remove from listings.
 
 A file is removed if only removed versions refer to it. A file that no version refers to may belong to a change in
-progress, and stays until it is a week old. Foreign files are never touched.
+progress, so it is kept until it is a week old. Foreign files are never touched.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CleanupPolicy:
-    """Policy of which versions are old.
+    """Policy that selects the old versions.
 
     Attributes:
-        older_than: Minimum age of versions to remove. 14 days if neither this nor the next two are set.
-        retain_versions: Number of the newest versions that stay.
-        versions: The only versions to remove.
+        older_than: Minimum age of versions to remove. Defaults to 14 days if `retain_versions` and `versions` are also
+            None.
+        retain_versions: Number of newest versions to keep.
+        versions: If set, only these versions may be removed.
         delete_unverified: Whether files that no version refers to are removed at any age.
         error_if_tagged_old_versions: Whether removing a tagged version is an error. Otherwise, the version is kept.
 
@@ -87,7 +88,7 @@ class CleanupCandidateFile:
     Attributes:
         path: Path below the root of the table.
         kind: "data", "deletion", "transaction", "index", "manifest" or "temporary".
-        unverified: Whether no version ever referred to it, as far as known.
+        unverified: Whether no version refers to the file.
         size_bytes: Bytes of the file.
     """
 
@@ -104,14 +105,14 @@ def old_versions(
     policy: CleanupPolicy,
     now: datetime,
 ) -> list[int]:
-    """Return the versions to remove, in order. Never the newest, the current, or one in `names_of`.
+    """Return the versions to remove, in order. The newest, the current and all versions in `names_of` are kept.
 
     Args:
         timestamps: Times of all versions.
         names_of: Tagged versions and branch points, with their tag names.
-        current: Version that the caller is on.
-        policy: Policy of which versions are old.
-        now: The present time.
+        current: Version that the caller reads.
+        policy: Policy that selects the old versions.
+        now: The current time.
 
     Raises:
         ReferencedError: One of the versions is tagged, and the policy forbids removing it.
@@ -140,7 +141,7 @@ def removable(
 
     Args:
         entries: Files below the root.
-        in_use: Files and directories that remaining versions refer to, these with a slash at the end.
+        in_use: Files and directories that remaining versions refer to. Directories end with a slash.
         old_references: Files and directories that removed versions refer to.
         delete_unverified: Whether files that no version refers to are removed at any age.
         now: The present time.

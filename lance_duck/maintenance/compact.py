@@ -1,9 +1,9 @@
-"""Compaction: a plan of groups, each rewritten by any process, committed together or batch by batch.
+"""Compaction: plans groups of fragments, which any process can rewrite, and commits them together or in batches.
 
 `compact` writes all groups with threads and commits them together. `compact_in_parts` lets other processes write them,
 commits each batch as soon as it is written, and replans only groups that conflict with another writer.
 
-data/{transaction}-{uuid}.lance    new files of other processes, including workers that died: see `wire.paths`
+data/{transaction}-{uuid}.lance    new files of other processes, even of dead ones: see `wire.paths`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lance_duck.write import discard_fragments
 Progress = Callable[[int, int], Any]
 
 Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[RewrittenGroup]]
-"""Writes the groups of a batch, given a version."""
+"""Function that writes the groups of a batch. It takes a version and the orders for the groups."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class CompactionOutcome:
     """Outcome of a compaction.
 
     Attributes:
-        snapshot: The newest version seen, or the given one if there was nothing to do.
+        snapshot: The newest version that the compaction read or committed.
         committed: Groups that were committed.
         commits: Number of commits.
         replanned: Number of groups that were replanned because other writers changed their fragments.
@@ -57,13 +57,13 @@ class CompactionOutcome:
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction rewrites. All fragments are rewritten to leave version 0.1.
+    """Return the groups of fragments that a compaction rewrites: all fragments if the table leaves format 0.1.
 
     Fragments whose dictionaries do not fit one data file are in different groups.
 
     Raises:
-        UnsupportedError: `defer_index_remap` is set for a table with stable row ids, or some fragments of a 0.1 table
-            would stay as they are.
+        UnsupportedError: `defer_index_remap` is set for a table with stable row ids, or some fragments of a table that
+            leaves file format 0.1 cannot be rewritten.
     """
     check_deferrable(snapshot, options)
     excluded = tuple({*options.excluded_fragment_ids, *kept_fragments(snapshot, options)})
@@ -92,10 +92,10 @@ def compact(
     properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> CompactionOutcome:
-    """Compact a table by threads, as one change.
+    """Compact a table with threads of this process, and commit the result as one version.
 
     Args:
-        snapshot: Version to begin with. After a conflict with another writer, the newest version is planned again.
+        snapshot: Version to start from. After a conflict with another writer, the newest version is planned again.
         options: Targets and limits.
         properties: Properties of the transaction.
         progress: Called with the number of groups written so far and the total.
@@ -115,15 +115,16 @@ def compact_in_parts(
     follow: Follow | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> CompactionOutcome:
-    """Compact a table by other processes.
+    """Compact a table with other processes.
 
-    A batch is committed as soon as it is written, while the next one is being written. Leaving version 0.1 takes a
-    single batch. After an error, committed batches stay, and files of the others are removed.
+    A batch is committed as soon as it is written, while the next one is being written. If the table leaves file format
+    0.1, all groups form a single batch. After an error, committed batches are kept, and the files of all other batches
+    are removed.
 
     Args:
-        snapshot: Version to begin with.
-        options: Targets and limits. A plan that reaches a limit is not extended.
-        write: Writes the groups of a batch. Called by several threads.
+        snapshot: Version to start from.
+        options: Targets and limits. If a plan reaches a limit, fragments after it are not compacted.
+        write: Writes the groups of a batch. Several threads call it at once.
         batch: Returns the batch size for a number of groups.
         follow: Rewrites index segments. None rewrites them in this process.
         properties: Properties of the transactions.
@@ -141,17 +142,17 @@ def commit_rewrites(
     options: CompactionOptions | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit groups that were rewritten, perhaps elsewhere, as one change.
+    """Commit rewritten groups as one version. Any process may have rewritten them.
 
     Args:
-        snapshot: The version that the groups were read in, or a newer one.
-        rewrites: The groups, all read in one version.
-        options: Treatment of indices.
+        snapshot: The version that the groups were read from, or a newer version.
+        rewrites: The groups, all read from the same version.
+        options: How to treat indexes.
         properties: Properties of the transaction.
 
     Raises:
-        InvalidInputError: The groups are of several versions, or share a fragment.
-        UnsupportedError: Indices of a table with stable row ids are to be remapped later.
+        InvalidInputError: The groups were read from different versions, or share a fragment.
+        UnsupportedError: `defer_index_remap` is set for a table with stable row ids.
         RetryableError: Another writer changed one of the old fragments. Plan again.
     """
     if not rewrites:
@@ -175,7 +176,7 @@ class PreparedCommit:
     """A commit of rewritten groups.
 
     Attributes:
-        read: Version that the groups were read in.
+        read: Version that the groups were read from.
         groups: The groups, with the ids of the new fragments.
         followed: Index segments that were remapped.
     """
@@ -185,7 +186,7 @@ class PreparedCommit:
     followed: RemappedSegments
 
     def commit(self, properties: Mapping[str, str] | None) -> Snapshot:
-        """Commit, and remove remapped segments if the commit certainly failed."""
+        """Commit, and remove remapped segments if the commit is known to have failed."""
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
@@ -203,14 +204,14 @@ def prepare(
 ) -> PreparedCommit:
     """Reserve ids for the new fragments, and remap index segments to them.
 
-    If a table leaves version 0.1, ids are not reserved: another writer cannot add fragments in between.
+    If a table leaves file format 0.1, ids are not reserved, because other writers cannot add fragments meanwhile.
 
     Args:
-        read: Version of the old fragments.
+        read: Version that contains the old fragments.
         rewrites: The rewritten groups.
-        options: Treatment of indices.
+        options: How to treat indexes.
         follow: Rewrites index segments. None rewrites them in this process.
-        change: Part of the uuids of segments that other processes write.
+        change: First half of the UUIDs of segments that other processes write.
     """
     count = sum(len(r.new) for r in rewrites)
     if read.manifest.has_legacy_files and any(f.files[0].version != LEGACY for r in rewrites for f in r.new):
@@ -233,10 +234,10 @@ class _Compaction:
         properties: Properties of the transactions.
         batch: Returns the batch size for a number of groups. None commits all groups together.
         follow: Rewrites index segments. None rewrites them in this process.
-        change: Part of the names of files and segments that other processes write.
-        stays: New fragments that are committed, or may be.
-        segments: Uuids of index segments that are committed, or may be.
-        lost: Ids of the fragments whose groups are replanned, or None for all.
+        change: UUID that marks the files and segments that other processes write.
+        stays: New fragments that are committed, or whose commit has an unknown outcome.
+        segments: UUIDs of index segments that are committed, or whose commit has an unknown outcome.
+        lost: Ids of the fragments whose groups are replanned. None replans all fragments.
     """
 
     done: CompactionOutcome
@@ -297,7 +298,7 @@ class _Compaction:
     def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
         """Commit groups. Returns groups that were not committed because their fragments changed."""
         now = self.done.snapshot
-        is_newest = self.batch is None or now.latest_version() == now.version  # one commit: from the read version
+        is_newest = self.batch is None or now.latest_version() == now.version  # one commit: the version read
         try:
             return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), COMPACTION_RETRIES)
         finally:
@@ -333,7 +334,7 @@ class _Compaction:
         """Remove uncommitted files of other processes. Never raises."""
         store = self.done.snapshot.store
         stays = {paths.data_stem(file.path) for fragment in self.stays for file in fragment.files}
-        with suppress(Exception):  # a cleanup removes the rest
+        with suppress(Exception):  # a cleanup removes files that remain
             files = store.beginning(paths.transaction_data(change))
             if orphans := [path for path in files if paths.data_stem(path) not in stays]:
                 store.delete(orphans)
@@ -342,12 +343,12 @@ class _Compaction:
 
 
 def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:
-    """Return whether files of version 0.1 are rewritten in a later version."""
+    """Return whether files of format 0.1 are rewritten in a newer format."""
     return snapshot.manifest.has_legacy_files and target_version(snapshot, options) != LEGACY
 
 
 def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
-    """Return for each group whether its fragments and their indexes are unchanged since they were read."""
+    """Return whether each group's fragments are unchanged and covered by the same index segments."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
     present, indexes = now.fragments.id_set, _covering(now)
@@ -361,7 +362,7 @@ def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
 def _write_by_threads(
     progress: Progress | None, snapshot: Snapshot, orders: Sequence[RewriteOrder]
 ) -> Sequence[RewrittenGroup]:
-    """Write groups with threads of this process. If one fails, the files of the others are removed."""
+    """Write groups with threads of this process. If one fails, the files of all groups are removed."""
     groups: list[RewrittenGroup] = []
     with ThreadPoolExecutor(orders[0].options.writers, "lance_duck-compact") as pool:
         futures = [pool.submit(order.write, snapshot) for order in orders]
@@ -388,7 +389,7 @@ def _numbered(rewrites: Iterable[RewrittenGroup], first: int) -> Iterator[Rewrit
 
 
 def _covering(snapshot: Snapshot) -> dict[int, set[object]]:
-    """Return the index segments that cover each fragment: only fragments with the same segments are joined."""
+    """Return the index segments that cover each fragment. Only fragments with the same segments are joined."""
     segments: dict[int, set[object]] = {}
     for index in snapshot.indices:
         if index.fields:

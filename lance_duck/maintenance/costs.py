@@ -1,6 +1,6 @@
-"""The thresholds of compaction and cleanup: each with its unit and its reason.
+"""Thresholds of compaction and cleanup, with units and reasons.
 
-A threshold changes speed, never the contents of a table; `benchmarks/compaction.py` measures compaction as a whole.
+They affect speed, never the contents of a table. `benchmarks/compaction.py` measures compaction as a whole.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 GROUP_BYTES: Final = 64 << 20
-"""Share of `memory_limit` for each concurrent group, in bytes: with less, its threads wait for each other."""
+"""Share of `memory_limit` for each concurrent group, in bytes. With less, the group's threads wait for each other."""
 
 LEAST_GROUP_BYTES: Final = 1 << 20
 """Minimum size of a group's rows in flight, in bytes, regardless of the limit. 60,000 rows of 1 kB took 13 s of CPU

@@ -1,4 +1,4 @@
-"""Fragments that a compaction must keep separate: their combined dictionary would overflow the column's index type."""
+"""Fragments that a compaction must not join, because their combined dictionary would overflow its index type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def divided_by_dictionaries(snapshot: Snapshot, group: Sequence[Candidate]) -> I
 
 
 def _entries(snapshot: Snapshot, fragment_id: int, columns: Sequence[str]) -> DictionaryUnion | None:
-    """Return the dictionary entries that live rows of a fragment use, or None if they are too many."""
+    """Return the dictionary entries that live rows of a fragment use, or None if there are too many."""
     table = TableScan(snapshot)
     entries = DictionaryUnion()
     try:

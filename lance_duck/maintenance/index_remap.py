@@ -1,9 +1,9 @@
 """Index segments over rewritten fragments: remapped, deferred, or left uncovered.
 
-rewritten   for kinds whose entries can get new addresses: new files, and the segment covers the new fragments
+rewritten   new files with new addresses; the segment covers the new fragments. Only for kinds that support it
 deferred    the fragment reuse index maps addresses, and the segment covers the new fragments with its old files:
-            if the user wants it so, and for vector segments that cannot be read here
-uncovered   the segment no longer covers the fragments, which are scanned
+            if the user requests it, or if this package cannot read a vector segment
+uncovered   the segment does not cover the new fragments, so they are scanned
 
 Segments that refer to rows by stable row id are not remapped. They cover the new fragments unchanged.
 """
@@ -35,7 +35,7 @@ from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
 
 @dataclass
 class RemappedSegments:
-    """Changes of index segments in the commit of a compaction.
+    """The changes to index segments that a compaction commits.
 
     Attributes:
         rewritten: Segments that cover the new fragments.
@@ -55,11 +55,11 @@ class RemappedSegments:
 
 @dataclass(frozen=True)
 class RemapOutcome:
-    """Outcome of the order to rewrite a segment.
+    """Outcome of a `RemapOrder`.
 
     Attributes:
         new: The new segment, or None if it was not written.
-        broken: Reason why the segment cannot be read, or None if it can.
+        broken: Reason why the segment cannot be read. None if it is readable.
     """
 
     new: IndexMetadata | None = None
@@ -83,7 +83,7 @@ class RemapOrder:
     change: UUID
 
     def write(self, snapshot: Snapshot) -> RemapOutcome:
-        """Write the segment with the new addresses of the rows, and synchronize it to disk.
+        """Write the segment with the new addresses of the rows, and sync it to disk.
 
         Raises:
             StoreError: The disk or the service failed. No files are left.
@@ -95,7 +95,7 @@ class RemapOrder:
 
 
 Follow = Callable[[Sequence[RemapOrder]], Sequence[RemapOutcome]]
-"""Function that rewrites segments, in any processes."""
+"""Function that rewrites segments in this process or in other processes."""
 
 
 def follow_indexes(
@@ -105,16 +105,16 @@ def follow_indexes(
     follow: Follow | None = None,
     change: UUID | None = None,
 ) -> RemappedSegments:
-    """Remap index segments to the new addresses of rows of rewritten fragments.
+    """Update index segments after rows moved to new addresses in rewritten fragments.
 
-    A corrupt segment no longer covers the fragments, with a warning.
+    A corrupt segment loses the coverage of these fragments, with a warning.
 
     Args:
-        snapshot: Version of the old fragments.
+        snapshot: Version that contains the old fragments.
         groups: The groups, with the ids of the new fragments.
-        options: Treatment of indices.
+        options: How to treat indexes.
         follow: Rewrites segments. None rewrites them in this process, one after the other.
-        change: Part of the uuids of segments that other processes write.
+        change: First half of the UUIDs of segments that other processes write.
 
     Raises:
         StoreError: The disk or the service failed. No files are left.
@@ -148,7 +148,7 @@ def amend_reuse(
     """Return the `amend` of `commit` that updates the fragment reuse index, or None if no update is needed.
 
     Args:
-        read: Version of the old fragments.
+        read: Version that contains the old fragments.
         followed: The remapped segments.
     """
     groups = [reuse_group(read, g.old_fragments, g.new_fragments) for g in followed.deferred]
@@ -160,7 +160,7 @@ def amend_reuse(
         except LanceDuckError:
             if groups:
                 raise
-            return  # an unreadable index stays as it is
+            return  # an unreadable fragment reuse index is not changed
         if groups and (reuse is None or all(v.dataset_version < read.version for v in reuse.versions)):
             for segment in draft.segments:  # rewritten segments have current addresses and do not need a mapping
                 if segment.uuid.uuid in new:
@@ -182,7 +182,7 @@ def _remappable(snapshot: Snapshot, concerned: Iterable[IndexMetadata]) -> list[
         if segment.uuid in uuids
         and not segment.by_row_id
         and segment.kind.can_follow()
-        # otherwise another segment covers some of its fragments
+        # otherwise a different segment covers some of the fragments that this segment lists
         and np.array_equal(segment.fragments, _present(snapshot, segment))
     ]
 
@@ -228,7 +228,7 @@ def _remapped(snapshot: Snapshot, segment: Segment, address_map: AddressMap, uui
         raise
     except LanceDuckError as error:
         if isinstance(error, UnsupportedError) and is_deferrable(segment.metadata):
-            return RemapOutcome()  # a layout that is not read
+            return RemapOutcome()  # the layout cannot be read
         return RemapOutcome(broken=str(error))
 
 

@@ -1,4 +1,4 @@
-"""Options of a compaction, by pylance's names."""
+"""Options of a compaction, with pylance's names."""
 
 from __future__ import annotations
 
@@ -34,34 +34,36 @@ class CompactionOptions:
     """Settings of a compaction.
 
     Attributes:
-        target_rows_per_fragment: Row count below which a fragment is joined with adjacent fragments.
+        target_rows_per_fragment: Fragments with fewer rows are joined with adjacent fragments.
         materialize_deletions: Whether fragments with many deleted rows are rewritten.
-        materialize_deletions_threshold: Share of rows that must be deleted for that, 0 to 1.
+        materialize_deletions_threshold: Minimum share of deleted rows for `materialize_deletions`, from 0 to 1.
         max_bytes_per_file: Size at which a new file ends, in bytes. Default: the default of `write_dataset`.
         num_threads: Number of groups that are written concurrently. Default: the number of cores.
         batch_size: Number of rows per read.
-        memory_limit: Approximate limit of rows in flight, in bytes or as a string such as "512MB": fewer groups are
-            written concurrently, each in smaller batches. A single larger row is allowed, and values below 1 MiB count
-            as 1 MiB. Default: unlimited. The name is DuckDB's.
-        defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
-            addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
-            that it rewrites later, in a compaction that is not deferred. For a B-tree this is noticed here.
-        remap_indices: Whether indices are remapped. True: they are rewritten. A vector index that cannot be read here
-            (such as IVF_RQ) is deferred, and fragments under an index of another such kind stay as they are. False: the
-            new fragments are not covered, except by indices that name rows by stable row id. Not in pylance.
+        memory_limit: Approximate memory limit for rows in flight, in bytes or as a string such as "512MB". A lower
+            limit means fewer concurrent groups and smaller batches. A single larger row is allowed. The minimum is
+            1 MiB. Default: unlimited. The name follows DuckDB's setting.
+        defer_index_remap: Whether indexes over the fragments are not rewritten, and a fragment reuse index maps their
+            addresses. Not supported for tables with stable row ids. If pylance 14 later compacts the table without this
+            option, it loses rows of B-tree, n-gram and full-text indexes. This package only detects the loss in
+            B-trees.
+        remap_indices: Whether indexes are rewritten with new addresses. Vector indexes that this package cannot read
+            are deferred. If any other index cannot be read, its fragments are not compacted. False: only indexes that
+            identify rows by stable row id cover the new fragments. pylance does not have this option.
         compaction_mode: "reencode", or "try_binary_copy", which also re-encodes.
         max_source_fragments: Maximum number of fragments to compact in one run, oldest first. Default: unlimited.
         max_source_rows: Maximum number of live rows to compact in one run. Default: unlimited.
         max_source_bytes: Maximum size of data files to compact in one run, in bytes. Default: unlimited.
-        excluded_fragment_ids: Fragments that stay as they are.
+        excluded_fragment_ids: Ids of fragments that are not compacted.
         data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
-            2.3. Leaving version 0.1 rewrites all fragments in one commit, regardless of the limits. "0.1" keeps it.
-        max_overlays_per_fragment: Fragments with more overlays are rewritten regardless of their size. 0 rewrites all
-            with an overlay. pylance has this number, but not under this name.
-        max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
+            2.3. A table that leaves file format 0.1 is rewritten in one commit, regardless of the limits. "0.1" keeps
+            that format.
+        max_overlays_per_fragment: Fragments with more overlays than this are rewritten, regardless of their size. 0
+            rewrites all fragments with an overlay. pylance has this option under a different name.
+        max_rows_per_group: Batch size in files of format 0.1, in rows. Files of newer formats are not divided into
             batches.
-        io_buffer_size: Without effect, but validated: the columns determine the size of reads.
-        binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
+        io_buffer_size: Without effect, but validated. The columns determine the size of reads.
+        binary_copy_read_batch_bytes: Without effect, but validated. Pages are re-encoded, not copied.
 
     Raises:
         InvalidInputError: A value is not a number, or out of range.
@@ -112,7 +114,7 @@ class CompactionOptions:
 
     @property
     def writers(self) -> int:
-        """Groups that are written at a time."""
+        """Number of groups that are written concurrently."""
         most = self.num_threads or cpu_count() or 1
         limit = self.memory_bytes
         return most if limit is None else max(1, min(most, limit // GROUP_BYTES))
@@ -124,13 +126,13 @@ class CompactionOptions:
         return None if limit is None else max(LEAST_GROUP_BYTES, limit // self.writers)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in types that JSON has."""
+        """Return the settings as JSON-compatible values."""
         return asdict(self) | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
 
 
 @has_defaults(CompactionOptions)
 class CompactionArguments(TypedDict, total=False):
-    """Keyword arguments of a compaction, explained by `CompactionOptions`. None selects the default."""
+    """Keyword arguments of a compaction, described in `CompactionOptions`. None selects the default."""
 
     target_rows_per_fragment: int | None
     max_rows_per_group: int | None
@@ -154,10 +156,10 @@ class CompactionArguments(TypedDict, total=False):
 
 
 def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
-    """Return the settings: the caller's options, else the table's config, else the defaults.
+    """Combine the settings: options override the table config, and the config overrides the defaults.
 
     Args:
-        options: Options by name; None selects the config or default. Other keys in pylance's JSON are ignored.
+        options: Options by name. None selects the config or default. Further keys of pylance's JSON are ignored.
         config: Config of the table, with keys such as "lance.compaction.target_rows_per_fragment".
 
     Raises:

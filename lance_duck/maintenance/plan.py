@@ -1,4 +1,4 @@
-"""Compaction plans: the fragments to rewrite together, as pure functions of the manifest."""
+"""Compaction plans: pure functions that select the fragments to rewrite together from the manifest."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lance_duck.maintenance.options import CompactionOptions
 
 @dataclass(frozen=True)
 class Candidate:
-    """The figures of a fragment that a plan depends on.
+    """The properties of a fragment that a plan depends on.
 
     Attributes:
-        id: Number of the fragment.
-        physical_rows: Number of rows, deleted ones included.
+        id: Id of the fragment.
+        physical_rows: Number of rows, including deleted rows.
         deleted_rows: Number of deleted rows.
-        num_bytes: Bytes of its data files.
+        num_bytes: Total size of its data files, in bytes.
         overlays: Number of its overlays.
         indices: Index segments that cover it. Only fragments with the same segments are joined.
-        is_outgrown: Whether it has more dictionary entries than their indices can count.
+        is_outgrown: Whether a dictionary has more entries than its index type can count.
     """
 
     id: int
@@ -36,11 +36,11 @@ class Candidate:
         return self.physical_rows - self.deleted_rows
 
     def is_small(self, options: CompactionOptions) -> bool:
-        """Return whether the fragment has fewer rows than the target, and should be joined with neighbours."""
+        """Return whether the fragment has fewer rows than the target and should be joined with neighbours."""
         return self.physical_rows < options.target_rows_per_fragment
 
     def is_worn(self, options: CompactionOptions) -> bool:
-        """Return whether the fragment should be rewritten for its deletions or overlays alone."""
+        """Return whether deletions or overlays are sufficient reason to rewrite the fragment."""
         part = self.deleted_rows / max(self.physical_rows, 1)
         if self.is_outgrown or self.overlays > options.max_overlays_per_fragment:
             return True
@@ -57,7 +57,7 @@ def plan_groups(
     """Return groups of consecutive fragments to rewrite together.
 
     Args:
-        candidates: All fragments of the table, in its order.
+        candidates: All fragments, in table order.
         options: Targets and limits.
         everything: Whether to rewrite all fragments, regardless of the limits.
         divide: Splits a group into groups that fit one data file. Called lazily, within the limits.
@@ -73,7 +73,7 @@ def plan_groups(
 
 
 def fragments_for(live_rows: int, options: CompactionOptions) -> int:
-    """Return the number of fragments of about equal size that a group of `live_rows` rows becomes."""
+    """Return how many fragments of about equal size a group of `live_rows` rows becomes."""
     return max(1, live_rows // options.target_rows_per_fragment)
 
 
@@ -86,7 +86,7 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
 
 
 def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
-    """Yield runs of consecutive fragments that may be joined. Their ids ascend, as fragment reuse indexes require."""
+    """Yield runs of consecutive fragments that may be joined. Ids ascend: fragment reuse indexes require it."""
     run: list[Candidate] = []
     for candidate in candidates:
         is_candidate = belongs(candidate)
@@ -100,7 +100,7 @@ def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], 
 
 
 def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
-    """Split a run into groups of at least `target` rows while the remainder also has at least `target` rows."""
+    """Split a run into groups of at least `target` rows each. A smaller remainder joins the last group."""
     rest = sum(c.live_rows for c in run)
     group: list[Candidate] = []
     rows = 0

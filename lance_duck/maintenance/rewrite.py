@@ -1,4 +1,4 @@
-"""Rewrites consecutive fragments: living rows only, with the current columns of the table."""
+"""Rewrites consecutive fragments. Only living rows and current columns are kept."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class RewrittenGroup:
     """A group of fragments, and the fragments that replace them.
 
     Attributes:
-        read_version: Version that the old fragments were read in.
-        old: The old fragments, as they were read.
-        new: The new fragments, not numbered yet, with the stable row ids and row versions of the rows.
+        read_version: Version that the old fragments were read from.
+        old: The old fragments, from `read_version`.
+        new: The new fragments, without ids, with the stable row ids and row versions of the rows.
     """
 
     read_version: int
@@ -61,7 +61,7 @@ class RewriteOrder:
         version: Version of the table.
         fragments: Ids of the fragments.
         options: Sizes of fragments and files.
-        change: Prefix of the names of files, if several processes write for one change.
+        change: Prefix of file names, if several processes write for one change.
     """
 
     version: int
@@ -80,10 +80,10 @@ def rewrite(
     """Write the living rows of fragments into new fragments, in order.
 
     Args:
-        snapshot: Version of the fragments.
+        snapshot: Version that contains the fragments.
         fragments: Neighbouring fragments.
         options: Sizes of fragments and files.
-        transaction: Prefix of the names of files, if several processes write for one change.
+        transaction: Prefix of file names, if several processes write for one change.
 
     Raises:
         FormatError: A file cannot be read. New files are removed.
@@ -103,7 +103,7 @@ def rewrite(
 
 
 def target_version(snapshot: Snapshot, options: CompactionOptions) -> str:
-    """Return the data file version that a compaction writes: the table's, or the newest instead of 0.1 and 2.3."""
+    """Return the data file version that a compaction writes. By default, 0.1 and 2.3 become the newest version."""
     if options.data_storage_version is not None or snapshot.manifest.has_legacy_files:
         return storage_version(options.data_storage_version)
     return rewritten_version(snapshot.data_storage_version)
@@ -144,7 +144,7 @@ def _scanned(snapshot: Snapshot, scan: ScanOptions, options: CompactionOptions) 
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
-    """Return the new fragments with the row ids and row versions of the living rows of the old ones."""
+    """Return the new fragments with row ids and row versions. These come from the living rows of the old fragments."""
     if not snapshot.has_stable_row_ids:
         return new
     counts = [f.physical_rows for f in new]
@@ -165,7 +165,10 @@ def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
 def _pieces(
     kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
 ) -> list[bytes | None]:
-    """Join the live parts of sequences, and split them by length. The results are None if any sequence is unknown."""
+    """Join the living elements of sequences, and split the result into the given counts.
+
+    The results are None if any sequence is unknown.
+    """
     parts = []
     for sequence, live in sequences:
         if sequence is None:

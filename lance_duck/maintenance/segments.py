@@ -16,14 +16,14 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
-# Kinds of which some segments cannot be rewritten here, but which pylance 14 rewrites correctly after their rows moved.
-# Full-text and n-gram indices would lose rows, so their fragments are not rewritten.
+# Kinds whose unreadable segments can be deferred, because pylance 14 rewrites them correctly after rows moved.
+# Full-text and n-gram indexes would lose rows, so fragments under their unreadable segments are not rewritten.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
 _GRAPHS: Final = "HNSW"
 
 
 def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
-    """Raise UnsupportedError for deferred remapping of a table with stable row ids, which has nothing to remap."""
+    """Raise UnsupportedError if remapping is deferred for a table with stable row ids, which never need remapping."""
     if options.defer_index_remap and snapshot.has_stable_row_ids:
         raise UnsupportedError(
             "defer_index_remap is not supported for tables with stable row ids",
@@ -33,9 +33,9 @@ def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
 
 
 def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
-    """Return the fragments that must stay as they are, because a segment over them cannot be remapped.
+    """Return the ids of fragments that must not be rewritten, because a segment over them cannot be remapped.
 
-    The segment's kind cannot be rewritten here. The set is empty if indices are deferred, or not remapped.
+    This package does not support the kind of such segments. The set is empty if indexes are deferred, or not remapped.
     """
     if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
         return set()
@@ -50,9 +50,9 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
 
 
 def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
-    """Return the ids of the fragments that a segment lists, including fragments that no longer exist. Empty if unknown.
+    """Return the ids of the fragments that a segment lists, even if they no longer exist. Empty if unknown.
 
-    A fragment with an overlay that has newer values than the segment is not covered.
+    Fragments with an overlay that is newer than the segment are excluded.
     """
     if segment.fragment_bitmap is None:
         return np.empty(0, np.uint32)
@@ -71,7 +71,7 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
 def is_deferrable(segment: IndexMetadata) -> bool:
     """Return whether a segment that cannot be rewritten here can be deferred to the fragment reuse index.
 
-    Graphs cannot, because pylance 14 rejects graphs with missing rows.
+    Graph indexes cannot be deferred, because pylance 14 rejects graphs with missing rows.
     """
     if _GRAPHS in (name_of(segment.details_type or "", segment.details) or ""):
         return False

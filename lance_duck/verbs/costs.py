@@ -11,21 +11,21 @@ from typing import Final
 # Rows
 
 ROWS_AT_ONCE: Final = 1 << 16
-"""Batch size for reading rows by address, joining and writing, in rows. Makes the cost per batch negligible."""
+"""Rows per batch when reading by address, joining and writing. At this size, the cost per batch is negligible."""
 
 BYTES_AT_ONCE: Final = 8 << 20
 """Maximum batch size for wide rows, in bytes."""
 
 SPREAD_KEYS: Final = 64
-"""Maximum ratio of the key range to the key count for lookups of integer keys by array instead of hashing.
+"""Integer keys are looked up in an array, not a hash table, up to this ratio of key range to key count.
 
 With hashing, a merge of 200,000 keys into 2 million wide rows takes 1.25 times longer.
 """
 
 SET_KEYS: Final = 1 << 18
-"""Maximum number of keys, other than numbers and strings, for which a set preselects table rows.
+"""Up to this many keys that are neither numbers nor strings are compared with table rows to preselect them.
 
-With more keys, all rows are matched.
+With more keys, rows are not preselected, and all rows are matched.
 """
 
 # Merges
@@ -34,13 +34,13 @@ MATCHED_ROWS: Final = 1 << 18
 """Minimum number of table rows matched against a source at a time. A larger source raises it to twice its row count."""
 
 ROWS_PER_KEY: Final = 8192
-"""Minimum number of table rows per source key for an index lookup: each key may need its own page."""
+"""Minimum number of table rows per source key for an index lookup. Each key may have to read a separate page."""
 
 PART_KEYS: Final = 1 << 18
-"""Maximum number of inserted keys that a partial merge reports. Above it, any new row may be a conflict."""
+"""Maximum number of inserted keys that one part of a merge reports. With more keys, any newer row may be a conflict."""
 
 JOINED_SOURCE_BYTES: Final = 64 << 20
-"""Maximum source size for concatenating its batches, in bytes: taking rows from one array is faster than from many."""
+"""The batches of a source of up to this many bytes are concatenated. Taking rows is faster from one array."""
 
 # Indexes
 
@@ -51,19 +51,19 @@ With 16 MiB, a build takes 1.6 times the anonymous memory (`benchmarks/full_text
 """
 
 SMALL_SEGMENT: Final = 1 << 18
-"""Segments of up to this many rows are always merged with newer ones by `optimize_indices`."""
+"""`optimize_indices` always merges segments of up to this many rows with newer segments."""
 
 SMALL_VECTOR_SEGMENT: Final = 1 << 14
 """Vector segments of up to this many rows are always merged. Merging graphs and partitions is slower."""
 
 MERGED_RATIO: Final = 4
-"""Maximum size ratio between a segment and all newer segments together for merging them.
+"""Maximum ratio of a segment's row count to the number of newer rows, for merging them.
 
 Each row is then rewritten only a few times while an index grows.
 """
 
 WHOLE_SAMPLE_BYTES: Final = 64 << 20
-"""Maximum size of a vector column that is read whole for training, in bytes: a sample would touch most pages."""
+"""A vector column of up to this many bytes is read whole for training. A sample would read most of its pages anyway."""
 
 SAMPLE_GROWTH: Final = 16
 """Growth factor of the next sample if too many sampled vectors were null or unusable."""

@@ -1,4 +1,4 @@
-"""Fragments written and changed one by one, for callers that commit them. Nothing is committed here."""
+"""Writes and changes of single fragments. Nothing is committed here: callers commit the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handle of a dataset: the table version that it reads, and its moves to other versions."""
+"""The handle of a dataset: holds the table version that the dataset reads, and moves to other versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Handle:
 
 
 class TableMethods:
-    """Base of the dataset mixins, which access the table through the handle."""
+    """Base class of the dataset mixins. They access the table through the handle."""
 
     handle: Handle
 

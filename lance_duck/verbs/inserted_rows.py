@@ -1,4 +1,4 @@
-"""The rows that a version inserted, for readers that follow a table."""
+"""The rows that a version inserted, for readers that follow the changes of a table."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _before(now: Snapshot) -> Snapshot | None:
 
 
 def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
-    """Return the ids that the commit assigned to written fragments. They are the last ones of the table."""
+    """Return the ids that the commit assigned to written fragments. New fragments are at the end of the table."""
     paths = {fragment.files[0].path for fragment in fragments if fragment.files}
     result: list[int] = []
     for fragment in reversed(now.manifest.proto.fragments):

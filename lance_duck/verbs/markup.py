@@ -14,10 +14,10 @@ from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import INDEX_HEAD, IndexDescription, describe_indices, index_cells
 
-_WIDTH, _LABEL, _BOX, _BAR, _GAP = 640, 140, 26, 12, 5  # of the parts, in pixels
+_WIDTH, _LABEL, _BOX, _BAR, _GAP = 640, 140, 26, 12, 5  # widths and heights, in pixels
 _MOST_BOXES: Final = 200
 _MOST_BARS: Final = 12
-_LETTERS: Final = 20  # of a name
+_LETTERS: Final = 20  # maximum length of a name
 _ROWS, _DELETED, _COVERED, _BARE = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
 
 
@@ -47,8 +47,8 @@ def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
 def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
     """Return the layout of a version as SVG.
 
-    Each fragment is a box whose width is its row count. Deleted rows are red. Each index is a bar below the boxes,
-    coloured over the fragments that it covers. If there are too many fragments, neighbours share a box.
+    Each fragment is a box whose width is proportional to its row count. Deleted rows are red. Each index is a bar below
+    the boxes, coloured over the fragments that it covers. If there are too many fragments, neighbours share a box.
 
     Returns:
         The SVG. Empty for a table without fragments, or if the metadata lacks row counts.
@@ -78,10 +78,10 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
 def _boxes(
     sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield adjacent boxes in two colours: one for the remaining share, one for the rest."""
+    """Yield adjacent boxes in two colours. The second colour shows the rows that `less` counts."""
     ends = np.cumsum(sizes) * scale + _LABEL
     for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
-        edge = min(1.0, size / 4)  # between neighbours
+        edge = min(1.0, size / 4)  # width of the gap between neighbouring boxes
         there = max(size - missing, 0)
         yield _box((end - size, top, there, height), colors[0])
         yield _box((end - size + there, top, max(size - there - edge, 0), height), colors[1])

@@ -1,4 +1,4 @@
-"""Errors for missing dataset attributes, with a suggestion.
+"""Error messages for missing dataset attributes, with a suggestion.
 
 The suggestion is the equivalent of another library's name, or the nearest public name.
 This is a mixin because `dataset.py` would otherwise exceed 500 lines.
@@ -54,14 +54,14 @@ class OtherNames:
 
         def __getattr__(self, name: str) -> object:
             if any(name in vars(base) for base in type(self).__mro__):
-                return object.__getattribute__(self, name)  # a property raised AttributeError: raise it again, as it is
+                return object.__getattribute__(self, name)  # a property raised AttributeError: raise it again
             hint = f"here it is {_HERE[name]}" if name in _HERE else _nearest(self, name)
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(text if hint is None else f"{text}; {hint}", name=name, obj=self)
 
 
 def _nearest(dataset: object, name: str) -> str | None:
-    """Return a suggestion of the nearest public name. Returns None for private names, which libraries probe for."""
+    """Suggest the nearest public name. Returns None for private names, because libraries probe for them."""
     if name.startswith("_"):
         return None
     return did_you_mean(name, (public for public in dir(type(dataset)) if not public.startswith("_")))

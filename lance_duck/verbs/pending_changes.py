@@ -1,8 +1,8 @@
 """Row changes that are made one after the other and committed atomically.
 
 Each change creates a version in memory. Its files are on disk. The commit combines all changes. It deletes removed rows
-of the base version and adds the written fragments. A fragment is rewritten first if some of its rows were deleted
-again, or if it contains both moved and new rows.
+of the base version and adds the written fragments. A written fragment is rewritten before the commit if a later change
+deleted some of its rows, or if it contains both moved and new rows.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _live_offsets(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:
 
 
 class _LiveRows:
-    """Living rows of some fragments: first rows moved from the base version, then new ones."""
+    """Living rows of some fragments: first rows that moved from the base version, then new rows."""
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], first_new: int) -> None:
         self._snapshot = snapshot

@@ -46,7 +46,7 @@ class UpdateResult(TypedDict):
 
 @checked_calls
 class RowChanges(TableMethods):
-    """Row changes of a table, through a handle on one of its versions.
+    """Methods that change the rows of a table.
 
     A change is made from the handle's version and committed on top of newer versions. If it conflicts with one of them,
     it is repeated from the newest version, at most `conflict_retries` times and only within `retry_timeout`. The handle
@@ -111,13 +111,14 @@ class RowChanges(TableMethods):
             data_storage_version: Version of the new data files. Defaults to the table's version.
             update_mode: "rewrite_rows" or "data_overlay". With "data_overlay", rows stay in their files and only the
                 new values are written, as overlay files that a compaction merges. Readers without overlay support
-                cannot open the table; pylance 14 needs LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES. Not in pylance.
+                cannot open the table; pylance 14 needs LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES. pylance's `update`
+                does not have this argument.
             commit_message: Message to store with the transaction.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: The condition or an expression is invalid, or a value does not fit its column.
-            UnsupportedError: An overlay would contain a struct or blobs, or the table has version 0.1.
+            UnsupportedError: An overlay would contain a struct or blobs, or the table uses file format 0.1.
             CommitConflictError: See `delete`.
         """
         change.check_patience(conflict_retries, retry_timeout)
@@ -161,7 +162,7 @@ class RowChanges(TableMethods):
 
         Raises:
             InvalidInputError: The data does not fit the table.
-            AlreadyExistsError: mode="create".
+            AlreadyExistsError: The mode is "create".
         """
         write = WriteSettings.of(declared_arguments(RowChanges.insert, settings, WriteArguments))
         self.handle.move_to(write_table.write_table(data, self.handle.base, schema, mode, write))

@@ -1,9 +1,9 @@
 """Exactly-once commits of stream batches: each version records the batch that it came from.
 
-It is stored in the transaction properties, under the names that other Lance writers use:
+The stream and the batch number are stored in the transaction properties, under the keys that other Lance writers use:
     lance.streaming.queryId     the stream
     lance.streaming.epochId     batch number
-The same commit also stores it in the table config, since old versions are cleaned up:
+The same commit also stores the batch number in the table config, because old versions are cleaned up:
 
     lance.streaming.epoch.{stream}     number of the last committed batch
 """

@@ -1,6 +1,6 @@
 """Blocks ↔ Arrow arrays, without a copy if the types allow it; JSONB ↔ text.
 
 You hold: a block with null flags and an Arrow type; or dictionaries of several arrays. You get: arrays of exactly that
-type; joined dictionaries.
-Never here: buffers of a page and levels. Whether a column holds JSON is an argument of the caller.
+type; combined dictionaries.
+Never here: buffers of a page and levels. Callers pass whether a column contains JSON.
 """

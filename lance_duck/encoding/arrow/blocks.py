@@ -1,6 +1,6 @@
-"""Blocks to Arrow arrays of a storage type, without a copy if the types allow it.
+"""Converts blocks to Arrow arrays of a storage type, without a copy if the types allow it.
 
-Values of fixed width are converted for some types:
+Fixed-width values of some types are converted:
 
 stored                            | returned
 decimal128, decimal256            | decimal32, decimal64, decimal128: the low bytes
@@ -45,11 +45,11 @@ def block_to_arrow(
 
     Args:
         block: Values, one for each slot.
-        arrow_type: Type of the array: the stored type, or a compatible one (string_view, dictionary, a narrower
-            decimal or one without a negative scale, float32 for half floats).
+        arrow_type: Type of the array: the stored type, or a compatible type (string_view, dictionary, a narrower
+            decimal, a decimal without a negative scale, float32 for half floats).
         valid: A flag for each slot, or None if all are valid.
         where: Name of the column, for messages.
-        stored: Type in the file; distinguishes bfloat16 from halffloat, and is needed for negative scales.
+        stored: Type in the file. It distinguishes bfloat16 from halffloat, and is needed for negative scales.
 
     Raises:
         CorruptError: The block does not hold values of this type.
@@ -133,7 +133,7 @@ def _dictionary(
     indices = _check_indices(block, where).indices
     if len(items) - 1 > np.iinfo(index).max:
         if valid is not None:
-            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls may share any used entry
+            indices = np.where(valid, indices, indices[valid.argmax()])  # null slots may refer to any used entry
         entries, indices = np.unique(indices, return_inverse=True)
         if len(entries) - 1 > np.iinfo(index).max:
             raise array_limit(f"{len(entries)} entries of {arrow_type}", where)
@@ -192,7 +192,7 @@ def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
     """Dictionary-encode values, in order of first use. Returns None if there are too many distinct values.
 
     Raises:
-        CorruptError: Offsets do not ascend within the data.
+        CorruptError: Offsets descend, or point outside the data.
     """
     offsets = block.offsets
     ends, data = readonly(offsets), readonly(block.data)
@@ -211,14 +211,14 @@ def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
 def _narrow(
     block: FixedWidth, stored: pa.DataType | None, type_: pa.DataType, where: str, valid: _Valid = None
 ) -> FixedWidth:
-    """Return values in the layout of `type_`, unchanged if they have it already.
+    """Return values in the layout of `type_`. Values that already have this layout are returned unchanged.
 
     Args:
         block: Values.
-        stored: Type of the values in the file; distinguishes bfloat16 from halffloat. If None, the width decides.
+        stored: Type of the values in the file. It distinguishes bfloat16 from halffloat. If None, the width decides.
         type_: Type of the result.
         where: Name of the column, for messages.
-        valid: A flag for each value, or None if all are valid. Values under nulls may not fit.
+        valid: A flag for each value, or None if all are valid. Values of null slots do not have to fit.
 
     Raises:
         CorruptError: A decimal does not fit.
@@ -231,7 +231,7 @@ def _narrow(
 
 
 def _is_rescaled(stored: pa.DataType, type_: pa.DataType) -> bool:
-    """Return whether decimals of a negative scale are returned with another scale, which needs a real cast."""
+    """Return whether decimals with a negative scale change their scale, which requires a cast of each value."""
     both = pa.types.is_decimal(stored) and pa.types.is_decimal(type_)
     return bool(both and stored.scale < 0 and stored != type_)
 

@@ -1,7 +1,7 @@
 """Dictionaries of Arrow arrays: reduced to the entries in use, and combined.
 
 A page has one dictionary for all of its rows. A batch of a selective scan contains few rows. With the whole dictionary,
-it would be larger than the plain values, and slower for every consumer.
+the batch would be larger than the plain values, and slower for every consumer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from lance_duck.arrow.types import with_type
 def compact_dictionaries(array: pa.Array) -> pa.Array:
     """Trim dictionaries in an array, at any depth, to at most as many entries as rows.
 
-    A dictionary with more entries than rows is always cut: the result is smaller for any rows, and finding the used
-    entries costs less than a consumer's single read of all entries (`benchmarks/selective.py`). Entries keep their
-    order.
+    A dictionary with more entries than rows is always trimmed, because the result is always smaller. Finding the used
+    entries takes less time than reading all entries once (`benchmarks/selective.py`). Entries keep their order.
     """
     return _compacted(array, always=False)
 
@@ -98,14 +97,14 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Replace references to null entries by null rows."""
+    """Replace references to null entries with null rows."""
     valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
     indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
 
 
 def _used(places: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Return the used entries of `count` entries, ascending."""
+    """Return the ascending numbers of the used entries. The dictionary has `count` entries."""
     flags = np.zeros(count, np.bool_)
     flags[places] = True
     return np.flatnonzero(flags)

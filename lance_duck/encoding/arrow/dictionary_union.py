@@ -1,7 +1,7 @@
-"""Unions of dictionary entries, limited by what their index type can count.
+"""Unions of dictionary entries, limited to as many entries as the index type can count.
 
-Readers join the dictionaries of a data file's pages. Arrow rejects joined dictionaries with more entries than the
-largest index, so a file must never hold more.
+Readers join the dictionaries of a data file's pages. Arrow rejects a joined dictionary if its index type cannot count
+all entries, so a file must never contain more entries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_duck.encoding.arrow.dictionaries import used_entries
 from lance_duck.errors import ArrayLimitError
 
 _WIDE_BITS = 32
-"""Index width in bits that can count more entries than memory holds."""
+"""Indices of this many bits can count more entries than fit in memory."""
 
 Path = tuple[str, ...]
 _Entries = tuple[pa.DictionaryType, pa.Array]
@@ -43,7 +43,7 @@ class DictionaryUnion:
         """Add the dictionaries of a batch. A failed call does not add anything.
 
         Returns:
-            The batch. Its dictionaries are cut to the used entries if only these fit.
+            The batch. Its dictionaries are trimmed to the used entries if all entries together would not fit.
 
         Raises:
             ArrayLimitError: There are more entries than the index type can count.

@@ -16,7 +16,7 @@ Rows = NDArray[np.integer[Any]]
 
 
 def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
-    """Return rows by position, in any order and with repetitions; in several chunks if one array cannot hold them.
+    """Return rows by position, in any order, possibly repeated. Uses several chunks if one array cannot hold them.
 
     Raises:
         ArrayLimitError: A single row is too large for an array.

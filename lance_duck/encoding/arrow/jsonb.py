@@ -1,7 +1,7 @@
-"""JSONB: binary JSON, big-endian, and its text.
+"""JSONB, a big-endian binary form of JSON, and its conversion to JSON text.
 
     size       | field of a value
-    4          | kind in the high four bits (2 scalar, 4 object, 8 array), number of members in the low ones
+    4          | bits 28-31: kind (2 scalar, 4 object, 8 array); bits 0-27: number of members
     4 x n      | object: an entry for each key
     4 x n      | an entry for each member (a scalar has one)
     any        | the keys of an object, then the members, one after the other
@@ -15,13 +15,13 @@
     0x10 - 0x30| NaN and the infinities, which JSON writes as null
     0x40, 0x50 | signed, unsigned integer of 1, 2, 4 or 8 bytes
     0x60       | float of 8 bytes
-    0x70       | decimal: coefficient of 8, 16 or 32 bytes, scale of 1; before the scale of older ones a precision of 1
+    0x70       | decimal: coefficient, 8, 16 or 32 bytes; precision, 1 byte, old writers only; scale, 1 byte
 
     extension  | meaning of its first byte; the others are big-endian
     0x00       | bytes
     0x10       | date: days since 1970, 4 bytes
     0x20       | timestamp: microseconds since 1970, 8 bytes
-    0x30       | the same, and the offset of a time zone: seconds, 4 bytes; of older ones hours, 1 byte
+    0x30       | timestamp as above; time zone offset: seconds, 4 bytes; old writers: hours, 1 byte
     0x40       | interval: months, 4 bytes; days, 4 bytes; microseconds, 8 bytes
 
 The text does not contain spaces. Floats have the shortest form that round-trips, with an exponent below 1e-5 and from
@@ -268,7 +268,7 @@ def _member_text(kind: int, data: bytes) -> str:
 
 
 def _texts(floats: Float64s, typed: Int64s, data: Bytes) -> tuple[Bytes, Int64s]:
-    """Return the texts of floats and typed values, joined, and their offsets."""
+    """Return the concatenated texts of floats and typed values, and their offsets."""
     strings: list[bytes] = []
     bounds = np.zeros(len(typed) // 3 + 1, np.int64)
     if len(typed):

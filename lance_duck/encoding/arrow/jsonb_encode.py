@@ -1,7 +1,7 @@
 """Converts JSON text to JSONB. `encoding.arrow.jsonb` describes the bytes.
 
-The members of an object are sorted by the bytes of their keys. An integer that fits 64 bits takes the fewest bytes,
-unsigned unless it is negative. Any other number is a float. An empty text is null.
+The members of an object are sorted by the bytes of their keys. An integer that fits 64 bits is stored in as few bytes
+as possible, unsigned unless it is negative. Any other number is a float. An empty text is null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Take rows of a block by position, or slice a range without a copy."""
+"""Takes rows of a block by position, or slices a range without a copy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable, look_up
 
 
 def take(block: Block, indices: NDArray[np.int64]) -> Block:
-    """Return the values at `indices`, in their order; indices may repeat.
+    """Return the values at `indices`, in the same order. Indices may repeat.
 
     Args:
         block: Any block.
         indices: int64 (n,).
 
     Returns:
-        A block of the same kind with n values, in its own memory except for a dictionary's items.
+        A block of the same kind with n values. It does not share memory with `block`, except for a dictionary's items.
 
     Raises:
         CorruptError: An index is outside the block, or the block is smaller than its count.
@@ -84,7 +84,7 @@ def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
 
 
 def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Block:
-    """Return the items of the lists at `indices`; fixed-width lists are gathered as a whole."""
+    """Return the items of the lists at `indices`. Lists of fixed-width items are copied as a whole."""
     if isinstance(items, FixedWidth):
         data = _take_bytes(items.data, _width(items.bits) * dimension, indices)
         return FixedWidth(items.bits, data, len(indices) * dimension)

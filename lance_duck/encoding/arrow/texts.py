@@ -28,10 +28,11 @@ from lance_duck.kernels.texts.variable import ascending_within
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    """Return variable-length values as an array. Strings are checked to be UTF-8, since consumers rely on it.
+    """Return variable-length values as an array. Strings are checked for valid UTF-8, because consumers rely on it.
 
     Raises:
-        CorruptError: The type is not a string or binary type, offsets leave the data, or a string is not UTF-8.
+        CorruptError: The type is not a string or binary type, an offset points outside the data, or a string is not
+            UTF-8.
         ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)
@@ -61,7 +62,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
-    if offsets[-1] > limits.MOST_BYTES:  # the requested values may follow others
+    if offsets[-1] > limits.MOST_BYTES:  # offsets also count preceding, unrequested values
         first = int(offsets[0])
         limits.check_count(int(offsets[-1]) - first, where)
         block = VariableWidth(offsets - first, block.data[first:])
@@ -80,10 +81,10 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
 def looked_up_texts(
     items: VariableWidth, block: Dictionary, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str
 ) -> pa.Array:
-    """Expand dictionary indices to an array of the items; string views share the bytes of the items.
+    """Expand dictionary indices to an array of the items. String views share the bytes of the items.
 
     Raises:
-        CorruptError: The type is not a string or binary type, or offsets leave the data.
+        CorruptError: The type is not a string or binary type, or an offset points outside the data.
         ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     indices = readonly(block.indices)

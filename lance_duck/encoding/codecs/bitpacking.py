@@ -1,14 +1,14 @@
 """Bit-packed unsigned words of T = 8, 16, 32 or 64 bits, in FastLanes order (`kernels/numbers/bitpacking.py`).
 
-Inline: blocks of 1024 values, each with its own width. The last may hold fewer.
+Inline: blocks of 1024 values. Each block has its own width. The last block may hold fewer values.
 
     offset  size     field
     0       T / 8    W, bits of a packed value, 0 to T
     T / 8   W * 128  packed values
 
-Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
-words when the buffer ends exactly after them, otherwise as one more block, padded. W = 0 stores nothing and all values
-are 0; pages without nulls use it for their levels if adjacent pages have nulls.
+Out of line: W is in the page's description. Whole blocks of W * 128 bytes are followed by the last n % 1024 values.
+These are T-bit words if the buffer ends exactly after them, otherwise one more block with padding. If W = 0, nothing is
+stored and all values are 0. Pages without nulls use this form for their levels if adjacent pages have nulls.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class InlineBitpacking(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.InlineBitpacking) -> InlineBitpacking:
-        """Raise UnsupportedError for other words, and for blocks that are compressed again."""
+        """Raise UnsupportedError for other word sizes, and for blocks that are compressed again."""
         if message.HasField("values") and message.values.scheme:
             raise no_form("inline bitpacking", "compressed")
         return cls(_word_bits(message.uncompressed_bits_per_value))
@@ -90,7 +90,7 @@ class InlineBitpacking(ChunkCodec):
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(ChunkCodec):
-    """Blocks of one width.
+    """Blocks that all have the same width.
 
     Attributes:
         bits: T, bits of an unpacked value.
@@ -104,7 +104,7 @@ class OutOfLineBitpacking(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.OutOfLineBitpacking) -> OutOfLineBitpacking:
-        """Raise UnsupportedError for other words or packed values that are not flat, CorruptError for the width."""
+        """Raise UnsupportedError for other word sizes or values that are not flat, CorruptError for a bad width."""
         bits = _word_bits(message.uncompressed_bits_per_value)
         if message.values.WhichOneof("compression") != "flat":
             raise no_form("out-of-line bitpacking", "nested")

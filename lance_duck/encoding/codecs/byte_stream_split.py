@@ -38,7 +38,7 @@ class ByteStreamSplit(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.ByteStreamSplit) -> ByteStreamSplit:
-        """Raise UnsupportedError unless values are flat 32 or 64 bits."""
+        """Raise UnsupportedError unless values are flat and have 32 or 64 bits."""
         if message.values.WhichOneof("compression") != "flat" or message.values.flat.data.scheme:
             raise no_form("byte stream split", "nested")
         bits = message.values.flat.bits_per_value
@@ -49,7 +49,7 @@ class ByteStreamSplit(ChunkCodec):
         return cls(bits)
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Join the byte streams of all chunks to values."""
+        """Reassemble the values of all chunks from their byte streams."""
         total = justified(chunks.counts, chunks.sizes[0] // (self.bits // 8), self.name)
         out: NDArray[Any] = unset(total, WORDS[self.bits])
         join_streams(readonly(chunks.data), chunks.starts[0], chunks.counts, out)

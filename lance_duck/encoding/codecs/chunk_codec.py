@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 
 
 class ChunkCodec(ABC):
-    """A `Codec` with one buffer per chunk, which cannot encode single values.
+    """A `Codec` with one buffer per chunk. It cannot encode single values.
 
     Attributes:
         name: Name of the encoding, for errors.
@@ -28,7 +28,7 @@ class ChunkCodec(ABC):
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     @abstractmethod

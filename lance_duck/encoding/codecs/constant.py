@@ -1,4 +1,4 @@
-"""Constant: items that are all null; nothing is stored.
+"""Constant: items that are all null. Nothing is stored.
 
 The encoding occurs only inside fixed-size lists, whose count and dimension give the number of items.
 """
@@ -31,7 +31,7 @@ class Constant:
 
     @property
     def num_buffers(self) -> int:
-        """No buffers."""
+        """Always 0."""
         return 0
 
     def decode_chunks(self, chunks: Chunks) -> Block:

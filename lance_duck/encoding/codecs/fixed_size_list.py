@@ -3,12 +3,12 @@
 A miniblock chunk has a validity buffer for each list level that may hold nulls, outermost first, followed by the item
 buffers. Validity has a bit for each item of that level, 1 if valid, lowest bit first. The last byte is padded.
 
-In full zip a value of d items (d1 * d2 * … for lists of lists) is
+In full zip, a value of d items (d1 * d2 * … for lists of lists) consists of:
 
     size          field
     ceil(d1 / 8)  validity of the outermost lists' items, if they hold nulls
     …             the same for each level further in, with d1 * d2 bits and so on
-    d * bits / 8  items; nothing when all are null, for which their encoding is constant
+    d * bits / 8  items; nothing if all are null (constant encoding)
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FixedSizeListCodec:
     Attributes:
         dimension: Items of a list, 1 to 2**31 - 1.
         has_validity: Whether items may be null.
-        inner: Codec of the items: flat, constant, or lists again.
+        inner: Codec of the items: flat, constant, or fixed-size lists.
     """
 
     dimension: int
@@ -88,7 +88,7 @@ class FixedSizeListCodec:
         return FixedSizeList(self.dimension, self.inner.decode_chunks(rest), validity, count)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedSizeList:
-        """Decode the lists of one buffer. Raises UnsupportedError for nulls: a block does not store validity."""
+        """Decode the lists of one buffer. Raises UnsupportedError for nullable items: blocks lack validity."""
         if self.has_validity:
             raise no_form("fixed size list with nulls", "block")
         items = self.inner.decode_block(buffer, count * self.dimension)
@@ -99,7 +99,7 @@ class FixedSizeListCodec:
         raise no_form("fixed size list", "level")
 
     def decode_values(self, values: Block) -> FixedSizeList:
-        """Decode lists that were zipped one by one: FixedWidth with all bits of a list, including validity."""
+        """Decode lists that were encoded one by one. Each value has all bits of a list, including validity."""
         levels, bits = self._levels()
         total = prod(level.dimension for level in levels)
         fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
@@ -152,7 +152,7 @@ class FixedSizeListCodec:
         return self.inner.encode_block(_lists(block, self.dimension).items)
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Return the bits of each list, including validity; a view if items are whole bytes and never null."""
+        """Return the bits of each list, including validity. A view if items are whole bytes and never null."""
         levels, bits = self._levels()
         parts, items_in, inner = [], 1, block
         for level in levels:
@@ -189,7 +189,7 @@ class FixedSizeListCodec:
 
 
 def _lists(block: Block, dimension: int) -> FixedSizeList:
-    """Return `block` if it holds lists of this size. Raises CorruptError."""
+    """Return `block` if it holds lists of this size. Otherwise, raises CorruptError."""
     if not isinstance(block, FixedSizeList) or block.dimension != dimension:
         raise CorruptError("values are not lists", where="fixed size list encoding", expected=f"{dimension} items")
     return block
@@ -206,13 +206,13 @@ def _bits(rows: Bytes, count: int) -> Bytes:
 
 
 def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
-    """Return `count` items from each row; a view if the rows hold nothing else."""
+    """Return `count` items from each row. A view if the rows do not contain anything else."""
     data = _bits(rows, count) if bits == 1 else np.ascontiguousarray(rows).reshape(-1)
     return FixedWidth(bits, data, len(rows) * count)
 
 
 def has_item_validity(codec: Codec) -> bool:
-    """Return whether values may have null items; False if fixed-size lists at all depths lack validity."""
+    """Return whether values may have null items. False if fixed-size lists at all depths lack validity."""
     if not isinstance(codec, FixedSizeListCodec):
         return True
     levels = [codec]

@@ -56,7 +56,7 @@ class Flat:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
@@ -119,7 +119,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class LowFlat:
-    """Flat integers of 128 or 256 bits, narrowed to 64 bits if all values of a read fit.
+    """Flat integers of 128 or 256 bits. Narrowed to 64 bits if all values of a read fit.
 
     Attributes:
         whole: The encoding of whole values.
@@ -129,7 +129,7 @@ class LowFlat:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:

@@ -1,7 +1,7 @@
-"""FSST: strings as codes for symbols of up to 8 bytes, with one table for each page.
+"""FSST: stores strings as codes for symbols of up to 8 bytes. Each page has one symbol table.
 
-The values inside are of variable width. Each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
-next byte is a literal. The symbol table, 2312 bytes in the page's description:
+The inner values have variable width, and each of their bytes is a code. A code c < n stands for symbol c. Code 255 is
+an escape: the next byte is a literal. The symbol table takes 2312 bytes in the page's description:
 
     offset      size    field
     0           1       n, number of symbols
@@ -52,7 +52,7 @@ class Fsst:
     """Codes for symbols.
 
     Attributes:
-        inner: Codec of the codes; decodes to VariableWidth.
+        inner: Codec that stores the codes. It decodes to VariableWidth.
         coded: Whether values are codes. Otherwise, they are plain.
         symbols: uint64 (256,), symbol of each code.
         lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for unused codes.
@@ -99,7 +99,7 @@ class Fsst:
         return self.inner.num_buffers
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
-        """Expand and join all chunks; offsets are int32 while the bytes stay below 2 GiB."""
+        """Expand and join all chunks. Offsets are int32 if the result is smaller than 2 GiB."""
         return self._expand(self.inner.decode_chunks(chunks))
 
     def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:
@@ -107,7 +107,7 @@ class Fsst:
         return self._expand(self.inner.decode_block(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: levels have one width."""
+        """Raise UnsupportedError: levels have a fixed width."""
         raise no_form("fsst", "level")
 
     def decode_values(self, values: Block) -> VariableWidth:

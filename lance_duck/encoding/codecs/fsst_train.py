@@ -1,7 +1,7 @@
 """Training of FSST symbol tables on a sample, in rounds.
 
-Each round encodes the sample with the symbols of the last one, counts codes and pairs of consecutive codes, and keeps
-the symbols and pairs that replace the most bytes.
+Each round encodes the sample with the symbols of the previous round, and counts codes and pairs of consecutive codes.
+It keeps the symbols and pairs that replace the most bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_duck.kernels.texts.take import gather_variable
 SAMPLE: Final = 1 << 15
 """Sample size, in bytes."""
 SMALL: Final = 1 << 20
-"""Size of values, in bytes, below which half a sample and fewer rounds suffice, as there is less to gain."""
+"""Values of fewer bytes than this are trained on half a sample in fewer rounds, because there is less to gain."""
 PIECE: Final = 512
 """Length of a sampled piece of a value, in bytes."""
 ROUNDS: Final = 7
@@ -85,7 +85,7 @@ def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> Varia
 
 
 def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
-    """Build a table from the first symbols that it has room for."""
+    """Build a table from as many symbols as fit, in order."""
     slots = kernels.SLOTS
     places = (
         np.empty(slots, np.uint64),
@@ -101,7 +101,7 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
 def _best(
     table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], grow: bool
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return symbol candidates, best first by the bytes they replace; `grow` also adds pairs of symbols."""
+    """Return symbol candidates. The first one replaces the most bytes. `grow` also adds pairs of symbols."""
     symbols = np.concatenate([np.arange(256, dtype=np.uint64), table.symbols])
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)

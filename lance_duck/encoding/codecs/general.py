@@ -1,4 +1,4 @@
-"""General compression around another encoding: LZ4 blocks or ZSTD frames, each after its raw length.
+"""General compression of the buffers of another encoding, as LZ4 blocks or ZSTD frames.
 
     scheme   offset   size   field
     LZ4      0        4      raw length
@@ -6,11 +6,11 @@
     ZSTD     0        8      raw length
              8               ZSTD frame; a buffer may also be a bare frame
 
-In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is compressed.
+In a miniblock chunk, only the first buffer is compressed. In full zip, each value is compressed.
 
-A raw length is trusted as far as the compressed bytes can justify it. LZ4 expands a byte to at most 255 bytes.
-ZSTD may expand far more, so only `ZSTD_TRUST` times the compressed bytes are allocated at once; beyond that, and for
-bare frames, memory grows with the actual output.
+A raw length is rejected if the compressed bytes cannot expand to it. LZ4 expands a byte to at most 255 bytes. ZSTD may
+expand far more, so at most `ZSTD_TRUST` times the compressed size is allocated at once. For longer results and bare
+frames, memory grows with the actual output.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ ZSTD_TRUST: Final = 256
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_RESERVED_BIT: Final = 0x08
 ZSTD_WINDOW: Final = 8 << 20
-"""Maximum window of a frame for a reused decompressor, in bytes. The decompressor keeps as much memory."""
+"""Maximum window size of frames for reused decompressors, in bytes. A decompressor retains that much memory."""
 STEP: Final = 1 << 20
-"""Number of bytes that a frame of unknown length is decompressed to in one step."""
+"""Maximum output size of one step in decompressing a frame of unknown length, in bytes."""
 SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
 ZSTD_LEVEL: Final = 3
 Int64s = NDArray[np.int64]
@@ -269,7 +269,7 @@ _DECOMPRESSORS: Final = _Decompressors()
 
 
 def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
-    """Return the content of a buffer. Returns None unless it is one sound frame of this length with a small window."""
+    """Return the content of a buffer, or None unless it is a single valid frame of this length with a small window."""
     try:
         data: Any = frame
         if zstandard.frame_content_size(data) not in (raw_size, -1):
@@ -281,7 +281,7 @@ def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
 
 
 def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
-    """Return the content of a frame, which must have `raw_size` bytes unless that is None."""
+    """Return the content of a frame. Unless `raw_size` is None, the content must have this size."""
     parts, size = [], 0
     try:
         stream = pa.CompressedInputStream(pa.BufferReader(frame), "zstd")

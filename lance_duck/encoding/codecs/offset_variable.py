@@ -1,7 +1,7 @@
 """Variable-length values whose offsets are a number sequence: 2.3 files.
 
 chunk buffer | content
-0            | the offsets, n + 1 of them from 0 on, in their encoding; missing if the encoding stores nothing
+0            | n + 1 offsets, from 0, in their own encoding; missing if the encoding stores nothing
 last         | the bytes of the values
 """
 
@@ -32,7 +32,7 @@ class OffsetVariable:
 
     Attributes:
         offsets: Sequence reader for the offsets of each chunk.
-        message: The description.
+        message: Description of the encoding.
     """
 
     offsets: NumberSequence
@@ -65,7 +65,7 @@ class OffsetVariable:
         ends = np.cumsum(counts)
         firsts, lasts = offsets[ends - counts], offsets[ends - 1]
         lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
-        # If all offsets and their differences are non-negative, none wraps, and they ascend to the last one.
+        # If all offsets and their differences are non-negative, no offset wraps around, and the offsets ascend.
         if (offsets < 0).any() or (lengths < 0).any() or (lasts > chunks.sizes[-1]).any():
             raise CorruptError("offsets of a chunk", where="variable encoding", expected="ascending, within its bytes")
         begins = chunks.starts[-1]
@@ -80,7 +80,7 @@ class OffsetVariable:
         raise no_form("variable with offsets of their own", "block")
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: levels have one width."""
+        """Raise UnsupportedError: levels have a fixed width."""
         raise no_form(_NAME, "level")
 
     def decode_values(self, values: Block) -> Block:
@@ -92,7 +92,7 @@ class OffsetVariable:
         return pb.CompressiveEncoding(variable=self.message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Raise UnsupportedError: files of 2.3 are not written."""
+        """Raise UnsupportedError: 2.3 files are not written."""
         raise no_form("variable with offsets of their own", "written")
 
     def encode_block(self, block: Block) -> Bytes:

@@ -1,7 +1,7 @@
 """Run-length encoding whose values or lengths are encoded again: 2.3 files.
 
-A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. The number of runs follows
-from the buffer that is plain, compressed as a whole or not.
+A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. At least one of them is
+plain, possibly compressed as a whole. Its size determines the number of runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PackedRuns:
     Attributes:
         values: Codec of the values, one for each run.
         lengths: Codec of the run lengths.
-        message: The description.
+        message: Description of the encoding.
     """
 
     values: Codec
@@ -42,7 +42,7 @@ class PackedRuns:
 
     @classmethod
     def from_proto(cls, message: pb.Rle, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]) -> PackedRuns:
-        """Raise UnsupportedError if neither values nor lengths are plain."""
+        """Raise UnsupportedError if neither run values nor run lengths are plain."""
         parts = codec_from_proto(message.values), codec_from_proto(message.run_lengths)
         if not any(_plain(part) for part in parts):
             raise UnsupportedError("rle encoding whose number of runs is not known", where="page encoding")
@@ -50,7 +50,7 @@ class PackedRuns:
 
     @property
     def num_buffers(self) -> int:
-        """2: values, run lengths."""
+        """Always 2: run values and run lengths."""
         return 2
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
@@ -83,7 +83,7 @@ class PackedRuns:
         return pb.CompressiveEncoding(rle=self.message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Raise UnsupportedError: files of 2.3 are not written."""
+        """Raise UnsupportedError: 2.3 files are not written."""
         raise no_form(_NAME, "written")
 
     def encode_block(self, block: Block) -> Bytes:

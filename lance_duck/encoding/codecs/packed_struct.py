@@ -1,16 +1,16 @@
 """Packed structs: the fields of a row next to each other.
 
-Fixed: each field has whole bytes. A row is the fields in order. The rows are flat values.
+Fixed: the size of each field is a whole number of bytes. A row consists of its fields in order. Rows are flat values.
 
-Variable (full zip only): a row is a value of variable width, with its fields in order,
+Variable (full zip only): a row is a variable-width value. It consists of its fields in order:
 
     size            field
     bits / 8        a field of fixed width
     4 or 8          a field of variable width: its length
     length                                     and its bytes
 
-and each field is then compressed by its own encoding, value by value. A row without bytes is null: its fields are
-zeros and empty.
+Each value in a row is compressed separately, with the encoding of its field. A row without bytes is null: its
+fixed-width fields are zero, and its other fields are empty.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class PackedStructCodec:
-    """Rows of fields of fixed width.
+    """Encodes the rows of structs with fixed-width fields.
 
     Attributes:
         widths: Bytes of each field.
-        rows: Codec of the rows: flat, of all fields' bits.
+        rows: Flat codec of whole rows.
     """
 
     widths: tuple[int, ...]
@@ -55,7 +55,7 @@ class PackedStructCodec:
     def from_proto(
         cls, message: pb.PackedStruct, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> PackedStructCodec:
-        """Raise UnsupportedError for rows that are not flat and fields that are not whole bytes."""
+        """Raise UnsupportedError for rows that are not flat, and for fields that are not whole bytes."""
         rows = codec(message.values)
         if not isinstance(rows, Flat):
             raise no_form("packed struct", "nested")
@@ -68,7 +68,7 @@ class PackedStructCodec:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> blocks.PackedStruct:
@@ -133,7 +133,7 @@ class PackedField:
 
     Attributes:
         fixed: Bytes of a value, or 0 if each value is preceded by its length.
-        length: Bytes of that length field, 4 or 8, or 0.
+        length: Bytes of the length, 4 or 8, or 0 if there is no length.
         codec: Codec of the values.
     """
 
@@ -163,7 +163,7 @@ class VariablePackedStruct:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> Block:
@@ -232,7 +232,7 @@ class VariablePackedStruct:
 
 
 def _fields(block: Block, count: int) -> tuple[Block, ...]:
-    """Return the fields of `block` if it is a packed struct of `count` fields. Raises CorruptError."""
+    """Return the fields of `block` if it is a packed struct of `count` fields. Otherwise, raises CorruptError."""
     if not isinstance(block, blocks.PackedStruct) or len(block.fields) != count:
         raise CorruptError("values are not packed structs", where="packed struct encoding", expected=f"{count} fields")
     return block.fields

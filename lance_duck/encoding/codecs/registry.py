@@ -33,7 +33,7 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
 
     Raises:
         CorruptError: The description is empty or contradicts itself.
-        UnsupportedError: 2.x files do not use this encoding, or this combination.
+        UnsupportedError: 2.x files do not use this encoding, or this combination of encodings.
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:

@@ -1,7 +1,7 @@
 """Run-length encoding: the value and the length of each run.
 
-A miniblock chunk has two buffers: r values of b bits, and r run lengths, of a byte each; in 2.3 also of 16 or 32 bits.
-Runs beyond the chunk's number of values are ignored. In block form (levels) they are one buffer:
+A miniblock chunk has two buffers: r values of b bits, and r run lengths of 8 bits (in 2.3 also 16 or 32 bits). Runs
+beyond the chunk's number of values are ignored. In block form, used for levels, one buffer holds both:
 
     offset   size        field
     0        8           v, bytes of the values
@@ -62,7 +62,7 @@ class Rle:
 
     @classmethod
     def from_proto(cls, message: pb.Rle) -> Rle:
-        """Raise UnsupportedError unless values and run lengths are flat words."""
+        """Raise UnsupportedError unless values and run lengths are flat and of a supported width."""
         for part in (message.values, message.run_lengths):
             if part.WhichOneof("compression") != "flat" or part.flat.data.scheme:
                 raise UnsupportedError("rle encoding whose parts are not flat", where="page encoding")
@@ -73,7 +73,7 @@ class Rle:
 
     @property
     def num_buffers(self) -> int:
-        """2: values, run lengths."""
+        """Always 2: run values and run lengths."""
         return 2
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:

@@ -2,8 +2,8 @@
 
     encoding   | stored                                       | values
     range      | nothing                                      | start, start + step, …
-    constant   | nothing                                      | one value; without a value an empty sequence
-    delta      | the deltas, in their own encoding            | base, base + the first, …: one more than deltas
+    constant   | nothing                                      | one value; an empty sequence without a value
+    delta      | the deltas, in their own encoding            | base, base + first delta, …: one more than deltas
 
 Deltas wrap at the width of the values. Each chunk starts a new sequence.
 """
@@ -28,7 +28,7 @@ FromProto = Callable[[pb.CompressiveEncoding], Codec]
 
 
 class NumberSequence(Protocol):
-    """A reader of numbers of one width."""
+    """A reader of numbers that all have the same width."""
 
     @property
     def num_buffers(self) -> int:
@@ -36,7 +36,7 @@ class NumberSequence(Protocol):
 
     @property
     def bits(self) -> int:
-        """Bits of a number."""
+        """Number of bits per number."""
 
     def decode(self, chunks: Chunks) -> Numbers:
         """Return the numbers of all chunks, in order: counts.sum() of them.
@@ -56,7 +56,7 @@ class RangeNumbers:
 
     @property
     def num_buffers(self) -> int:
-        """No buffer."""
+        """Always 0: nothing is stored."""
         return 0
 
     def decode(self, chunks: Chunks) -> Numbers:
@@ -72,7 +72,7 @@ class RangeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNumbers:
-    """A base number, and its running sums with stored differences.
+    """A base number, followed by its running sums with the stored differences.
 
     Attributes:
         bits: Bits of a number.
@@ -86,7 +86,7 @@ class DeltaNumbers:
 
     @property
     def num_buffers(self) -> int:
-        """1: the differences."""
+        """Always 1: the differences."""
         return 1
 
     def decode(self, chunks: Chunks) -> Numbers:
@@ -110,14 +110,14 @@ class DeltaNumbers:
 
 @dataclass(frozen=True, slots=True)
 class StoredNumbers:
-    """Numbers stored in an encoding that values can also have."""
+    """Numbers that are stored in one of the value encodings."""
 
     bits: int
     codec: Codec
 
     @property
     def num_buffers(self) -> int:
-        """1: the numbers."""
+        """Always 1: the numbers."""
         return 1
 
     def decode(self, chunks: Chunks) -> Numbers:

@@ -1,6 +1,6 @@
 """Variable-length values, uncompressed.
 
-The buffer of a miniblock chunk, with offsets of w = 4 or 8 bytes:
+The buffer of a miniblock chunk has offsets of w = 4 or 8 bytes:
 
     offset       size          field
     0            (n + 1) * w   offsets from the start of the buffer; the first is (n + 1) * w
@@ -14,8 +14,8 @@ A block, which is a dictionary or the content of a general block:
     2 * w    p - 2 * w        n + 1 offsets from p
     p                         bytes of the values
 
-Old writers stored the bits in 1 byte and n after them, so that the offsets begin at 1 + 2 * w and p is stored w bytes
-before that. A block is of this kind when one of its bytes 1 to 3 is not 0.
+Old writers stored the bits in 1 byte, followed by n and p in w bytes each. The n + 1 offsets then begin at 1 + 2 * w. A
+block has this form if one of its bytes 1 to 3 is not 0.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Variable:
 
     @property
     def num_buffers(self) -> int:
-        """One buffer."""
+        """Always 1."""
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
-        """Join all chunks; offsets are int32 while the bytes stay below 2 GiB."""
+        """Join all chunks. Offsets are int32 if the result is smaller than 2 GiB."""
         width = self.offset_bits // 8
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
         total = justified(counts, np.maximum(sizes // width - 1, 0), "variable")
@@ -102,7 +102,7 @@ class Variable:
         return VariableWidth(offsets, data)
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: levels have one width."""
+        """Raise UnsupportedError: levels have a fixed width."""
         raise no_form("variable", "level")
 
     def decode_values(self, values: Block) -> VariableWidth:

@@ -1,7 +1,7 @@
 """Decodes several pages of the same layout as one.
 
-The chunks of whole small pages are joined into one large page. Pages with lists join all chunks that hold some of the
-rows.
+Small pages that are read whole are joined into one large page. Pages with lists are joined from the chunks that contain
+requested rows.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
     """Read all rows of pages with the same layout from one source in memory.
 
     Args:
-        pages: The pages, at least one.
+        pages: The pages. At least one is required.
         layouts: The layout of each page. All have the same `decoding_key`.
 
     Returns:
         The rows, or None if a page contradicts itself. Read the pages one by one to get the error.
 
     Raises:
-        CorruptError: Reading one of the pages would raise it.
+        CorruptError: A page is corrupt. Reading the page separately raises the same error.
     """
     layout, first = layouts[0], pages[0]
     width = 4 if layout.shape.large else 2
@@ -66,7 +66,7 @@ def _chunks(data: Bytes, places: Int64s, rows: Int64s, width: int) -> tuple[Int6
 
     Args:
         data: Bytes that hold the pages.
-        places: (n, 4), for each page position and size of its chunk table, then position and size of its chunks.
+        places: (n, 4): position and size of each page's chunk table, then position and size of its chunks.
         rows: (n,), rows of each page.
         width: Bytes of a word of a chunk table.
 
@@ -97,8 +97,8 @@ def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Requ
 
     Args:
         readers: Page readers of one source with the same `lists_key`.
-        rows: The rows of each page, relative to its start. Either all are offsets, or all are ranges that join: each
-            reaches the end of its page, and the next starts with the next page.
+        rows: The rows of each page, relative to its start. Either all are arrays of offsets, or all are slices. Each
+            slice must reach the end of its page, and the next slice must start at the beginning of the next page.
 
     Returns:
         The rows, or None if a page contradicts itself. Read the pages one by one to get the error.

@@ -1,8 +1,9 @@
 """Assembly of nested arrays from repetition and definition levels.
 
-An entry is a pair (rep, def). `rep` is the number of lists, from the innermost, that it begins anew: 0 continues the
-innermost list, the number of all lists begins a row. `def` is a full level (see `encoding.layouts.layers`): 0 is a
-valid value, and each layer, innermost first, owns the next level (null) or, as a list, two (null, empty).
+An entry is a pair (rep, def). `rep` is the number of lists that the entry begins, counted from the innermost. 0 means
+that the entry continues the innermost list. If `rep` is the number of all lists, the entry begins a row. `def` is a
+full level (see `encoding.layouts.layers`). Level 0 is a valid value. Each layer, innermost first, then uses the next
+level (null), and a list layer uses the next two levels (null, empty).
 
 For layer i, `rep_i` counts the lists up to and including it, `base_i` is the highest level of the layers inside it, and
 `visible_i` is the highest level of it and of the items directly around it, up to the next list:
@@ -36,7 +37,7 @@ class Structure:
     """The layers of a column, innermost first.
 
     Attributes:
-        lists: For each layer, whether it is a list of any size.
+        lists: For each layer, whether it is a layer of variable-size lists.
         dimensions: For each layer, the number of inner slots per slot: 1 except for fixed-size lists.
     """
 
@@ -90,7 +91,7 @@ class LevelEntries:
 
 
 def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[int, Validity | None]:
-    """Return the slot count of an item layer, and a validity flag for each slot (None if all are valid)."""
+    """Return the slot count of an item layer, and a validity flag per slot, or None if all slots are valid."""
     rep, def_ = entries.rep, entries.def_
     if rep is None:
         stride = structure.strides[layer]

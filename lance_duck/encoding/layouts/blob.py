@@ -1,6 +1,6 @@
 """Blob layout (2.1): values are elsewhere in the file, and the page stores a description of each.
 
-A description is a packed struct (u64 position, u64 size), the position absolute in the file:
+A description is a packed struct (u64 position, u64 size). The position counts from the start of the file:
 
     position | size | meaning
     0        | 0    | an empty value
@@ -26,7 +26,7 @@ _GAP = 64
 
 
 class BlobReader:
-    """A reader of the descriptions of a blob page: its blocks are packed structs (position, size)."""
+    """A reader of the descriptions of a blob page. Its blocks are packed structs (position, size)."""
 
     def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
         if layers.max_rep:
@@ -37,7 +37,7 @@ class BlobReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -57,7 +57,7 @@ class BlobReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Always True: blobs are not lists."""
+        """Always True, although blobs do not have items."""
         return True
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
@@ -88,7 +88,7 @@ class BlobReader:
 
 
 def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
-    """Read the blobs of descriptions (position, size).
+    """Read the blobs that descriptions (position, size) refer to.
 
     Raises:
         CorruptError: A description points past the end of the file, or descriptions overlap.
@@ -100,11 +100,11 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
 def read_extents(
     positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
 ) -> Request[VariableWidth]:
-    """Read extents of one file; adjacent extents are read as one range.
+    """Read extents of one file. Adjacent extents are read as one range.
 
     Args:
         positions: First byte of each extent.
-        sizes: Number of bytes of each extent; nothing is read for 0.
+        sizes: Number of bytes of each extent. Extents of size 0 are not read.
         source: The file.
         where: Name of the column, for messages.
 

@@ -79,7 +79,7 @@ def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: Chu
 
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch ascending chunks, adjacent ones as one range, and find their buffers."""
+    """Fetch ascending chunks, and find their buffers. Adjacent chunks are fetched as one range."""
     starts, sizes = table.offsets[chunks], table.sizes[chunks]
     if len(chunks) == 0:
         return parse_chunks(np.empty(0, dtype=np.uint8), starts, sizes, sizes, shape, page.where)
@@ -125,7 +125,7 @@ def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) 
 def decode_values(
     parsed: ParsedChunks, layout: MiniBlockLayout, dictionary: Block | None, def_: Levels | None, where: str
 ) -> Block:
-    """Decode the values of chunks; indices into `dictionary` are checked.
+    """Decode the values of chunks. Indices into `dictionary` are checked.
 
     Raises:
         CorruptError: The buffers cannot hold the values, or an index of a valid value is too high.
@@ -167,13 +167,13 @@ def plain_width(codec: Codec) -> int | None:
 
 
 def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
-    """Return values at positions in chunks of plain values, without reading other values.
+    """Read single values from chunks of plain values, without reading the values around them.
 
     Args:
         parsed: The chunks.
         codec: Codec of the values.
         width: `plain_width` of the codec.
-        chunk: int64 (n,), number of each value's chunk among those parsed.
+        chunk: int64 (n,), index of each value's chunk in `parsed`.
         place: int64 (n,), position of each value in its chunk.
         where: Name of the page, for messages.
 

@@ -3,10 +3,10 @@
 The chunk table (page buffer 0) has a little-endian word for each chunk, u16 in 2.1 and u32 in 2.2 (`has_large_chunk`):
 
     bits     | field
-    0 - 3    | log2 of the value slots; 0 in the last chunk, which takes the rest of the page's items
+    0 - 3    | log2 of the value slots; 0 in the last chunk, which holds all remaining slots
     4 -      | bytes / 8 - 1
 
-A chunk (in page buffer 1) is its header, then its buffers, the header and each buffer padded to 8 bytes:
+A chunk (in page buffer 1) is a header, followed by buffers. The header and each buffer are padded to 8 bytes:
 
     size     | field
     2        | number of levels; 0 in a page without levels
@@ -55,7 +55,7 @@ class ChunkTable:
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """The fields that each chunk header of a page has."""
+    """The fields of the chunk headers of a page."""
 
     has_rep: bool
     has_def: bool

@@ -1,11 +1,11 @@
-"""Constant layout: a page whose valid values are all the same, or whose values are all null.
+"""Constant layout: a page whose valid values are all equal, or whose values are all null.
 
     page buffers | content
-    none         | all null, or with an inline value all valid
+    none         | all values are null, or all are the inline value
     2            | repetition levels, definition levels; either may be empty
     1 or 3       | scalar, then the levels as above
 
-Levels are raw u16 numbers unless the layout names their encoding. A scalar, little-endian:
+Levels are raw u16 numbers unless the layout declares their encoding. A scalar is little-endian:
 
     size         | field
     4            | number of buffers n
@@ -39,7 +39,7 @@ class ConstantLayout:
 
     Attributes:
         layers: Meaning of the levels.
-        inline_value: Little-endian bytes of a value of one width, or None.
+        inline_value: Little-endian bytes of a fixed-width value, or None.
         rep: Codec of the repetition levels, or None if they are raw.
         def_: Codec of the definition levels, or None if they are raw.
         num_rep: Number of repetition levels, if they have a codec.
@@ -60,7 +60,7 @@ class _ConstantState:
 
     Attributes:
         value: The value, or None if all values are null.
-        heads: For each row the position of its first entry, then the number of entries. None without lists.
+        heads: Position of the first entry of each row, followed by the total number of entries. None without lists.
     """
 
     value: Block | None
@@ -81,17 +81,17 @@ class ConstantReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
     def is_dictionary(self) -> bool:
-        """Always True: one value for all rows."""
+        """Always True: all rows refer to one value."""
         return True
 
     @property
     def is_prepared(self) -> bool:
-        """Always True: one round of reads is enough."""
+        """Always True: all bytes can be read in one round."""
         return True
 
     @property
@@ -105,7 +105,7 @@ class ConstantReader:
         return self._layout.inline_value is not None or len(self._page.buffers) % 2 == 1
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Read rows like `read`; after the first call nothing is read from the file."""
+        """Read rows like `read`. Only the first call reads from the file."""
         return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:

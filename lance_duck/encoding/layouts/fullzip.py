@@ -1,4 +1,4 @@
-"""Full-zip layout: a page of large values, each stored with its levels, so that a row is one range of bytes.
+"""Full-zip layout: a page of large values. Each value is stored with its levels, so a row is one range of bytes.
 
     page buffer | content
     0           | entries, one after the other
@@ -9,7 +9,7 @@ An entry, little-endian:
     size         | field
     0, 1, 2 or 4 | control word (rep << bits_def) | def; its size is the smallest that holds bits_rep + bits_def
     4 or 8       | length of the value, only when values differ in size and def is 0
-    any          | value: of one width, in each entry with a slot; or of the length before it
+    any          | value: fixed width, in each entry with a slot; or as many bytes as the length before it
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FullZipLayout:
         bits_rep: Bits of a repetition level, or 0 without them.
         bits_def: Bits of a definition level, or 0 without them.
         width: Bytes of a value, or of its length if values differ in size.
-        is_fixed: Whether values have one width.
+        is_fixed: Whether all values have the same width.
         values: Codec of the values.
         num_items: Number of entries in the page.
         num_visible_items: Number of slots in the page.
@@ -67,7 +67,7 @@ class FullZipLayout:
 
     @property
     def control(self) -> int:
-        """Bytes of a control word."""
+        """Size of a control word, in bytes."""
         bits = self.bits_rep + self.bits_def
         return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
 
@@ -99,7 +99,7 @@ class FullZipReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -143,7 +143,7 @@ class FullZipReader:
         """Return the bytes of each of a few rows, separately: see `PageReader.read_points`.
 
         Returns:
-            uint8 arrays, or None if the page has nulls, lists or values of one width, or if its codec cannot decode
+            uint8 arrays, or None if the page has nulls, lists or fixed-width values, or if its codec cannot decode
             single values.
         """
         layout = self._layout
@@ -171,9 +171,9 @@ class FullZipReader:
         """Return the lists of values of a few rows: see `PageReader.read_points`.
 
         Returns:
-            The bytes of all values; the start of each value and the end of the last one; the first value of each row,
-            and one past the last value. Returns None unless rows are lists of values that differ in size, without
-            nulls or empty lists, in a codec that can decode single values.
+            The bytes of all values, the start of each value and the end of the last value, and the number of the first
+            value of each row, followed by the total number of values. Returns None unless rows are lists of values that
+            differ in size, without nulls or empty lists, in a codec that can decode single values.
         """
         layout = self._layout
         if layout.is_fixed or layout.layers.max_rep != 1 or layout.layers.max_def or layout.bits_def:
@@ -266,7 +266,10 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _unzip(self, data: Bytes, count: int) -> tuple[Levels, Levels, Int64s, Bytes]:
-        """Return levels if any, offsets unless values have one width, and value bytes of the entries of rows."""
+        """Split the entries of rows into repetition levels, definition levels, offsets and value bytes.
+
+        Levels that the page does not have are empty, as are the offsets of fixed-width values.
+        """
         layout, form = self._layout, self._layout.form
         totals = np.zeros(4, dtype=np.int64)
         data = readonly(data)

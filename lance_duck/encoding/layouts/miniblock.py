@@ -67,7 +67,7 @@ class MiniBlockReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -92,14 +92,14 @@ class MiniBlockReader:
 
     @property
     def lists_key(self) -> object | None:
-        """A key that is equal for pages with lists that `joined_lists` can join, or None if it cannot join the page."""
+        """Key of a page with lists. `joined_lists` joins pages with equal keys. None if it cannot join the page."""
         layout = self._layout
         if layout.rep is None or layout.dictionary is not None:
             return None
         return layout.layers, layout.shape, layout.rep, layout.def_, layout.values
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows: one range for each run of adjacent chunks that hold them."""
+        """Read rows. Each run of adjacent chunks that contain requested rows is one byte range."""
         count = check_rows(rows, self.num_rows)
         state = yield from self._prepared()
         if count == 0:
@@ -191,7 +191,7 @@ class MiniBlockReader:
         return self._choose(block, levels, starts, stops, count)
 
     def _row_levels(self, rows: Rows, chunks: Int64s, levels: LevelChunks, index: RowIndex) -> tuple[Int64s, Int64s]:
-        """Return level ranges: one for all rows of a slice, or one for each row."""
+        """Return the ranges of levels to read: one range for a slice of rows, otherwise one range per row."""
         assert levels.rep is not None
         if len(chunks) == 0:
             return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -212,7 +212,7 @@ class MiniBlockReader:
         return np.ascontiguousarray(level_rows[0::2]), np.minimum(level_rows[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
-        """Return the levels in ranges, and the values of the entries that have a value."""
+        """Return the levels in the ranges, and the values of all entries with a value."""
         layers = self._layout.layers
         rep, def_ = levels.rep, levels.def_
         assert rep is not None
@@ -234,7 +234,7 @@ class MiniBlockReader:
 
 
 def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
-    """Return a reader of the concatenated rows of several pages, which decodes their chunks together.
+    """Return a reader of the concatenated rows of several pages. It decodes their chunks together.
 
     Args:
         readers: Page readers of one source with the same `lists_key`.
@@ -259,7 +259,7 @@ def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]
 
 
 def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
-    """Concatenate arrays without their last numbers, each shifted by its base. See `joined_lists`."""
+    """Add each array's base to its numbers, drop its last number, and concatenate. See `joined_lists`."""
     return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)
 
 
@@ -281,7 +281,7 @@ class RowIndex:
         return chunk
 
     def chunk_end(self, rows: Int64s) -> Int64s:
-        """Return, for each row, the first chunk that is free of values of earlier rows."""
+        """Return, for each row, the first chunk that does not contain values of earlier rows."""
         chunk = np.minimum(self.first_row.searchsorted(rows, side="right") - 1, len(self.first_row) - 1)
         inside = (self.first_row[chunk] < rows) | self.continues[chunk]
         end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)

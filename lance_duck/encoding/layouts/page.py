@@ -38,8 +38,8 @@ class Page:
     Attributes:
         source: The file.
         where: Name for messages.
-        buffers: (offset, size) of each buffer in the file, checked to lie inside it.
-        num_rows: Number of claimed rows. For fixed-size lists of structs in 2.2, number of items.
+        buffers: (offset, size) of each buffer in the file, already checked against the file size.
+        num_rows: Declared number of rows. For fixed-size lists of structs in 2.2, declared number of items.
         first_row: First top-level row.
         encoding: Description of the bytes.
     """
@@ -62,7 +62,7 @@ class Page:
         return self.buffers[index][1]
 
     def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:
-        """Return the byte range of `size` bytes in a buffer from `start`, by default of the rest.
+        """Return the byte range of `size` bytes from `start` in a buffer. By default, all remaining bytes.
 
         Raises:
             CorruptError: The buffer is missing or too short.
@@ -83,7 +83,7 @@ class Leaf:
     Attributes:
         block: A value for each visible slot, or None if all slots are null.
         rep: Repetition levels, or None if the layers do not include lists.
-        def_: Definition levels in the terms of `layers`, each <= layers.max_def, or None if all are 0.
+        def_: Definition levels as defined by `layers`, each <= layers.max_def, or None if all are 0.
         layers: Meaning of the levels on this page.
         num_slots: Number of visible slots of the innermost layer.
         num_rows: Number of rows.
@@ -102,7 +102,7 @@ class PageReader(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
 
     @property
     def is_dictionary(self) -> bool:
@@ -110,7 +110,7 @@ class PageReader(Protocol):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the page's tables have been read, so that a read knows the byte ranges of its rows."""
+        """Whether the page's tables have been read. They are needed to find the byte ranges of rows."""
 
     @property
     def has_levels(self) -> bool:
@@ -118,7 +118,7 @@ class PageReader(Protocol):
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether items of fixed-size lists may be null; False if the description rules it out."""
+        """Whether items of fixed-size lists may be null. False if the description excludes null items."""
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows, counted from the start of the page.
@@ -134,7 +134,7 @@ class PageReader(Protocol):
             rows: int64, offsets from the start of the page, ascending; at least one row.
 
         Returns:
-            The same as `read`, or None if the page does not have a faster path.
+            The same as `read`, or None if the page does not support faster reads of a few rows.
 
         Raises:
             CorruptError: The page contradicts itself.

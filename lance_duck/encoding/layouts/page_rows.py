@@ -28,7 +28,7 @@ def check_rows(rows: Rows, num_rows: int) -> int:
 
 
 def slice_bounds(rows: slice) -> tuple[int, int]:
-    """Return the start and stop of a slice, which must have both and a step of 1.
+    """Return the start and stop of a slice. It must have both, and a step of 1.
 
     Raises:
         InternalError: A bound is missing, or the step is not 1.

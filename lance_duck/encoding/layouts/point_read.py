@@ -29,8 +29,11 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.store.checked import look
 
 _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
-"""Reads values. Arguments: the data, then for each value its position in its chunk, the chunk's value count, and start
-and size of the buffer."""
+"""Function that reads values from a buffer.
+
+Its arguments are the data, and for each value the position in its chunk, the chunk's value count, and the start and
+size of its buffer.
+"""
 
 
 class PointReader:
@@ -64,7 +67,7 @@ class PointReader:
         return _pick_of(layout.values) is not None and (layout.def_ is None or _pick_of(layout.def_) is not None)
 
     def take(self, rows: Int64s) -> Leaf:
-        """Return the values of rows of the page; at least one row.
+        """Return the values at these rows of the page. At least one row is required.
 
         Raises:
             CorruptError: A chunk that holds a row contradicts itself, or a row is outside the page.

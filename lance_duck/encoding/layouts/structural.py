@@ -34,7 +34,7 @@ _REPEATED_BYTES: Final = 256
 """Maximum size of a cached page description, in bytes. Descriptions with symbol tables are longer and never repeat."""
 
 _layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
-"""Parsed descriptions of miniblock pages, which are equal in all small files of a table."""
+"""Parsed descriptions of miniblock pages. Small files of a table usually share the same descriptions."""
 
 
 def known_layout(page: Page, *, narrow: bool = False) -> MiniBlockLayout | None:
@@ -47,7 +47,7 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
 
     Args:
         page: The page.
-        narrow: Whether a read may return 64-bit integers for wider ones if all its values fit.
+        narrow: Whether a read may return 64-bit integers instead of wider integers if all its values fit.
 
     Raises:
         CorruptError: The description is corrupt.

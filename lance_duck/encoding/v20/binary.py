@@ -4,7 +4,7 @@ binary               indices: the end of each value in the bytes, plus null_adju
 fsst                 the same with compressed bytes, one symbol table for the page
 fixed_size_binary    bytes only: all values are of one length
 
-An end is an unsigned integer of 64 bits. The first value begins at 0.
+Each end is an unsigned integer of 64 bits. The first value begins at 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Binary:
         return self.ends.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
+        """Return VariableWidth values with offsets from 0. Reads the ends first, then the bytes between them."""
         ends = yield from self.ends.read(runs)
         item_runs = merged_runs(ends.item_starts, ends.item_stops)
         if self.data.capacity is not None and item_runs.stop > self.data.capacity:
@@ -81,7 +81,7 @@ class FixedSizeBinary:
         return None if self.data.capacity is None else self.data.capacity // self.width
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return VariableWidth values, offsets from 0."""
+        """Return VariableWidth values with offsets from 0."""
         values = yield from self.data.read(runs.scaled(self.width))
         if not isinstance(values.block, FixedWidth) or values.block.bits != 8:
             raise CorruptError("bytes of a fixed-size binary array", expected="values of 8 bits")

@@ -54,7 +54,7 @@ class Bitpacked:
 
     @property
     def capacity(self) -> int:
-        """Values in the buffer."""
+        """Number of values in the buffer."""
         return self.buffer.size * 8 // self.width
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
@@ -69,7 +69,7 @@ class Bitpacked:
 
 @dataclass(frozen=True, slots=True)
 class BitpackedForNonNeg:
-    """Non-negative integers of `bits` bits, packed to `width` bits in chunks; whole chunks are read."""
+    """Non-negative integers of `bits` bits, packed to `width` bits in chunks. Only whole chunks are read."""
 
     buffer: StoredBuffer
     width: int
@@ -96,6 +96,6 @@ class BitpackedForNonNeg:
 
 
 def touched(runs: RowRuns) -> RowRuns:
-    """Return the runs of the chunks that `runs` need."""
+    """Return the chunks that contain `runs`, as runs of chunk numbers."""
     starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
     return merged_runs(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

@@ -1,4 +1,4 @@
-"""The buffers of a 2.0 page, which can be read in part.
+"""The buffers of a 2.0 page. They can be read partially.
 
 `Buffer.buffer_type` determines whether the index counts the buffers of the page or of the column. Buffers start at
 multiples of 64 bytes.
@@ -33,7 +33,7 @@ _RECENT: Final = 2  # at most two threads read adjacent pages
 
 @dataclass(frozen=True, slots=True)
 class StoredBuffer:
-    """`size` bytes at `offset` of `source`, inside it.
+    """A buffer of `size` bytes at `offset` of `source`. It lies within the source.
 
     Attributes:
         where: Page, for messages.
@@ -45,7 +45,7 @@ class StoredBuffer:
     where: str
 
     def too_short(self, needed: int, size: int) -> CorruptError:
-        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
+        """Return the error for values that need `needed` bytes if the buffer has only `size` bytes."""
         return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
 
     def read_all(self) -> Request[Bytes]:
@@ -71,7 +71,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Read ascending extents, which may overlap. Returns bytes that hold them, and each extent's start in these.
+        """Read ascending extents, which may overlap. Returns bytes that contain them, and the start of each extent.
 
         Raises:
             CorruptError: An extent extends past the buffer.
@@ -80,7 +80,7 @@ class StoredBuffer:
             return np.empty(0, np.uint8), starts
         if int(starts[0]) < 0 or int(stops[-1]) > self.size:
             raise self.too_short(int(stops[-1]), self.size)
-        if len(starts) == 1:  # a whole page, as in a scan; array arithmetic takes longer than the read
+        if len(starts) == 1:  # the usual case in scans; array arithmetic would take longer than the read
             low = int(starts[0])
             (data,) = yield [ByteRange(self.source, self.offset + low, int(stops[0]) - low)]
             return data, np.zeros(1, np.int64)
@@ -105,8 +105,8 @@ class PageBuffers:
 
     Attributes:
         page: The page, with its own buffers.
-        column: (offset, size) of the buffers of the column, inside the file.
-        recent: Last decompressed buffers, by offset in the file; shared by the pages of the column.
+        column: (offset, size) of the buffers of the column. They lie within the file.
+        recent: Last decompressed buffers, keyed by offset in the file. The pages of the column share them.
     """
 
     page: Page

@@ -1,4 +1,4 @@
-"""General compression and FSST in 2.0 pages: one buffer, and one symbol table for the page."""
+"""General compression of single buffers in 2.0 pages, and FSST with one symbol table per page."""
 
 from __future__ import annotations
 

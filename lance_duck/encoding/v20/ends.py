@@ -1,7 +1,7 @@
-"""End offsets of variable-length rows: of strings in their bytes, of lists in their items.
+"""End offsets of variable-length rows. The end of a string counts bytes, the end of a list counts items.
 
-Row i holds the items from the end of row i - 1 (0 before the first row of the page) to its own end. The end of a null
-row is stored with an adjustment added, which is larger than any end.
+Row i holds the items from the end of row i - 1 (0 before the first row of the page) to its own end. For a null row, an
+adjustment that is larger than any end is added to the stored end.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Rows:
     """Rows of variable length.
 
     Attributes:
-        offsets: int64 (rows + 1,), start of each row among the items of all rows read; from 0, ascending.
+        offsets: int64 (rows + 1,), start of each row among the items of all rows read. Ascending, from 0.
         validity: uint8, 0 or 1 for each row, or None if all rows are valid.
-        item_starts: int64 (runs,), first item of each run of rows; runs ascend and are disjoint.
+        item_starts: int64 (runs,), first item of each run of rows. Runs ascend and are disjoint.
         item_stops: int64 (runs,), one past the last item of each run.
     """
 

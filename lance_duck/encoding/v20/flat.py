@@ -64,11 +64,11 @@ class FlatBytes:
 
     @property
     def capacity(self) -> int:
-        """Values in the buffer."""
+        """Number of values in the buffer."""
         return self.buffer.size // (self.bits // 8)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values; adjacent values are a view of the file."""
+        """Return FixedWidth values. If the requested values are adjacent, the result is a view of the file."""
         starts, stops = byte_extents(runs, self.bits)
         data = yield from self.buffer.read(starts, stops)
         count = runs.count
@@ -87,7 +87,7 @@ class FlatBits:
         return self.buffer.size * 8
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values of one bit, as a byte (0 or 1) each."""
+        """Return FixedWidth values of one bit, each stored as a byte (0 or 1)."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, 1))
         count = runs.count
         if len(places) == 1:

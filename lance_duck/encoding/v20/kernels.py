@@ -1,7 +1,7 @@
 """Kernels for the runs of a 2.0 page, each with a plain numpy reference.
 
-A run is a range of adjacent values; kernels take the first position and the length of each. They check every position
-against their buffers and return a status instead of raising.
+A run is a range of adjacent values. Kernels take the first position and the length of each run. They check every
+position against their buffers, and return a status instead of raising an error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Unsigned = NDArray[np.unsignedinteger]
 
 @kernel
 def unpack_runs(src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool, out: Unsigned) -> int:
-    """Unpack runs of `width`-bit values, bits counted from the least significant of the first byte.
+    """Unpack runs of `width`-bit values. Bits are counted from the least significant bit of the first byte.
 
-    Run i has counts[i] values and begins at bit starts[i] of src. Signed values are extended to the width of out,
-    1 <= width <= 64 and width <= bits of out.
+    Run i has counts[i] values and begins at bit starts[i] of src. Signed values are sign-extended to the width of out.
+    Requires 1 <= width <= 64 and width <= bits of out.
     """
     bits = len(src) * 8
     mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - width)
@@ -78,8 +78,9 @@ def unravel_ends(
     """Convert stored end offsets to offsets from 0, validity and the item extent of each run.
 
     Args:
-        ends: For each run the end of the row before it, unless firsts[i], and then of its counts[i] rows. An end of
-            `adjustment` or more marks a null row. The real end is then smaller by `adjustment`.
+        ends: For each run i, the end of the row before it (omitted if firsts[i] is true), then the ends of its
+            counts[i] rows. An end of `adjustment` or more marks a null row, and its real end is smaller by
+            `adjustment`.
         firsts: Whether run i begins at the first row of the page.
         counts: Number of rows of each run.
         adjustment: Number added to the ends of null rows, at least 1.

@@ -1,7 +1,7 @@
 """Fixed-size lists and packed structs in one page.
 
 fixed_size_list    the items of all lists, one after the other
-packed_struct      rows of fields back to back, little-endian, no padding
+packed_struct      rows of fields back to back, little-endian, without padding
 
 Lists and structs themselves cannot be null. The items of a list may be nullable arrays.
 """
@@ -85,7 +85,7 @@ class PackedStructArray:
 
     @property
     def capacity(self) -> int:
-        """Rows in the buffer."""
+        """Number of rows in the buffer."""
         return self.buffer.size // self.row_size
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -32,7 +32,7 @@ class Context:
     Attributes:
         buffers: Buffers of its page.
         length: Number of values that it must hold, or None if unknown before reading.
-        arrow_type: Type of the values; determines how dictionary indices and null slots are read.
+        arrow_type: Type of the values. It determines how dictionary indices and null slots are read.
     """
 
     buffers: PageBuffers
@@ -40,7 +40,7 @@ class Context:
     arrow_type: pa.DataType
 
     def of(self, length: int | None, arrow_type: pa.DataType | None = None) -> Context:
-        """Return the context of another array of the page, with its own length and type."""
+        """Return the context of a different array of the page, with this length and type."""
         return Context(self.buffers, length, self.arrow_type if arrow_type is None else arrow_type)
 
 
@@ -49,7 +49,7 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
 
     Raises:
         CorruptError: The message is corrupt.
-        UnsupportedError: The message has another type.
+        UnsupportedError: The message is not a 2.0 array encoding.
     """
     if description.name != PAGE_MESSAGE:
         raise buffers.unsupported("page encoding in a 2.0 file", description.name)
@@ -80,7 +80,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Return the reader of list end offsets. The description's `num_items` bounds them.
+    """Return the reader of list end offsets. The description's `num_items` is their maximum.
 
     Raises:
         CorruptError: The encoding is not a list encoding, or contradicts itself.

@@ -15,7 +15,7 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Runs of values, from starts[i] to stops[i] (exclusive); not empty, ascending, with gaps between them.
+    """Runs of values from starts[i] to stops[i] (exclusive). Runs are not empty, ascend, and have gaps between them.
 
     Attributes:
         starts: int64 (n,).
@@ -51,7 +51,7 @@ class RowRuns:
         return RowRuns(self.starts * factor, self.stops * factor)
 
     def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:
-        """Return the number of each page with runs, and its runs, relative to the start of the page.
+        """Return (page number, runs) for each page that contains values of the runs. Runs are relative to their page.
 
         Args:
             bounds: int64 (k + 1,), ascending: page i has the values bounds[i] to bounds[i + 1] (exclusive).
@@ -74,7 +74,7 @@ NOTHING = RowRuns(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def span(start: int, stop: int) -> RowRuns:
-    """Return all values of start:stop."""
+    """Return the run from `start` to `stop` (exclusive)."""
     if start >= stop:
         return NOTHING
     return RowRuns(np.array([start], np.int64), np.array([stop], np.int64))

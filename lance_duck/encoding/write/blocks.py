@@ -138,7 +138,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether values have a fixed width in memory; fixed-size lists count."""
+    """Return whether values have a fixed width in memory. This includes fixed-size lists."""
     if pa.types.is_fixed_size_list(kind):
         return True
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):

@@ -36,22 +36,26 @@ SPLIT_PIECES: Final = 3
 # Dictionaries
 
 DICTIONARY_VALUES: Final = 100
-"""Minimum page size for a dictionary, in values, as in pylance. With 200, 150 texts of which 20 are distinct take 7
-times the bytes."""
+"""Minimum page size for a dictionary, in values, as in pylance.
+
+With 200, a page of 150 texts that contains 20 distinct texts takes 7 times the bytes.
+"""
 
 DICTIONARY_ITEMS: Final = 1 << 16
 """Maximum number of distinct values in a dictionary. With half of it, a column of 40,000 distinct texts takes 2.8 times
 the bytes."""
 
 DICTIONARY_DIVISOR: Final = 2
-"""Minimum number of values for each distinct one, unless the field sets it, as in pylance. With 1, texts that occur 1.5
-times on average take 1.5 of the time to write and are not smaller."""
+"""Minimum number of values per distinct value, as in pylance. Fields may set a different number.
+
+With 1, texts that occur 1.5 times on average take 1.5 of the time to write and are not smaller.
+"""
 
 DICTIONARY_NEW: Final = 0.97
-"""Maximum share of distinct values in a sample to try a dictionary; beyond it the estimate is unreliable."""
+"""Maximum share of distinct values in a sample to try a dictionary. With a larger share, the estimate is unreliable."""
 
 DICTIONARY_TEXTS: Final = 0.3
-"""Dictionary size, as a share of the text size, below which FSST is not tried: symbols rarely save more."""
+"""FSST is not tried if a dictionary is smaller than this share of the text size, because symbols rarely save more."""
 
 # Texts and large values
 
@@ -71,10 +75,15 @@ ZIPPED_BYTES: Final = 256
 """Minimum average value size for zipping values with their levels, in bytes, as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
-"""Minimum number of values in a chunk; pages with so many levels that chunks would hold fewer are zipped. With 256, a
-number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time."""
+"""Minimum number of values in a chunk. A page with too many levels for that is written as full zip.
+
+With 256, a number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time.
+"""
 
 FEW_VALUES: Final = 32
 FEW_BYTES: Final = 1024
-"""Maximum size of a page that is written plain, in entries and in bytes. Other forms of small pages save less than two
-gaps between buffers, and finding them takes two thirds of the encoding time (`benchmarks/appends.py`)."""
+"""Maximum size of a page that is written plain, in entries and in bytes.
+
+For small pages, other forms save less than the padding of two buffers. Choosing a form takes two thirds of the encoding
+time (`benchmarks/appends.py`).
+"""

@@ -5,14 +5,14 @@ version | oldest reader | new in this version
 2.1     | pylance 1.0   | layouts and levels; chunks of at most 32 KiB
 2.2     | pylance 4.0   | chunk words of 32 bits, constant pages with a value, compressed dictionaries, runs of levels
 
-pylance 14 reads, and partly writes, forms that are left out here:
+pylance 14 also reads the following forms, and writes some of them. They are excluded here:
 
     runs of levels in 2.1                       pylance 1 and 2 panic
     constant pages of lists of nulls            pylance 1 to 4 lose rows
-    null items in lists that are all there, 2.1 pylance 1 and 2 lose rows
+    null items, no null or empty list, 2.1      pylance 1 and 2 lose rows
     booleans in full-zip pages                  pylance 1 to 4 read wrong values
 
-Encodings have the names of the fields of `CompressiveEncoding` and, for 2.0, of `ArrayEncoding`.
+Names of encodings are field names of `CompressiveEncoding` and, for 2.0, of `ArrayEncoding`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Grammar:
         has_large_chunks: Whether chunk words and sizes of chunk buffers have 32 bits instead of 16.
         max_chunk_bytes: Maximum size of a chunk, in bytes, including headers.
         max_value_bytes: Maximum size of a text in a chunk, in bytes.
-        max_runs_bits: Maximum width of numbers of which 4096 runs fit a chunk, in bits; chunks of wider numbers have
-            2048 values.
-        has_constants: Whether a constant page may have a value, and not only nulls.
+        max_runs_bits: Maximum width of numbers, in bits, for which 4096 runs fit in a chunk. Chunks of wider numbers
+            have 2048 values.
+        has_constants: Whether a constant page may have a value. Otherwise, it only contains nulls.
         has_constant_lists: Whether lists whose items are all null may be a constant page.
-        constant_levels: Encodings of the levels of pages that are all null; empty if they are not encoded.
+        constant_levels: Encodings of the levels of all-null pages. Empty if these levels are stored raw.
         has_variable_packed_structs: Whether packed structs may have fields of variable width.
-        has_dense_nulls: Whether a page of lists may have null items without a level for null or empty lists.
+        has_dense_nulls: Whether a page of lists may have levels for null items without levels for null or empty lists.
         has_zipped_bits: Whether full-zip pages may hold booleans.
     """
 

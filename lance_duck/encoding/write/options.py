@@ -5,7 +5,7 @@ lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
 lance-encoding:rle-threshold                  | runs per value, below which runs are encoded if they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
-lance-encoding:dict-divisor                   | minimum number of values for each distinct one; 2 by default
+lance-encoding:dict-divisor                   | minimum number of values per distinct value; 2 by default
 lance-encoding:dict-size-ratio                | maximum dictionary size, as a share of the plain size; 0.8 by default
 lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4 by default
 lance-encoding:dict-values-compression-level  | integer
@@ -25,7 +25,7 @@ from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
 PREFIX: Final = "lance-encoding:"
 CHUNK_BYTES: Final = 4096
 NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
-"""Logical types of variable width whose values are not texts."""
+"""Variable-width logical types whose values are not texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class EncodingOptions:
 
     Attributes:
         version: "2.1" or "2.2".
-        compression: "none", "zstd", "lz4" or "fsst"; None leaves the choice to the writer.
+        compression: "none", "zstd", "lz4" or "fsst". None leaves the choice to the writer.
         level: Compression level, or None for the default.
         rle_threshold: Maximum number of runs per value for run-length encoding. None uses runs whenever they are
             clearly smaller.
         bss: "off", "on" or "auto".
-        dict_divisor: Minimum number of values for each distinct one, or None for the default.
+        dict_divisor: Minimum number of values per distinct value, or None for the default.
         dict_size_ratio: Maximum size of a dictionary, as a share of the plain size.
-        dict_compression: "none", "zstd" or "lz4", of the dictionary; None leaves the choice to the writer.
+        dict_compression: Compression of the dictionary: "none", "zstd" or "lz4". None leaves the choice to the writer.
         dict_level: Level of the dictionary's compression.
         structural: "miniblock" or "fullzip"; None leaves the choice to the writer.
         packed: Whether a struct is stored row by row.
-        is_text: Whether variable-width values are texts, for which symbols are tried.
+        is_text: Whether variable-width values are texts. Only texts are tried with FSST.
     """
 
     version: str = "2.2"
@@ -65,7 +65,7 @@ class EncodingOptions:
     def from_metadata(
         cls, metadata: Mapping[str, str], version: str = "2.2", logical_type: str | None = None
     ) -> EncodingOptions:
-        """Return the options from a field's metadata and type; invalid keys and numbers are ignored."""
+        """Return the options from a field's metadata and type. Invalid keys and numbers are ignored."""
         if not metadata:
             return _unasked(version, logical_type not in NO_TEXT)
 
@@ -100,7 +100,7 @@ class EncodingOptions:
 
     @property
     def chunk_bytes(self) -> int:
-        """Target size of a chunk, in bytes; larger with general compression, which has a cost per chunk."""
+        """Target size of a chunk, in bytes. Larger with general compression, because each chunk adds overhead."""
         return 4 * CHUNK_BYTES if self.grammar.has_large_chunks and self.compression in ("zstd", "lz4") else CHUNK_BYTES
 
 

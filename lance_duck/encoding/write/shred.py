@@ -1,14 +1,14 @@
 """Shreds nested arrays into entries, from the outside in.
 
-An entry is a slot of the current layer, or a list or struct around it without a slot in that layer. During
+An entry is a slot of the current layer, or an outer list or struct without a slot in the current layer. During
 shredding, layers are counted from the outermost, so that the leaves of a field share the entries around them:
 
     begins   0: the entry begins a row; d: it continues the d-th list from the outside
     holes    0: there is a value so far; otherwise a mark: each layer takes the next (null), or, as a list, the
              next two (null, empty)
 
-Marks up to `hidden` belong to entries without a slot in the current layer, left by the last list layer and all layers
-around it. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
+Marks up to `hidden` belong to entries without a slot in the current layer. The last list layer and all layers around it
+leave such entries. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Outline:
 
     Attributes:
         count: Number of entries.
-        begins: uint8 (count,), or None without lists: each entry begins a row.
+        begins: uint8 (count,). None without lists, because each entry then begins a row.
         holes: uint8 (count,), or None if all are 0.
         hidden: Highest mark of an entry without a slot.
-        marks: Number of marks taken.
+        marks: Highest mark that is assigned to a layer.
         lists: Number of list layers shredded.
     """
 
@@ -128,11 +128,11 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
 
 
 def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:
-    """Return the values at positions within the offsets."""
+    """Return the values at `places`, which lie between the first and the last offset."""
     first = int(offsets[0])
     if first < 0 or int(offsets[-1]) > len(values):
         return values.slice(0, 0)
-    # A copy: pyarrow 26 takes wrong lists from nested fixed-size lists that start in the middle of their items.
+    # Copy first: `take` of pyarrow 26 returns wrong lists if nested fixed-size lists have an offset.
     joined = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
     return joined.take(pa.array(places - first))
 

@@ -1,6 +1,6 @@
 """Blob files outside of data files: sidecars, and the files in `_blobs/` that a table manages.
 
-External files are not checked: they belong to others.
+External files are not checked, because they do not belong to the table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYS = ["kind", "blob_id", "blob_uri"]
 def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     """Yield problems of blob files of a fragment that are missing or truncated.
 
-    Only columns outside structs are checked. It reads descriptions, and the size of each file.
+    Only columns outside structs are checked. The check reads blob descriptions and file sizes, not blobs.
     """
     for field in snapshot.schema.fields:
         data_file = next((file for file in fragment.files if field.id in file.fields), None)
@@ -45,7 +45,7 @@ def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
 
 
 def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool_]:
-    """Return for each blob whether it is lost, because its sidecar is missing or damaged at its offset.
+    """Return whether each blob is lost, because its sidecar is missing or damaged at the blob's offset.
 
     Args:
         file: The data file.
@@ -85,7 +85,7 @@ def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tup
 
 
 def _with_ends(places: pa.Table) -> pa.Table:
-    """Return keys of descriptions and the end of each blob, capped at the largest uint64."""
+    """Return the file keys of blob descriptions, and the end of each blob, capped at the largest uint64."""
     position, size = _numbers(places, "position"), _numbers(places, "size")
     end = position + size
     end[end < position] = np.iinfo(np.uint64).max

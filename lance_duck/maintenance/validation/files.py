@@ -1,4 +1,4 @@
-"""Verifies the files of a version with their checksums. See `checksums`."""
+"""Compares the files of a version with their checksums. See `checksums`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.wire.index import IndexMetadata
 _BROKEN: Final = (CorruptError, NotFoundError)
 SOUND, DAMAGED, NONE = "sound", "damaged", "none"
 _CONTAINERS: Final = (".lance", ".idx")
-"""Suffixes of index files in the Lance file format. Others, such as the fragment reuse index, lack checksums."""
+"""Suffixes of index files in the Lance file format. Other index files do not have checksums."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class FileCheck:
         kind: "manifest", "transaction", "data", "blobs" (sidecars with digests in the data file), "deletions" or
             "index"; also "tag" or "branch" if all versions are checked.
         size: Size of the file in bytes, or None if unknown.
-        checksums: "sound", "damaged", or "none" if the file lacks checksums of a known kind.
-        damage: Descriptions of all damage. Empty if the file is not damaged.
+        checksums: "sound", "damaged", or "none" if the file does not have checksums that this package supports.
+        damage: A description of each damaged part. Empty if the file is not damaged.
         is_open: Whether the file could be opened.
     """
 
@@ -52,10 +52,10 @@ class FileCheck:
 
 
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
-    """Verify all bytes of a version's files with their checksums, regardless of its storage options.
+    """Compare all bytes of a version's files with their checksums, even if storage options turn verification off.
 
-    A missing file is damaged, except a transaction file, whose contents the manifest repeats. The manifest itself is
-    not damaged, or the version could not have been opened.
+    A missing file counts as damaged, except for a transaction file, because the manifest repeats its contents. The
+    manifest is not checked again, because opening the version already did.
     """
     checks: list[Callable[[], list[FileCheck]]] = [
         partial(_fragment, snapshot, fragment) for fragment in snapshot.fragments
@@ -79,11 +79,11 @@ def check_data_file(snapshot: Snapshot, file: DataFile) -> FileCheck:
 
 
 def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
-    """Compare the sidecars of a data file that have digests with them, one after the other."""
+    """Compare each sidecar of a data file with its digests. Sidecars without digests are skipped."""
     store, base = snapshot.place(file.base_id)
     is_root = base is None or base.is_dataset_root
     checksums: Mapping[int, Checksums] = {}
-    with suppress(*_BROKEN, UnsupportedError):  # the check of the data file reports its errors
+    with suppress(*_BROKEN, UnsupportedError):  # `check_data_file` reports these errors
         content = run(open_file(store.open(paths.data_file(file.path, is_dataset_root=is_root), file.exact_size)))
         if content.sidecars is not None:
             checksums = sidecar_checksums(content, content.sidecars)
@@ -124,7 +124,7 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
 
 
 def check_transaction(snapshot: Snapshot) -> FileCheck | None:
-    """Compare a version's transaction file with its seal. Returns None if the version does not name one."""
+    """Compare a version's transaction file with its seal. Returns None if the version does not have one."""
     name = snapshot.manifest.transaction_name
     if name is None:
         return None
@@ -190,7 +190,7 @@ def _container(store: Store, path: str, kind: str, size: int | None) -> FileChec
 
 
 def _damage(file: LanceFile, source: CheckedSource) -> Iterator[str]:
-    """Yield descriptions of the damaged pages and other parts of a file."""
+    """Yield a description of each damaged page or other part of a file."""
     for offset, size in source.damaged():
         where = f"{size:,} bytes at {offset:,}"
         pages = [

@@ -43,10 +43,10 @@ _VALUE: Final[Path] = ("value",)
 def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
     """Yield the problems of a segment.
 
-    Its files must exist, in the listed sizes. A usable segment is read completely, and searched for a sample of the
-    values of its rows. Its result must be right for each live row. A vector segment must have each of these rows once,
-    with its vector. A full-text segment must have each row with terms, with these terms. Unknown kinds and versions are
-    not reported.
+    Its files must exist and have the listed sizes. A usable segment is read completely, and searched for a sample of
+    the values of its rows. For each living row, the search result must be correct. A vector segment must contain each
+    row with a vector once, with that vector. A full-text segment must contain each row that has terms, with exactly
+    these terms. Unknown kinds and versions are not reported.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}
@@ -98,7 +98,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
         try:
             column, offsets = _column(snapshot, segment, fragment_id)
         except LanceDuckError:
-            continue  # a problem of the fragment, which is reported with the fragment
+            continue  # the validation of the fragment reports this problem
         if claims is None:
             questions = [(c, query_of(c, segment.type)) for c in _conditions(column)]
             questions += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
@@ -112,7 +112,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
-    """Reject a segment that lists fragments whose rows it lacks, because readers that trust it lose rows."""
+    """Reject a segment that lists fragments without containing all their rows, because searches would miss these."""
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
     fragments = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
@@ -127,7 +127,7 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
 
 @dataclass(frozen=True)
 class _Claim:
-    """The result of a segment for a condition."""
+    """The search result of a segment for a condition."""
 
     condition: Predicate
     answer: Answer
@@ -163,7 +163,7 @@ def _some(count: int) -> list[int]:
 
 
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the values of a fragment's live rows, in the storage type, and the row offsets."""
+    """Return the values of a fragment's living rows, with their storage type, and the row offsets."""
     table = TableScan(snapshot)
     field = listed_field(snapshot.schema, segment.field)
     options = ScanOptions(columns=[field.path], fragments=[fragment_id], with_row_address=True, use_threads=False)

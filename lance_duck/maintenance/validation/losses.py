@@ -1,4 +1,4 @@
-"""Losses: the rows and other parts of a version that can no longer be read, for any reason."""
+"""Losses: the rows and other parts of a version that can no longer be read."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from lance_duck.wire.limits import ROW_OFFSETS
 from lance_duck.wire.schema import Field
 
 _FEWEST: Final = 64
-"""Maximum size of a range that is not halved, in rows: page chunks, which are read whole, rarely have fewer."""
+"""Ranges of at most this many rows are not halved further, because chunks of pages rarely have fewer rows."""
 
 _UNREADABLE: Final = (CorruptError, NotFoundError)
-"""Errors that indicate a loss. Other errors may disappear with a newer version of this package or a working store."""
+"""Errors that indicate a loss. Other errors may be temporary, or disappear with a newer version of this package."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Losses:
     """The parts of a version that cannot be read.
 
     Attributes:
-        rows: By fragment, the offsets of living rows with an unreadable value: uint32, ascending.
-        columns: By fragment, the names of the columns of these values.
+        rows: Offsets of living rows with an unreadable value, by fragment: uint32, ascending.
+        columns: Names of the columns with unreadable values, by fragment.
         deletions: Ids of the fragments with an unreadable deletion file, whose deleted rows are unknown.
         segments: Index segments with a damaged file.
-        overlays: By fragment, the overlays that cannot be opened. The rows that they cover are lost.
+        overlays: Overlays that cannot be opened, by fragment. The rows that they cover are lost.
     """
 
     rows: Mapping[int, NDArray[np.uint32]]
@@ -63,10 +63,10 @@ class Losses:
 
 
 def find_losses(snapshot: Snapshot) -> Losses:
-    """Read all of a version, and return the parts that cannot be read.
+    """Read a version completely, and return the parts that cannot be read.
 
     Raises:
-        InvalidInputError: The checksums of the table are not compared, or its manifest contradicts its files.
+        InvalidInputError: Checksum verification is off for the table, or its manifest contradicts its files.
         UnsupportedError: A file cannot be read by this package, and may be intact.
         StoreError: The disk or the service failed.
     """
@@ -124,7 +124,7 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _FragmentLosses:
 
 
 def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
-    """Raise InvalidInputError if the manifest contradicts a data file. The rows are not lost in that case."""
+    """Raise InvalidInputError if the row count of a data file contradicts the manifest. No rows are lost then."""
     for file in fragment.files:
         with suppress(*_UNREADABLE):
             rows = snapshot.data_file(file).num_rows
@@ -190,7 +190,7 @@ def _lost_values(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
 
 
 def _unreadable(reader: ColumnReader, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the unreadable parts of a range of rows, found by halving."""
+    """Yield the unreadable parts of a range of rows. Finds them by halving the range."""
     try:
         run(reader.read(slice(start, stop)))
     except _UNREADABLE:

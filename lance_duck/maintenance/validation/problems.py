@@ -1,4 +1,4 @@
-"""Problems of a table, as validation reports them."""
+"""Problems of a table that validation reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Validation of full-text segments: each covered row once, with the terms that its text has now.
+"""Validation of full-text segments: each covered row must occur once, with the terms of its current text.
 
-The tokens of a row are compared by a sum of 64-bit hashes over terms and positions. For list elements, each element's
-sum is weighted by its position in the lists and added to the sum of its row.
+To compare the tokens of a row, the 64-bit hashes of its terms and positions are added up. If documents are list
+elements, the sum of each element is weighted by the element's position and added to the sum of its row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TextRows:
         index: The segment, open.
 
     Raises:
-        CorruptError: A partition is corrupt, or a row lies past the end of its fragment, or lives in it twice.
+        CorruptError: A partition is corrupt, a row lies past the end of its fragment, or a living row occurs twice.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: Any) -> None:
@@ -65,12 +65,13 @@ class TextRows:
             raise CorruptError("the index contains rows twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare with the texts and offsets of a fragment's living rows.
+        """Compare the segment with the texts and offsets of a fragment's living rows.
 
-        An index whose analyser is unsupported is not compared.
+        An index with an unsupported analyser is not compared.
 
         Raises:
-            CorruptError: The index lacks a row with terms, has a row without, or other terms of a row.
+            CorruptError: The index lacks a row that has terms, contains a row without terms, or has different terms for
+                a row.
         """
         if self._analyser is None:
             return
@@ -114,7 +115,7 @@ def _placed(sums: Sums, elements: Sequence[NDArray[np.uint32]]) -> Sums:
 
 
 def _of_rows(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:
-    """Return each row once, ascending, with the sum over its elements."""
+    """Return the distinct row addresses, ascending, and the sum of each row's elements."""
     rows, places = np.unique(addresses, return_inverse=True)
     totals = np.zeros(len(rows), np.uint64)
     np.add.at(totals, places, sums)
@@ -151,7 +152,7 @@ def _sums_of_tokens(tokens: Tokens, has_positions: bool) -> Sums:
 
 
 def _weights(positions: NDArray[np.uint32]) -> Sums:
-    """Return an odd weight for each position, so that no term is lost."""
+    """Return an odd weight for each position. With an even weight, multiplication would lose bits of the hashes."""
     return positions.astype(np.uint64) * np.uint64(2) + np.uint64(1)
 
 

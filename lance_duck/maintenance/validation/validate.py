@@ -1,4 +1,4 @@
-"""Validation: everything of one version is read, and all problems are reported."""
+"""Validation: reads all data of a version, and reports all problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
     """Read all data in a version, or in one of its fragments.
 
     Raises:
-        CorruptError: There are problems, which it names.
+        CorruptError: There are problems. The message lists them.
     """
     problems = find_problems(snapshot) if fragment is None else list(_fragment(snapshot, fragment))
     if problems:
@@ -127,7 +127,7 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
         content = snapshot.data_file(file)
         stored = snapshot.fragments.stored_rows(fragment.id) or snapshot.physical_rows(fragment)
         if content.num_rows != stored:
-            only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers trust the file
+            only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers use the row count of the file
             remedy = "optimize.compact_files() writes the right number" if only_stored else None
             raise CorruptError("wrong row count", expected=stored, found=content.num_rows, remedy=remedy)
         beyond = [c for c in file.column_indices if c >= content.num_columns]
@@ -142,7 +142,7 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     field_ids: set[int] = set()
-    # Each file of version 2.0 has the structs and lists around its fields.
+    # Each file of format 2.0 also lists the structs and lists around its fields.
     shared = {TOMBSTONE, *(field.id for field in snapshot.schema.walk() if field.children)}
     for file in fragment.files:
         for field_id in file.fields:
@@ -186,7 +186,7 @@ def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:
         try:
             ids, deletions = snapshot.row_ids(fragment), snapshot.deletion_vector(fragment)
         except LanceDuckError:
-            return  # named already
+            return  # already reported
         if ids is not None:
             all_ids = ids.slice(0, len(ids))
             live.append(all_ids if deletions is None else all_ids[deletions.mask(0, len(ids))])

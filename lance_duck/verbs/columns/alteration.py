@@ -38,7 +38,7 @@ class AlteredSchema:
 
     Attributes:
         schema: The schema.
-        casts: Id of the new field, by the id of the field whose values are cast.
+        casts: Maps the id of each field whose values are cast to the id of the new field.
         tightened: Ids of fields that become non-nullable.
     """
 
@@ -60,10 +60,10 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     """Apply column alterations to a schema.
 
     Args:
-        schema: Schema of the table. It contains all paths.
+        schema: Schema of the table. It must contain the paths of all alterations.
         alterations: The alterations.
         version: File version of the columns that change their type.
-        first_id: Lowest id for the fields of these columns.
+        first_id: Lowest field id for the columns that change their type.
 
     Raises:
         InvalidInputError: A column does not exist, a name is taken, a column cannot be cast to the type, or a column is
@@ -190,7 +190,7 @@ def _refuse_cast_in(above: Sequence[Field], alteration: Alteration) -> None:
 
 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether a type can be cast to another. Both must be of the same kind, with any width.
+    """Return whether a column can change its type. Both types must be of the same kind. Their widths may differ.
 
     Lists and vectors can be cast to each other, and lists of numbers to vectors of floats. Whether the lengths fit
     depends on the values.

@@ -1,4 +1,4 @@
-"""Casts of columns to another type, and columns that become non-nullable."""
+"""Changes of column types, and columns that become non-nullable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
-    # All files of a list must have the same lengths, also for deleted rows.
+    # All files that store fields of a list must store the same list lengths, even for deleted rows.
     whole = any(field.logical_type != "struct" for i in altered.casts for field in path_of(snapshot.schema, i)[:-1])
     names = [quoted_name(sources[field.name]) for field in schema.fields]
     rows = LiveRows(TableScan(snapshot), names, deleted=whole)
@@ -44,7 +44,7 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
             file = files.write_all(fragment, schema, batches) if whole else files.write(fragment, batches)
             fragments.append(with_file(fragment, file, altered.schema))
             done += snapshot.num_rows(fragment)
-        # Concurrently appended rows only have the old columns. Their writers must write them again.
+        # Rows that were appended concurrently only have the old columns. Their writers must write them again.
         return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
 
     return files, make
@@ -65,7 +65,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
 
 
 def _sources(schema: Schema, altered: AlteredSchema) -> dict[str, str]:
-    """Return the old names of cast columns, by new name."""
+    """Map the new names of cast columns to their old names."""
     sources = {}
     for old_id, new_id in altered.casts.items():
         sources[path_of(altered.schema, new_id)[0].name] = path_of(schema, old_id)[0].name
@@ -87,8 +87,9 @@ def _cast(
         before: The columns.
         schema: The columns with their new types.
         altered: The alterations.
-        live: Offsets of the living rows, or None if no row is deleted. Values of deleted rows need not fit.
-        first_row: Number of living rows in previous fragments, for errors.
+        live: Offsets of the living rows, or None if no row is deleted. Values of deleted rows do not have to fit the
+            new types.
+        first_row: Number of living rows in previous fragments, for error messages.
     """
     origins = {new: old for old, new in altered.casts.items()}
 
@@ -177,7 +178,7 @@ def _in_lists_of(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
 
 
 def _form(old: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Return the old type, with vectors and lists as in the new type."""
+    """Return the old type, with lists and vectors exchanged to match the new type."""
     if not (is_list(old) and is_list(new)):
         return old
     item = old.value_field.with_type(_form(old.value_type, new.value_type))

@@ -1,9 +1,10 @@
 """The structure of tables, structs, lists and maps that lose their last stored field.
 
-Nulls of structs, and lengths and nulls of lists and maps, are levels of the stored fields below them. A field added as
-null is not stored in any file. If only such a field remains, it must be written, or its parents become null in every
-row. The same applies to columns: readers reject a fragment without data files. A map is written whole: a file with its
-values needs its keys.
+Files do not store structs, lists and maps directly. The nulls of structs, and the lengths and nulls of lists and maps,
+are stored as levels of the fields inside them. A field that was added as null is not stored in any file. If only such
+fields remain, one of them must be written. Otherwise, its parents would become null in every row. The same applies to
+whole columns, because readers reject a fragment without data files. A map is always written whole, because a file with
+its values also needs its keys.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[
         schema: The remaining fields.
 
     Returns:
-        Ids of leaf fields and maps, for each fragment that needs some.
+        Ids of the leaf fields and maps to write, for each fragment that must store some of them.
     """
     before, after = (Field(-1, "", -1, "struct", False, {}, each.fields) for each in (snapshot.schema, schema))
     found: dict[Fragment, Set[int]] = {}
@@ -48,7 +49,7 @@ def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[
 def drop_with_structure(
     snapshot: Snapshot, schema: Schema, bearers: Mapping[Fragment, Set[int]]
 ) -> tuple[ColumnFiles, Callable[[], Operation]]:
-    """Return the files of fields that preserve structure, and a function that writes them and builds the operation.
+    """Return the files of structure fields, and a function that writes these files and builds the operation.
 
     Args:
         snapshot: The version before fields are dropped.
@@ -74,7 +75,7 @@ def drop_with_structure(
 
 
 def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
-    """Return the fields to write below a field. Empty if a file still stores the structure, or if none ever did."""
+    """Return the fields to write below a field. Empty if a file still stores the structure, or no file ever did."""
     if not new.children or not _is_stored(old, stored):
         return set()
     before = {child.id: child for child in old.children}
@@ -102,7 +103,7 @@ def _first_leaf(field: Field) -> Field:
 def _structure(table: TableScan, fragment: Fragment, part: Schema) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a fragment, with the structure that is stored now.
 
-    Includes deleted rows: all files of a list must have the same lengths.
+    Includes deleted rows, because all files that store fields of a list must store the same list lengths.
     """
     before = table.snapshot.schema
     olds = [before.by_id(field.id) for field in part.fields]
@@ -124,7 +125,7 @@ def _shrunk(array: pa.Array, old: Field, new: Field) -> pa.Array:
         children = [_shrunk(array.field(places[c.id]), old.children[places[c.id]], c) for c in new.children]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
-    # The buffers, and the values that they count, ignore that the array is a slice.
+    # `buffers()` and `values` ignore the offset of a sliced array.
     (child,) = new.children
     values = _shrunk(array.values, old.children[0], child)
     buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(arrow) else 2]

@@ -1,6 +1,7 @@
-"""Files with new columns of a fragment: one value for each physical row, including deleted rows.
+"""Files that store the new columns of a fragment, with one value for each physical row, even for deleted rows.
 
-A deleted row gets the value of the next living row, or of the last one. It is never read.
+A deleted row gets the value of the next living row, or of the last living row if none follows. This value is never
+read.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def spread(
         batches: One row for each living row.
         live: Offsets of the living rows, or None for all rows.
         physical_rows: Physical row count of the fragment.
-        where: The fragment, for messages.
+        where: Description of the fragment, for error messages.
 
     Raises:
         InvalidInputError: The number of rows differs from the number of living rows.
@@ -118,7 +119,7 @@ class EarlierFiles:
         self._useless: list[DataFile] = []
 
     def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
-        """Return the files by fragment, if they contain the same new columns for the same schema."""
+        """Return the kept files by fragment. Empty if they were written for other schemas."""
         files, self._files = self._files, {}
         if self._schemas != (before, new):
             self._useless += files.values()
@@ -137,14 +138,14 @@ class EarlierFiles:
 
 
 class ColumnFiles:
-    """The files of new columns that a change writes, by fragment. They are discarded if the change fails.
+    """The files that a change writes for new columns, one per fragment. They are discarded if the change fails.
 
     Args:
         snapshot: The version that is changed.
         schema: The new columns only.
         version: Version of the data files.
         earlier: Files of earlier attempts, or None.
-        transaction: Transaction of the files: see `WriteOptions.transaction`.
+        transaction: UUID of the transaction that will commit the files: see `WriteOptions.transaction`.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class ColumnFiles:
         self._written: dict[Fragment, DataFile] = {}
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
-        """Write new columns of a fragment's living rows, or reuse an earlier file. Returns None without living rows."""
+        """Write new columns of a fragment's living rows, or reuse an earlier file. None if all rows are deleted."""
         data_file = self._usable.pop(fragment, None)
         if data_file is not None:
             self._written[fragment] = data_file
@@ -182,7 +183,7 @@ class ColumnFiles:
 
         Args:
             fragment: The fragment.
-            schema: The columns, instead of the ones for other fragments.
+            schema: The columns. They may differ from the columns that are written for other fragments.
             batches: One row for each physical row.
         """
         return self._write(fragment, schema, batches)
@@ -219,7 +220,7 @@ class ColumnFiles:
 
 
 def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) -> WriteOptions:
-    """Return the options of a data file for a fragment. Files of version 0.1 share their batch sizes.
+    """Return the write options for a new data file of a fragment. All 0.1 files of a fragment use the same batch sizes.
 
     Raises:
         LanceDuckError: A file of the fragment cannot be opened.
@@ -232,10 +233,10 @@ def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) ->
 
 
 def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
-    """Reject new columns that a fragment does not store in any file, for a table of version 0.1.
+    """Raise UnsupportedError for a 0.1 table if a fragment would not store the new columns in any file.
 
     Raises:
-        UnsupportedError: The table has version 0.1, whose readers expect each column in a file.
+        UnsupportedError: The table uses file format 0.1. Its readers expect a file for each column.
     """
     if snapshot.manifest.has_legacy_files:
         raise UnsupportedError(
@@ -257,7 +258,8 @@ def with_fields_of(fragment: Fragment, file: DataFile, field_ids: Set[int]) -> F
     """Return the fragment after a file has taken over some fields from earlier files.
 
     Raises:
-        UnsupportedError: A version 0.1 file would lose its lowest field, from which other readers count its pages.
+        UnsupportedError: A 0.1 file would lose its lowest field. Other readers number the pages of the file from that
+            field.
     """
     files = []
     for old in fragment.files:

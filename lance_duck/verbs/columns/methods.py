@@ -96,7 +96,7 @@ class ColumnChanges(TableMethods):
         Args:
             data_obj: Data in any form that `write_dataset` accepts. It is read into memory.
             left_on: Key of the table: a column, `_rowid` or `_rowaddr`.
-            right_on: Key of the data, which is not added as a column. Defaults to `left_on`.
+            right_on: Key of the data. It is not added as a column. Defaults to `left_on`.
             schema: Schema for data that does not include one.
             commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
@@ -118,14 +118,15 @@ class ColumnChanges(TableMethods):
 
         Args:
             alterations: Mappings with "path" ("a.b.c" for struct fields, "l.item" for list items) and any of "name",
-                "nullable" and "data_type", a pyarrow type of the same kind: integers, floats, decimals, strings,
-                binary, temporal types, and lists of them. Only type changes write files, and only for that column.
+                "nullable" and "data_type". "data_type" is a pyarrow type of the same kind as the old type. The kinds
+                are integers, floats, decimals, strings, binary, temporal types, and lists of these. Only type changes
+                write files, and only for the changed column.
             commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: A column does not exist, a name is taken, a non-nullable column would contain nulls, a
-                type is of another kind, or a value does not fit the new type.
+                new type is of a different kind, or a value does not fit the new type.
             ReferencedError: A column that changes its type has an index.
             CommitConflictError: All retries lost the race.
         """
@@ -148,7 +149,7 @@ class ColumnChanges(TableMethods):
         stored field is dropped while fields without values remain, the nulls of one of these are written.
 
         To delete the values from disk, run `optimize.compact_files` to rewrite the files, then `cleanup_old_versions`
-        to remove the old ones.
+        to remove the old files.
 
         Args:
             columns: Paths of the columns ("a.b.c" for struct fields, "l.item.a" inside lists). A struct, list or map is
@@ -257,7 +258,7 @@ def _drop(snapshot: Snapshot, names: Sequence[str], properties: Properties) -> S
 
 
 def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
-    """Reject casts of a column if it, an ancestor or a descendant has an index, which would lose the column."""
+    """Reject a cast if an index on the field, an ancestor or a descendant would lose its column."""
     schema = snapshot.schema
     concerned: set[int] = set()
     for field_id in field_ids:

@@ -61,7 +61,7 @@ class NewColumns(Protocol):
 
 
 class _Plain:
-    """Base of sources that are repeatable, without checkpoints, and whose metadata declares nothing."""
+    """Base class of repeatable sources without checkpoints. Field metadata that declares a key is not kept."""
 
     repeatable = True
 
@@ -99,7 +99,7 @@ class NullColumns(_Plain):
         return self.arrow
 
     def keeps(self, key: str) -> bool:
-        """See `NewColumns`. The schema was written for these columns."""
+        """Always True: the caller chose this metadata for the new columns."""
         return True
 
     def batches(self, table: TableScan, fragment: Fragment) -> None:
@@ -132,7 +132,7 @@ class SqlColumns(_Plain):
         return self._rows.schema.remove_metadata()
 
     def keeps(self, key: str) -> bool:
-        """See `NewColumns`. The metadata describes the column that the expression names."""
+        """Always False: metadata in the result describes the column that an expression reads, not the new column."""
         return False
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
@@ -276,7 +276,7 @@ class JoinedColumns(_Plain):
         self._left_on = left_on
         self._key = concatenate(data.column(right_on).chunks)
         self._values = data.drop_columns([right_on])
-        # The last of several equal keys wins, but index_in finds the first.
+        # If keys are equal, the last row wins. `index_in` finds the first one, so the keys are reversed.
         self._reversed = _equal_bits(self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64())))
 
     def schema(self, table: TableScan) -> pa.Schema:
@@ -307,13 +307,13 @@ class JoinedColumns(_Plain):
             )
 
     def taken(self, rows: pa.Array) -> pa.RecordBatch:
-        """Return the non-key columns of rows by number. Null numbers give nulls."""
+        """Return the non-key columns of the data at these row numbers. A null number returns a row of nulls."""
         values = self._values.take(rows)
         arrays = [column.combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=values.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
-        """Return the data's row number for each key; null without a match."""
+        """Return the row number in the data for each key, or null for keys without a match."""
         try:
             positions = pc.index_in(_equal_bits(keys), self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:
@@ -334,7 +334,7 @@ def new_columns(
     *,
     opened: ExitStack,
 ) -> NewColumns:
-    """Return the source of values for an argument of `add_columns`. `opened` closes its stream.
+    """Return the source of values for an argument of `add_columns`. If it reads a stream, `opened` closes it.
 
     Raises:
         InvalidInputError: The argument is not of a supported kind.

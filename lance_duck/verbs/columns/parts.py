@@ -1,4 +1,4 @@
-"""New columns in parts: any process can write values of fragments. All parts are committed together."""
+"""New columns that many processes write, fragment by fragment. All files are committed together."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_values(
         new: The new columns, with their ids.
         fragment_id: The fragment.
         values: Values, in row order.
-        transaction: Transaction of the file: see `WriteOptions.transaction`.
+        transaction: UUID of the transaction that will commit the file: see `WriteOptions.transaction`.
 
     Returns:
         The file, or None if all rows are deleted, and the number of rows with values.
@@ -79,10 +79,10 @@ def write_values(
 
 
 def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
-    """Reject a version in which row addresses of another version may refer to other rows.
+    """Reject a version in which row addresses of the base version may refer to different rows.
 
     Raises:
-        IncompatibleError: A fragment of the other version, or one of its rows, no longer exists.
+        IncompatibleError: A fragment of the base version, or one of its rows, no longer exists.
     """
     now = {fragment.id: fragment for fragment in snapshot.fragments}
     for fragment in base.fragments:
@@ -108,7 +108,7 @@ def commit_columns(
         snapshot: The version that is changed.
         columns: The columns.
         files: Files by fragment id. Rows of all other fragments are null.
-        draft: Has recorded the files.
+        draft: The draft that recorded the files.
         properties: Properties of the transaction.
 
     Raises:

@@ -71,7 +71,7 @@ def add_fields(
         version: File version of the new columns.
         first_id: Lowest id for new fields.
         lists: Whether fields can be added to structs inside lists.
-        keep: Whether to keep field metadata of the new columns, by key. None keeps all.
+        keep: Function that returns whether a field metadata key of the new columns is kept. None keeps all keys.
 
     Raises:
         InvalidInputError: A column already exists, a name is repeated, or the columns extend a primary key.
@@ -112,7 +112,7 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None]) -> Schema:
-    """Replace fields at all depths with the result of a function. None keeps the field."""
+    """Replace fields at all depths with the function's results. If the function returns None, the field is kept."""
 
     def walk(field: Field) -> Field:
         new = replacement(field)
@@ -136,7 +136,7 @@ def only(schema: Schema, ids: set[int]) -> Schema:
 
 
 def path_of(schema: Schema, field_id: int) -> list[Field]:
-    """Return the fields from a column down to the field with an id."""
+    """Return the path to the field with this id, from its column down to the field itself."""
     field = schema.by_id(field_id)
     fields = [field]
     while field.parent_id >= 0:

@@ -146,7 +146,7 @@ def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.Re
         expected: Expected columns. None accepts any.
 
     Raises:
-        InvalidInputError: The result is neither a batch nor a DataFrame, or has other rows or columns.
+        InvalidInputError: The result is neither a batch nor a DataFrame, or has an unexpected row count or schema.
     """
     batch = _convert(result)
     batch = batch.replace_schema_metadata(None)

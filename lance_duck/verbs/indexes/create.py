@@ -66,7 +66,7 @@ def create_index(
             fragments = set(now.fragments.ids()) if spec.train else set()
             missing = sorted(fragments.difference(*map(fragment_ids, segments)))
             if segments and builds_by_row_id(now, spec.kind) and _have_moved_rows(now, missing):
-                staged.forget(segments)  # a reader that ignores the coverage of a segment would find the old values
+                staged.forget(segments)  # readers that ignore a segment's coverage would find old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
                 new_segments = build_segments(now, path, name, missing, spec, workers, change)
@@ -126,14 +126,15 @@ def build_segments(
 
 
 def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMetadata]]:
-    """Resolve a new index: the dotted path of its column, its name, and the segments that it replaces.
+    """Return the dotted path of a new index's column, the index name, and the segments that the index replaces.
 
     The default name is "{path}_idx", or "{path}_list_element_idx" for list elements. A number is appended if the name
-    belongs to an index over another column, of another kind, or with other documents.
+    belongs to an index over a different column, of a different kind, or with different documents.
 
     Raises:
         UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
-        IndexExistsError: The name belongs to an index over another column, or to an index that may not be replaced.
+        IndexExistsError: The name belongs to an index over a different column, or to an index that must not be
+            replaced.
         InvalidInputError: The name is empty, reserved by the format, or not a valid string.
     """
     path = column_path(snapshot.schema, spec.column)
@@ -169,7 +170,7 @@ def check_name(name: Any) -> None:
 
 
 def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
-    """Return a UUID that no segment uses. Existing UUIDs are rejected, since segment files never change."""
+    """Return the UUID, or raise InvalidInputError if a segment already uses it. Segment files never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
         raise InvalidInputError(f"an index segment already has uuid {uuid}", where=snapshot.uri)
     return uuid
@@ -185,7 +186,7 @@ def _numbered(name: str) -> Iterable[str]:
 
 
 def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind, by_element: bool) -> bool:
-    """Return whether a name is free, or used by an index over this column with the same kind and documents."""
+    """Return whether a name is free, or belongs to an index of the same column, kind and documents."""
     namesakes = [s for s in segments if s.name == name]
     return all(
         s.fields == (field_id,)

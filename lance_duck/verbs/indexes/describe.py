@@ -39,8 +39,8 @@ class IndexInformation(TypedDict):
     """One segment of an index.
 
     `type` is the index kind, `fields` are column paths, and `version` is the table version that the segment was built
-    from. `fragment_ids` are the listed fragments, even if they no longer exist. `base_id` is the id of the files' base
-    path; None is the table root.
+    from. `fragment_ids` are the fragments that the segment lists, even if they no longer exist. `base_id` is the id of
+    the files' base path; None is the table root.
     """
 
     name: str
@@ -59,7 +59,7 @@ class IndexSegmentDescription:
     Attributes:
         uuid: Uuid of the segment.
         dataset_version_at_last_update: Table version that it was built from.
-        fragment_ids: Ids of the listed fragments, even if they no longer exist.
+        fragment_ids: Ids of the fragments that the segment lists, even if they no longer exist.
         index_version: Version of the index format.
         created_at: Build time in UTC, or None if unknown.
         size_bytes: Total file size, or None if unknown.
@@ -140,14 +140,14 @@ class SegmentList(list[IndexInformation]):
 
 
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
-    """Describe all indexes from the manifest, by name, including system indexes and unknown kinds."""
+    """Describe all indexes, ordered by name, from the manifest. Includes system indexes and unknown kinds."""
     rows = _row_counts(snapshot)
     described = (_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items()))
     return IndexList(described)
 
 
 def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
-    """Describe all segments of all indexes, by index name."""
+    """Describe all segments of all indexes, ordered by index name."""
     return SegmentList(
         {
             "name": index.name,
@@ -164,7 +164,7 @@ def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
 
 
 def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
-    """Return an index's cells in a table of indexes.
+    """Return the cells of an index for a table of indexes.
 
     Args:
         index: The index.
@@ -249,7 +249,7 @@ def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, id
 
 
 def fragment_ids(segment: IndexMetadata) -> set[int]:
-    """Return the ids of the fragments that a segment lists, even if they no longer exist. Empty without a list.
+    """Return the ids of the fragments that a segment lists, even if they no longer exist. May be empty.
 
     Raises:
         CorruptError: The list is damaged.

@@ -61,7 +61,8 @@ class IndexChanges(VectorIndexChanges):
             column: Dotted path of the column.
             index_type: Case-insensitive "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for
                 full-text search, "INVERTED" (alias "FTS"), or an `IndexConfig`.
-            name: Name of the index. Defaults to "{column}_idx", with a number if another index has that name.
+            name: Name of the index. Defaults to "{column}_idx". A number is appended if a different index has that
+                name.
             replace: Replace an index of this name over this column.
             train: Index all rows. If False, the index covers no rows until `optimize.optimize_indices`.
             fragment_ids: Only for INVERTED. Writes the rows of these fragments as one uncommitted part of a segment.
@@ -79,12 +80,12 @@ class IndexChanges(VectorIndexChanges):
                 memory_limit (in MiB, or a string with a unit, "256MB") and num_workers (number of threads).
 
         Returns:
-            None. With `fragment_ids`, the segment that the part belongs to, which provides its UUID.
+            None. With `fragment_ids`, the segment that the part belongs to. Pass its UUID when you write other parts.
 
         Raises:
             UnknownColumnError: The column does not exist.
             NotIndexableError: The column cannot have this index, or the kind does not exist.
-            IndexExistsError: The name belongs to an index over another column, or to any index with replace=False.
+            IndexExistsError: The name belongs to an index over a different column, or to any index if replace=False.
             InvalidInputError: An argument or a parameter is invalid.
             CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
@@ -140,7 +141,7 @@ class IndexChanges(VectorIndexChanges):
         return segment_changes.create_uncommitted(base, spec, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[lance_operation.Index]) -> lance_operation.Index:
-        """Merge several uncommitted segments into a new uncommitted one.
+        """Merge several uncommitted segments into a new, uncommitted segment.
 
         Raises:
             InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
@@ -169,9 +170,10 @@ class IndexChanges(VectorIndexChanges):
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: No segments are given, one is given twice or is over another column, or two cover the
-                same fragment.
-            IndexExistsError: The index is over another column, or an existing segment covers more than the new ones.
+            InvalidInputError: No segments are given, a segment is given twice or indexes a different column, or two
+                segments cover the same fragment.
+            IndexExistsError: The index is over a different column, or an existing segment covers more fragments than
+                the new segments.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(segment_changes.commit_segments(self.handle.base, index_name, column, segments, properties))
@@ -196,7 +198,7 @@ class IndexChanges(VectorIndexChanges):
             progress_callback: Called with an `IndexProgress` before and after the parts are joined.
 
         Raises:
-            UnsupportedError: The index is of another kind, or its parts were built with different parameters.
+            UnsupportedError: The index is not a full-text index, or its parts were built with different parameters.
             InvalidInputError: No parts exist, or two of them contain the same row.
             LanceDuckError: A part is damaged.
         """
@@ -224,11 +226,11 @@ class IndexChanges(VectorIndexChanges):
         self.handle.move_to(create.drop_index(self.handle.base, name, properties))
 
     def list_indices(self) -> list[describe.IndexInformation]:
-        """Describe each segment of each index, by name."""
+        """Describe each segment of each index, ordered by index name."""
         return describe.list_indices(self.handle.snapshot)
 
     def describe_indices(self) -> list[describe.IndexDescription]:
-        """Describe each index, by name, from the manifest alone."""
+        """Describe each index, ordered by name. Reads only the manifest."""
         return describe.describe_indices(self.handle.snapshot)
 
     @property
@@ -247,12 +249,12 @@ class IndexChanges(VectorIndexChanges):
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
     ) -> None:
-        """Read everything that searches of an index need, and cache it in memory within limits.
+        """Read all data that searches of an index need, and cache it in memory up to the cache limit.
 
         Args:
             name: Name of the index.
-            with_position: Without effect for full-text indexes with positions: phrases read the positions that they
-                need. Rejected for all other indexes.
+            with_position: Without effect for full-text indexes with positions: phrase queries read the positions that
+                they need. Rejected for all other indexes.
             index_segments: UUIDs of segments to read. Defaults to all.
 
         Raises:
@@ -280,7 +282,7 @@ class IndexChanges(VectorIndexChanges):
 
 
 def _has_positions(snapshot: Snapshot, name: str) -> bool:
-    """Return whether an index is a full-text index with positions, from the manifest alone."""
+    """Return whether an index is a full-text index with positions. Reads only the manifest."""
     segments = describe.segments_named(snapshot, name)
     texts = [s for s in segments if registry.kind_of(s.details_type or "") is inverted.INVERTED]
     return bool(texts) and all(settings.settings_in(s.details).form.with_position for s in texts)

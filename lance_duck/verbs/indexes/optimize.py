@@ -1,6 +1,7 @@
 """Index optimization: indexes rows that no segment covers, and merges segments.
 
-Each index has a job. The jobs' orders are executed here or by other processes, and committed together.
+Each index that needs work becomes a job, and each job consists of orders. This process or other processes execute the
+orders. All new segments are committed together.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
     usable = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
-    if not usable.segments:  # nothing is indexed yet: the manifest only has the parameters
+    if not usable.segments:  # nothing is indexed yet: the manifest only stores the parameters
         return _retrained(snapshot, name, all_) if tail else None
     sources = _to_merge(snapshot, usable, tail, options.merge)
     if not tail and len(sources) < 2:
@@ -187,7 +188,7 @@ def _made_alike(kind: IndexKind, indexes: Sequence[Any]) -> bool:
     """Return whether the entries of segments can be merged.
 
     Separately trained PQ and RQ codes cannot be merged, nor can terms from different analysers. Writers before 2026
-    used other stop words and stems, so their terms cannot be merged either.
+    used different stop words and stems, so their terms cannot be merged either.
     """
     if kind is INVERTED:
         return all(is_alike(index, indexes[0]) and not index.is_converted for index in indexes)
@@ -211,8 +212,8 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
     """Return the segments to merge with new rows: the newest, and segments that may hold older entries for these rows.
 
-    All segments are merged if the new segment would identify rows differently than the others. Inverted segments with
-    deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
+    If the new segment would identify rows differently from existing segments, all segments are merged. Inverted
+    segments with deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
     """
     segments = index.segments
     leaves_out_deleted = index.kind is INVERTED and bool(merge)
@@ -239,7 +240,7 @@ def _would_mix(
 
 
 def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequence[int]) -> int:
-    """Return how many of the newest segments are small, or not much larger than all newer rows.
+    """Return how many of the newest segments are small, or not much larger than all newer rows together.
 
     Merging them keeps the number of segments low, and rewrites each row only a few times.
     """
@@ -254,7 +255,7 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
 
 
 def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool:
-    """Return whether a segment may hold outdated entries for rows of the tail.
+    """Return whether a segment may contain outdated entries for rows in the fragments of `tail`.
 
     This package ignores such entries based on the segment's coverage. Other readers may use them once another segment
     covers the rows, so they must be removed.
@@ -301,7 +302,7 @@ def _written(
     workers: Workers,
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:
-    """Yield the segments of each job, reusing valid ones of an earlier attempt. Empty for skipped indexes."""
+    """Yield a list of segments per job. Valid segments of an earlier attempt are reused. Skipped indexes yield []."""
     earlier = {
         order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
     }
@@ -324,7 +325,7 @@ def _written(
 
 
 def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
-    """Return a key of everything that a segment depends on, except the values of its fragments."""
+    """Return a key that identifies everything that a segment depends on, except the values of its fragments."""
     if order.change is None:
         return job.name, job.path, *(s.uuid for s in job.removed)
     return job.name, job.path, order.fragments, order.merged, order.takes_entries

@@ -29,7 +29,7 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def column_path(schema: Schema, column: str) -> str:
-    """Return the dotted path of a column, in the case used by the schema.
+    """Return the dotted path of a column, with upper and lower case as in the schema.
 
     Args:
         schema: Columns of the table.

@@ -1,7 +1,7 @@
 """Orders to write segments, for this or another process. Orders and their results can be pickled.
 
-The UUID of a segment written by another process starts with its change's half, so that files of dead processes can be
-found: see `index.segment_uuids`.
+Each change chooses the first half of the UUIDs of all segments that other processes write for it. This half identifies
+the files of dead processes: see `index.segment_uuids`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Full-text segments that several processes write under one UUID, as parts that one process joins.
+"""Full-text segments that several processes write as parts with one UUID. One process then joins the parts.
 
 _indices/{uuid}/staging/{files of the parts}     see `index.inverted.layout`; removed once the parts are joined
 """
@@ -37,7 +37,7 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
     An existing part that starts with the same fragment, left by an earlier attempt, is replaced.
 
     Returns:
-        The segment with only these fragments, which provides its UUID. Do not commit it before its parts are joined.
+        Metadata of the segment, with its UUID and only these fragments. Do not commit it before its parts are joined.
 
     Raises:
         InvalidInputError: The kind is not full-text, no fragments are given, one does not exist, or the segment with
@@ -83,7 +83,7 @@ def join_segment(snapshot: Snapshot, uuid: UUID, progress: Progress | None = Non
     Args:
         snapshot: A version of the table.
         uuid: Uuid of the segment.
-        progress: Called with 0 and the document count of all parts, and at the end with the count twice.
+        progress: Called with (0, n) at the start and (n, n) at the end. n is the total document count of the parts.
 
     Raises:
         InvalidInputError: No parts exist, or two of them contain the same row.

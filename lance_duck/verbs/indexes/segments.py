@@ -40,7 +40,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
 
 
 def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
-    """Merge several uncommitted segments into a new one. Their files are kept.
+    """Merge several uncommitted segments into a new segment. The files of the merged segments are kept.
 
     Fragments whose values changed since a segment was built are excluded.
 
@@ -68,7 +68,8 @@ def commit_segments(
 
     Raises:
         InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
-        IndexExistsError: The index is over another column, or an existing segment covers more than the new ones.
+        IndexExistsError: The index is over a different column, or an existing segment covers more fragments than the
+            new segments.
     """
     segments = [completed(snapshot, segment) for segment in _metadata(entries)]
 
@@ -156,7 +157,7 @@ def _check_disjoint(segments: Sequence[IndexMetadata]) -> None:
 
 
 def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Sequence[IndexMetadata]) -> None:
-    """Reject segments that identify rows in different ways. pylance 14 cannot read such an index."""
+    """Reject segments that identify rows in different ways, because pylance 14 cannot read the index."""
     by_row_id: dict[bool, IndexMetadata] = {}
     for segment in (*segments, *others):
         kind = kind_of(segment.details_type or "")
@@ -173,7 +174,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
 
 
 def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
-    """Reject full-text segments with different parameters. pylance 14 cannot read such an index."""
+    """Reject full-text segments with different parameters, because pylance 14 cannot read the index."""
     texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
     for segment in texts[1:]:
         if settings_in(segment.details) != settings_in(texts[0].details):

@@ -41,8 +41,8 @@ class MadeSegments:
 
     Args:
         snapshot: Version that is changed.
-        change: UUID half of segments that other processes write. Segments with it that were never kept are always
-            deleted, since abandoned attempts left them.
+        change: First half of the UUIDs of segments that other processes write. Segments with this half that were never
+            kept are always deleted, because abandoned attempts left them behind.
 
     Raises:
         UnsupportedError: The table has an unknown feature flag and must not be written.
@@ -117,7 +117,7 @@ class MadeSegments:
 
 
 def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> IndexMetadata:
-    """Return an uncommitted segment without coverage of fragments whose values changed.
+    """Return an uncommitted segment whose coverage excludes all fragments with changed values.
 
     Args:
         segment: The segment.

@@ -119,7 +119,7 @@ def trained(
     """Train the model of a vector index, with vectors that other processes read.
 
     If all vectors are usable, the result equals `index.vector.training.train` on the whole table. If the sample does
-    not fit in memory, centroids are instead trained in rounds over a sample that stays in the other processes.
+    not fit in memory, it stays in the other processes, and centroids are trained in rounds over it.
 
     Args:
         snapshot: The version.
@@ -157,7 +157,7 @@ def trained(
 
 
 class _SampledVectors:
-    """A sample that represents all vectors during training: their number, and the sample sizes that training draws."""
+    """Represents all vectors during training: holds their count and the samples that training draws."""
 
     def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
         self._count = count
@@ -267,7 +267,7 @@ class _Training:
 
 
 def _chosen(total: int, count: int, seed: int) -> NDArray[np.int64]:
-    """Return the ascending positions of a sample, equal to the choice of `VectorSpill.sample`."""
+    """Return the ascending positions of a sample. `VectorSpill.sample` chooses the same positions."""
     if count >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(seed).choice(total, count, replace=False)).astype(np.int64)

@@ -139,7 +139,7 @@ class VectorIndexChanges(TableMethods):
         Raises:
             UnknownColumnError: The column does not exist.
             NotIndexableError: The column does not contain vectors, or the index kind does not exist.
-            IndexExistsError: The name belongs to an index over another column, or to any index with replace=False.
+            IndexExistsError: The name belongs to an index over a different column, or to any index if replace=False.
             InvalidInputError: An argument is invalid, or there are too few vectors to train with.
             UnsupportedError: A rejected argument is set.
             CommitConflictError: A conflicting change was committed first, or all retries lost the race.
@@ -208,7 +208,7 @@ def spec_of(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Build the `IndexSpec` of any kind. Vector indexes are checked against the table.
+    """Build the `IndexSpec` of an index of any kind. The parameters of vector indexes are checked against the table.
 
     Args:
         snapshot: Version of the table.

@@ -1,4 +1,6 @@
-"""Models trained once for separately built segments of a vector index: pylance's IndicesBuilder.
+"""Models that are trained once and shared by separately built segments of a vector index.
+
+`IndicesBuilder` corresponds to pylance's class.
 
 A model is stored as a Lance file in pylance's format: one column with a row per vector, and other properties in the
 schema metadata.
@@ -81,8 +83,8 @@ class PqModel:
 
     Attributes:
         num_subvectors: Number of sub-vectors.
-        codebook: fixed_size_list<float>[dim], 2 ** num_bits rows for all sub-vectors one after the other. Accepted by
-            `pq_codebook=` together with `num_sub_vectors=`.
+        codebook: fixed_size_list<float>[dim], 2 ** num_bits rows. Contains the codebook of each sub-vector, one after
+            the other. Accepted by `pq_codebook=` together with `num_sub_vectors=`.
         num_bits: Number of bits per sub-vector code.
     """
 
@@ -207,9 +209,9 @@ class IndicesBuilder:
         num_bits: int = 8,
         fragment_ids: Iterable[int] | None = None,
     ) -> dict[str, pa.FixedSizeListArray]:
-        """Train both, and return them as `create_index_uncommitted` arguments: ivf_centroids and pq_codebook.
+        """Train centroids and a codebook, and return them as `create_index_uncommitted` arguments.
 
-        See `train_ivf` and `train_pq` for the arguments.
+        The result has the keys ivf_centroids and pq_codebook. See `train_ivf` and `train_pq` for the parameters.
         """
         ids = self._fragments(fragment_ids)
         rounds = {"sample_rate": sample_rate, "max_iters": max_iters}

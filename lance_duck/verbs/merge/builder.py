@@ -112,7 +112,7 @@ class MergeInsertBuilder:
         return self._set(timeout=timeout)
 
     def use_index(self, use_index: bool) -> Self:
-        """Set whether a key index may be used if the source has few keys. Defaults to True. The result is the same."""
+        """Set whether a key index may be used if the source has few keys. Defaults to True. Affects only speed."""
         return self._set(use_index=bool(use_index))
 
     def memory_limit(self, limit: int | str) -> Self:
@@ -129,7 +129,7 @@ class MergeInsertBuilder:
         """Set how updated rows are written: "rewrite_rows" (alias "auto") or "rewrite_columns".
 
         "rewrite_columns" rewrites only the source's columns, for all rows of fragments with matching rows. It supports
-        only updates, from a source with some of the columns.
+        only updates, and the source must lack some of the table's columns.
         """
         return self._set(write_mode=_one_of("write_mode", mode, MODES))
 
@@ -167,7 +167,7 @@ class MergeInsertBuilder:
 
         Raises:
             InvalidInputError: The source does not fit the table, has duplicate keys, or matches rows although
-                `when_matched_fail` is set; a condition is invalid, or the merge does nothing.
+                `when_matched_fail` is set. Also raised if a condition is invalid, or the merge does nothing.
             CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)
@@ -214,7 +214,7 @@ class MergeInsertBuilder:
         return _explain_merge(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Execute the merge without a commit, and describe the work and the time. Its files are deleted."""
+        """Execute the merge without a commit. Returns its steps and timing. The written files are deleted."""
         began = time.perf_counter()
 
         def attempt(source: MergeSource) -> str:

@@ -1,7 +1,7 @@
 """Updates in place: the source's columns are rewritten for all rows of the fragments with matches.
 
-A new file takes over a column from an older file, where the field id becomes -2. A file without remaining columns is
-removed from the fragment.
+A new file takes over a column from an older file. In the older file's metadata, the field id becomes -2. A file without
+remaining columns is removed from the fragment.
 """
 
 from __future__ import annotations

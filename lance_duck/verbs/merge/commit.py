@@ -1,4 +1,4 @@
-"""The commit of a merge: one Update of everything that its parts wrote."""
+"""Commits a merge: one Update combines the results of all its parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_duck.verbs.rows.rows_moved import Offsets, RowDeletion
 from lance_duck.wire.schema_write import primary_key
 
 MOST_KEYS: Final = 1 << 24
-"""Maximum number of inserted keys that are searched in newer versions. Above it, any new row is a conflict."""
+"""Maximum number of inserted keys that are searched in newer versions. With more keys, any newer row is a conflict."""
 
 _UNKNOWN: Final = 1 << 16
 """Size of a key filter if the keys are unknown. It intersects every other filter."""
@@ -105,7 +105,7 @@ def commit_merge(
     """Commit a merge whose files are written.
 
     Args:
-        draft: Has recorded the files, and commits them.
+        draft: The draft that recorded the files. It commits them.
         merged: The merge.
         properties: Properties of the transaction.
 

@@ -1,4 +1,4 @@
-"""Matching: the addresses of table rows that a source matches, and the source row of each."""
+"""Matching: finds the table rows that match a source, and the source row of each match."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class MergeMatches:
     Attributes:
         updated: Addresses of updated rows; uint64, shape (n,).
         sources: Source row of each updated row; int64, shape (n,).
-        row_ids: Their stable row ids; uint64, shape (n,). Empty without stable row ids.
-        created_at: Their creation versions; uint64, shape (n,). Empty without stable row ids.
+        row_ids: Stable row ids of the updated rows; uint64, shape (n,). Empty if the table does not have them.
+        created_at: Versions that created the updated rows; uint64, shape (n,). Empty without stable row ids.
         deleted: Addresses of deleted rows; uint64.
         inserted: Ascending source rows to insert; int64.
     """
@@ -66,7 +66,8 @@ def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Merg
     """Match the rows of a merge. Reads keys and condition columns of the rows that may match.
 
     Raises:
-        InvalidInputError: The source has duplicate keys, a row matches with FAIL, or a condition is invalid.
+        InvalidInputError: The source has duplicate keys, a row matches but the action is FAIL, or a condition is
+            invalid.
     """
     return _Matcher(snapshot, plan, source).run()
 
@@ -120,7 +121,7 @@ class _Matcher:
         )
 
     def _rows(self) -> Iterator[pa.Table]:
-        """Yield table rows that may match, in large batches: the cost of a lookup grows with the source."""
+        """Yield table rows that may match. Batches are large: the cost of a lookup grows with the source size."""
         hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if self._lineage else [])]
         columns = [*self._plan.on, *hidden]
         sieve = None

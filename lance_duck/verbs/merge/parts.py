@@ -2,8 +2,8 @@
 
 Source and table are joined by encoded keys (`key_bytes`). The pairs are split so that all pairs with rows of one
 fragment, and all unmatched source rows with one key, belong to the same part. A merge in one process (`builder`) writes
-one such part, but joins while it scans the table (`match`), by key number. Encoding keys, sorting by address and
-reading matching rows again would make it slower.
+one such part. It does not encode keys, but joins by key number while it scans the table (`match`). Encoding keys,
+sorting by address and reading matching rows again would make it slower.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class MergePart:
 def table_keys(
     snapshot: Snapshot, plan: MergePlan, fragments: Sequence[int], sought: KeyIndex | None = None
 ) -> Iterator[tuple[pa.Array, Addresses, NDArray[np.bool_]]]:
-    """Yield the keys of table rows, their addresses, and whether each is deleted without a match.
+    """Yield the keys and addresses of table rows, and whether each row is deleted if it does not match.
 
     Args:
         snapshot: The version.
         plan: The merge.
         fragments: Ids of the fragments to read.
-        sought: Keys of the source, which allow skipping rows with other keys. None if unknown.
+        sought: Keys of the source. Rows with other keys may be skipped. None if unknown.
     """
     condition = by_source_filter(plan, snapshot.schema) if plan.by_source_delete else None
     columns = list(dict.fromkeys([*plan.on, ROW_ADDRESS, *filter_columns(condition)]))
@@ -124,8 +124,8 @@ def write_part(
         draft: Records the files, and deletes them if the change fails.
 
     Raises:
-        InvalidInputError: Several source rows have the same key, a row matches with FAIL, a condition is invalid, or a
-            row does not fit the table.
+        InvalidInputError: Several source rows have the same key, a row matches but the action is FAIL, a condition is
+            invalid, or a row does not fit the table.
     """
     part = _PartWriter(snapshot, plan)
     if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
@@ -160,7 +160,7 @@ class _PartWriter:
     _condition: PairCondition | None = None
 
     def rows(self, pairs: Iterable[Pairs]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows to write: updated rows, then inserted ones."""
+        """Yield the rows to write: first updated rows, then inserted rows."""
         for each in pairs:
             if each.source.num_rows:
                 yield from self._rows(each)
@@ -232,7 +232,7 @@ class _PartWriter:
             self._keys.append(source.rows(rows).select(list(self.plan.on)))
 
     def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return the pairs that repeat a key or table row. Rejects them unless the first one wins."""
+        """Return the mask of pairs that repeat a key or table row. Raises an error if the plan rejects duplicates."""
         uses_rows = self.plan.insert or self.plan.matched != NOTHING
         if not uses_rows:
             return np.zeros(len(pairs.has_source), np.bool_)

@@ -46,7 +46,7 @@ class MergePlan:
         timeout: Time after which the merge is no longer repeated.
         data_storage_version: Version of new data files. None is the table's version.
         target_bases: Base paths for new fragments, by name or URI. None is the table root.
-        target_all_bases: Whether new fragments go to all base paths and the root (True) or all base paths (False).
+        target_all_bases: True: new fragments go to all base paths and the table root. False: only to the base paths.
             None uses `target_bases`.
         use_index: Whether a key index may be used if the source has few keys.
         memory_limit: Approximate memory limit for buffered rows, in bytes. None is unlimited.
@@ -130,7 +130,7 @@ class PairCondition:
         return cls(expression, tuple(names["source"]), tuple(names["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
-        """Return the mask of pairs that satisfy the condition. The tables have its columns, and a row per pair."""
+        """Return the mask of pairs that satisfy the condition. Both tables have one row per pair."""
         sides = {"source": _struct(source), "target": _struct(target)}
         tables = {name: side for name, side in sides.items() if side is not None}
         answer = evaluate_sql(f"{self.expression.sql} AS answer", tables, source.num_rows, text=self.expression.text)
@@ -148,7 +148,7 @@ def filter_columns(condition: Filter | None) -> list[str]:
 
 
 def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDArray[np.bool_]:
-    """Return the mask of rows that are deleted without a match, by the condition of `by_source_filter`."""
+    """Return the mask of rows to delete if they do not match. `condition` is the result of `by_source_filter`."""
     if condition is None:
         return np.full(rows.num_rows, plan.by_source_delete)
     columns = columns_of(rows.select(filter_columns(condition)))
@@ -166,7 +166,7 @@ def repeated_key(key: str) -> DataMismatchError:
 
 
 def matched_row(key: str) -> InvalidInputError:
-    """Return the error for a match with FAIL."""
+    """Return the error for a row that matches if the action is FAIL."""
     return InvalidInputError(
         "a source row matches a row of the table",
         where="merge_insert",

@@ -1,4 +1,4 @@
-"""The source of a merge: read once for all attempts, and kept in memory or, if it is large, in a temporary file."""
+"""The source of a merge. It is read once for all attempts, and kept in memory or, if large, in a temporary file."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class MergeSource:
         return take_rows(self.table.select(list(self._on)), rows)
 
     def key_text(self, row: int) -> str:
-        """Return the key of a row, for messages."""
+        """Return the key of a row, formatted for error messages."""
         values = self.table.select(list(self._on)).slice(row, 1).to_pylist()[0]
         return ", ".join(f"{name} = {value!r}" for name, value in values.items())
 

@@ -21,7 +21,7 @@ from lance_duck.write.coerce import coerce
 
 
 def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
-    """Yield the rows to write: updated rows, then inserted ones.
+    """Yield the rows to write: first updated rows, then inserted rows.
 
     Args:
         snapshot: The version to merge into.

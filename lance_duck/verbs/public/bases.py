@@ -21,8 +21,9 @@ class DatasetBasePath:
     Attributes:
         path: Absolute path or URI.
         name: Name that writes use to select it.
-        is_dataset_root: Whether files are in its data directory, as in a table. Otherwise they are directly in `path`.
-        id: Id in the table. None to assign one when it is added.
+        is_dataset_root: Whether `path` has the directories of a table. If so, files are in its data directory,
+            otherwise directly in `path`.
+        id: Id in the table. If None, an id is assigned when the base path is added.
     """
 
     path: str
@@ -117,7 +118,7 @@ def with_base_options(
 
 
 def snapshot_bases(snapshot: Snapshot | None) -> Mapping[int, BasePath]:
-    """Return the base paths of a version; empty without a version."""
+    """Return the base paths of a version. Empty if the version is None."""
     return {} if snapshot is None else snapshot.base_paths
 
 

@@ -14,7 +14,7 @@ from lance_duck.wire.schema import Field, Schema, schema_from_proto
 
 
 def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
-    """Describe a data file as manifests do. Its columns must match the table's by name and type.
+    """Return the manifest entry for a data file. Its columns must match the table's by name and type.
 
     Args:
         snapshot: The table.
@@ -23,7 +23,7 @@ def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> D
 
     Raises:
         NotFoundError: The file does not exist.
-        InvalidInputError: A column does not exist in the table, or has another type.
+        InvalidInputError: A column does not exist in the table, or its type differs.
         FormatError: The file is not a data file.
     """
     return _described(snapshot, name, base_id)[0]
@@ -55,7 +55,7 @@ def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[Data
 
 
 def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:
-    """Yield pairs of field ids: in the file, and in the table."""
+    """Yield (id in the file, id in the table) for each matching field."""
     pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
     while pairs:
         field, existing, path = pairs.pop()

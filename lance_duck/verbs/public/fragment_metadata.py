@@ -1,4 +1,4 @@
-"""Fragment metadata, as users see it and pass it on."""
+"""Fragment metadata objects that users read, store and pass to commits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DataFile:
 
     Attributes:
         path: Path relative to the data directory.
-        fields: Ids of the fields in the file; -2 if another file now stores the field.
+        fields: Ids of the fields in the file. -2 marks a field that a newer file now stores.
         column_indices: Column index in the file, for each field.
         file_major_version: Major version of the file format.
         file_minor_version: Minor version of the file format.
@@ -56,7 +56,7 @@ class DataFile:
 
         Raises:
             NotFoundError: The file does not exist.
-            InvalidInputError: A column does not exist in the table, or has another type.
+            InvalidInputError: A column does not exist in the table, or its type differs.
         """
         return data_file_of(data_file_at(dataset.handle.snapshot, path, base_id))
 
@@ -153,7 +153,7 @@ class FragmentMetadata:
 
     @staticmethod
     def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
-        """Parse the result of `to_json`, or the same as a JSON string.
+        """Parse the result of `to_json`, or a JSON string with the same content.
 
         Raises:
             InvalidInputError: `data` is not the JSON of fragment metadata.

@@ -58,7 +58,7 @@ class LanceOperation:
     """Operations of transactions. For advanced use: commits do not check their fragments and files."""
 
     class BaseOperation:
-        """Base of all operations. A direct instance represents an operation of a newer format."""
+        """Base class of all operations. A direct instance represents an operation of a newer format."""
 
     @dataclass
     class Append(BaseOperation):

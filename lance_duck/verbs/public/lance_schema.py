@@ -1,4 +1,4 @@
-"""The schema of a table in pylance's form: fields with their ids."""
+"""The schema of a table as pylance's class: fields with their ids."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LanceSchema:
 
         Raises:
             InvalidInputError: `schema` is not an Arrow schema, or has a duplicate name or a name with a dot.
-            UnsupportedError: Lance does not have a type.
+            UnsupportedError: A type is not supported by Lance.
         """
         if not isinstance(schema, pa.Schema):
             raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)

@@ -21,7 +21,7 @@ from lance_duck.errors import (
 from lance_duck.redact import remember
 
 _KINDS: Final = {"NotFoundError": NotFoundError, "AlreadyExistsError": AlreadyExistsError}
-"""Exceptions by the suffix of a client's exception class name, in `lance_namespace` and other libraries."""
+"""Maps the suffix of a client's exception class name to an exception of this package."""
 
 
 def named_place(
@@ -38,7 +38,7 @@ def named_place(
             opens the table.
 
     Raises:
-        InvalidInputError: Both or neither of location and catalog are given, or only one of catalog and name.
+        InvalidInputError: Both a location and a catalog are given, or neither of them, or only one of catalog and name.
         NotFoundError: The table does not exist in the catalog.
         AlreadyExistsError: The table exists in the catalog, and the mode is "create".
         UnsupportedError: The catalog manages the table's versions.
@@ -64,7 +64,7 @@ def lent_options(
     """Return the store settings of a table with a known location. The catalog's settings take precedence.
 
     Raises:
-        InvalidInputError: Only one of catalog and name is given.
+        InvalidInputError: A catalog is given without a name, or a name without a catalog.
         NotFoundError, UnsupportedError, StoreError: See `named_place`.
     """
     name = _checked(client, table_id)

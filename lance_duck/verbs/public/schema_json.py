@@ -27,7 +27,7 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
     """Convert an Arrow schema to a dict for `json.dumps`.
 
     Raises:
-        UnsupportedError: The format does not have a type: maps, views, intervals, and others that Lance lacks.
+        UnsupportedError: The format does not support a type: maps, views, intervals, and other types that Lance lacks.
     """
     result: dict[str, Any] = {"fields": [_field_to_json(field, field.name, 0) for field in schema]}
     metadata = _texts(schema.metadata)
@@ -36,7 +36,7 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
 
 @checked_call
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
-    """Convert the output of `schema_to_json`, from here or pylance, to an Arrow schema.
+    """Convert the output of `schema_to_json`, or of pylance's function of that name, to an Arrow schema.
 
     Raises:
         InvalidInputError: A key is missing or has the wrong type.

@@ -120,7 +120,7 @@ class Assignments:
         return [column for column in self.columns if column.parsed is not None]
 
     def over(self, table: TableScan) -> None:
-        """Evaluate the expressions with subqueries on a table, for lookups by `values`.
+        """Evaluate the expressions with subqueries on a table. `values` then looks up the results.
 
         Raises:
             InvalidInputError: DuckDB rejects an expression, or fails on a value.
@@ -131,7 +131,7 @@ class Assignments:
 
     @cached_property
     def reads(self) -> list[str]:
-        """Names of the top-level columns that the expressions read, including hidden ones."""
+        """Names of the top-level columns that the expressions read, including hidden columns."""
         paths: list[Path] = [path for column in self._plain for path in column.expression.paths]
         return list(dict.fromkeys(path[0] for path in paths))
 
@@ -139,7 +139,7 @@ class Assignments:
         """Return the new values by column.
 
         Args:
-            columns: Columns by name: at least the ones in `reads`, and `_rowaddr`.
+            columns: Columns by name. They must include all columns in `reads`, and `_rowaddr`.
             num_rows: Row count of the batch.
 
         Raises:
@@ -178,7 +178,7 @@ class Assignments:
 def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
     try:
         return _parsed_before(text, schema, what)
-    except TypeError:  # another library's extension type without a hash, such as pylance's bfloat16
+    except TypeError:  # an extension type of a different library that is not hashable, such as pylance's bfloat16
         return parse_sql(text, schema, what)
 
 

@@ -29,7 +29,7 @@ class UncommittedFiles:
         snapshot: The version that is changed.
         bases: Locations of new data files outside the table root. None is the table root.
         transaction: Name prefix of data files that other processes write (`WriteOptions.transaction`). Files with this
-            prefix that are not in a recorded fragment are always deleted, since abandoned attempts left them.
+            prefix that are not in a recorded fragment are always deleted, because abandoned attempts left them.
 
     Raises:
         UnsupportedError: The table has an unknown feature flag and must not be written.

@@ -37,8 +37,8 @@ class RowEdits:
         values: New values by column, in the order of `updated`. All other columns keep their values.
         old_values: Known values of other columns, in the same order. They are not read from the table.
         inserted: New rows. Missing columns are null.
-        guard: Creates, for the version that the edits start from, a guard that rejects newer versions with the keys of
-            new rows. None if keys are not checked.
+        guard: Function that takes the version that the edits start from and returns a guard. The guard rejects newer
+            versions that contain keys of the new rows. None if keys are not checked.
     """
 
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
@@ -168,7 +168,7 @@ class _MovedRows:
             yield from as_batches(pa.table({name: columns[name] for name in names}))
 
     def _known(self) -> pa.Table:
-        """Return the columns of known new and old values, in address order."""
+        """Return the new values and the known old values in one table, in address order."""
         values, old_values = self._edits.values, self._edits.old_values
         assert values is not None
         for name, column in () if old_values is None else zip(old_values.column_names, old_values.columns, strict=True):

@@ -110,7 +110,7 @@ class AddressSieve:
         return ((ROW_ADDRESS,),)
 
     def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
-        """See `scan.filters.Filter`. The rows of a batch must be ascending."""
+        """See `scan.filters.Filter`. The row addresses of a batch must ascend."""
         addresses = columns[ROW_ADDRESS].to_numpy()
         matches = np.zeros(num_rows, np.bool_)
         if num_rows:

@@ -1,7 +1,7 @@
 """Row keys encoded as bytes, which are equal if and only if the keys match.
 
-    one column: the bytes of its value: a number in Arrow's form, little-endian; strings as UTF-8
-    several: for each column the length of its bytes (int32, little-endian), and the bytes
+    one column: the bytes of its value. Numbers are little-endian, as in Arrow; strings are UTF-8.
+    several: for each column, the length of its bytes (int32, little-endian), then the bytes.
 
 Values are first converted by `keys.comparable_keys`.
 """

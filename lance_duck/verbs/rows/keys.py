@@ -27,7 +27,7 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeyIndex:
-    """Index of a source's distinct keys, which are numbered from 0 by codes.
+    """Index of a source's distinct keys. Each key has a code, counted from 0.
 
     Args:
         columns: Key columns of the source, equal in length, with the table's types.
@@ -92,7 +92,9 @@ class KeyIndex:
         return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
-        """Return a filter for rows with a key of the source, with few false positives, or None if it would not help.
+        """Return a filter for rows whose key occurs in the source, or None if it would not help.
+
+        The filter may also select a few rows with other keys.
 
         Args:
             paths: Paths of the key columns in the table.
@@ -112,7 +114,10 @@ class KeyIndex:
         return None
 
     def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
-        """Return a condition that all keys satisfy, on the indexed column with the most values, or None."""
+        """Return a condition that all keys satisfy, on the indexed column with the most distinct values.
+
+        Returns None if no column has a suitable index.
+        """
         candidates = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
         if not candidates:
             return None
@@ -200,7 +205,7 @@ class _Numbers:
 def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
     """Convert a key column to a type in which equal keys have equal bits, following SQL equality.
 
-    Both zeros are the same key, and all NaNs are, regardless of sign and payload.
+    Both zeros are the same key. All NaNs are the same key, regardless of sign and payload.
 
     Raises:
         InvalidInputError: The type cannot be converted: structs, lists, maps.

@@ -53,7 +53,7 @@ def overlay_rows(
 
     Raises:
         InvalidInputError: The condition is invalid, or a value cannot be computed or does not fit.
-        UnsupportedError: A column is a struct or contains blobs, or the table has version 0.1.
+        UnsupportedError: A column is a struct or contains blobs, or the table uses file format 0.1.
         RetryableError: Another change to one of the rows, or to values of its fragment, was committed first.
     """
     assignments = Assignments(snapshot.schema, updates)

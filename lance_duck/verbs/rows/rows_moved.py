@@ -43,7 +43,7 @@ class RowDeletion:
 
     @property
     def packed(self) -> RowDeletion:
-        """Return the same rows in a form with a small pickle."""
+        """Return the same rows in a form that pickles to few bytes."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod
@@ -175,7 +175,7 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
         fragment_id = int(addresses[start]) >> 32
         last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
         stop = int(np.searchsorted(addresses, last, side="right"))
-        offsets[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        offsets[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half of an address is the offset
         start = stop
     return offsets
 

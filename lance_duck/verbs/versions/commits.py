@@ -75,7 +75,7 @@ class Commits(TableMethods):
             storage_options: Object store settings.
             enable_v2_manifest_paths: For a new table, name manifests so that the newest sorts first (default).
             detached: Create a detached version, which is never the latest.
-            max_retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
+            max_retries: Maximum number of retries after lost races. 0 only allows a commit on top of `read_version`.
             commit_message: Message to store with the transaction. See `read_transaction`.
             transaction_properties: Key-value pairs of strings to store with the transaction.
             enable_stable_row_ids: For a new table, rows keep their `_rowid` when they move.

@@ -41,7 +41,7 @@ class Lineage(TableMethods):
 
         Args:
             compared_against: The older version. The newer one is this handle's version.
-            begin_version: The older version, used with `end_version`. Its own changes are excluded.
+            begin_version: The older version, used with `end_version`. Changes that created this version are excluded.
             end_version: The newer version.
 
         Raises:

@@ -52,7 +52,7 @@ class History(TableMethods):
         return VersionList(self.handle.snapshot.versions())
 
     def get_version(self) -> dict[str, Any]:
-        """Return this version's entry of `versions`."""
+        """Return the entry of this version in `versions`."""
         return describe_version(self.handle.snapshot.manifest)
 
     def version_refs(self) -> list[dict[str, int]]:

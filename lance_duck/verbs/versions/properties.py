@@ -43,7 +43,7 @@ class VersionProperties(TableMethods):
 
     @property
     def data_storage_version(self) -> str:
-        """Version of the file format of new data files."""
+        """File format version of new data files."""
         return self.handle.snapshot.data_storage_version
 
     @property

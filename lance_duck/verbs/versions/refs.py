@@ -27,7 +27,7 @@ class Tags:
         self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Return all tags by name: {"version", "branch", "manifest_size", …}.
+        """Map each tag name to its description: {"version", "branch", "manifest_size", …}.
 
         Raises:
             CorruptError: A tag is damaged; `delete` and `update` still work.
@@ -35,7 +35,7 @@ class Tags:
         return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return all tags as (name, value in `list`) by version: "desc" (default) or "asc"."""
+        """Return (name, description) pairs of all tags, ordered by version: "desc" (default) or "asc"."""
         return _ordered(self.list(), "version", order)
 
     def get_version(self, tag: str) -> int:
@@ -51,8 +51,8 @@ class Tags:
 
         Args:
             tag: Name of the tag. It must be unused.
-            reference: The version: a number, another tag, or (branch, number or tag); (branch, None) is its latest
-                version. Defaults to this handle's version.
+            reference: The version: a number, another tag, or (branch, number or tag). (branch, None) is the latest
+                version of the branch. Defaults to this handle's version.
 
         Raises:
             AlreadyExistsError: The tag already exists.
@@ -114,7 +114,7 @@ class Branches:
         self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Return all branches by name: {"parent_branch", "parent_version", "create_at", …}.
+        """Map each branch name to its description: {"parent_branch", "parent_version", "create_at", …}.
 
         Raises:
             CorruptError: The description of a branch is damaged; `delete` still works.
@@ -122,7 +122,7 @@ class Branches:
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return branches as (name, value in `list`) by parent version: "desc" (default) or "asc"."""
+        """Return (name, description) pairs of all branches, ordered by parent version: "desc" (default) or "asc"."""
         return _ordered(self.list(), "parent_version", order)
 
     def delete(self, branch: str) -> None:
@@ -133,7 +133,7 @@ class Branches:
 
         Raises:
             NotFoundError: The branch does not exist.
-            ReferencedError: A tag names a version of the branch, or another branch was made from it.
+            ReferencedError: A tag names a version of the branch, or a different branch was created from it.
             CorruptError: A damaged tag may name a version of the branch.
         """
         if branch == refs.MAIN:

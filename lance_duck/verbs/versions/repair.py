@@ -1,4 +1,4 @@
-"""Repair: commits versions without unreadable rows and index segments. Imported by the first repair."""
+"""Repair: commits versions without unreadable rows and index segments. Imported only when a repair runs."""
 
 from __future__ import annotations
 

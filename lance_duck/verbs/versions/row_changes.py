@@ -32,7 +32,7 @@ class ChangedRows:
         ids: Stable row ids, or addresses if the table does not have them; uint64, shape (n,).
         before: Addresses in the older version, or None for inserted rows; uint64, shape (n,).
         after: Addresses in the newer version, or None for deleted rows; uint64, shape (n,).
-        fields: If set, only rows with a new value in one of these field ids were updated. None if all rows were.
+        fields: Field ids. Only the rows with a new value in one of these fields were updated. None if all rows were.
     """
 
     ids: UInt64s
@@ -42,7 +42,7 @@ class ChangedRows:
 
 
 def changed_rows(older: Snapshot | None, newer: Snapshot) -> Iterator[ChangedRows]:
-    """Yield the rows that a version deleted, then those that it updated, then those that it inserted.
+    """Yield the rows that a version deleted, then the updated rows, then the inserted rows.
 
     Args:
         older: The previous version, or None.
@@ -207,7 +207,7 @@ def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -
 
 
 def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
-    """Return the ids of fields stored in different files than before, by fragment of both versions."""
+    """Return the ids of fields whose files changed, for each fragment that exists in both versions."""
     by_id = {fragment.id: fragment for fragment in newer.fragments}
     common = {field.id for field in older.schema.walk()} & {field.id for field in newer.schema.walk()}
     new_fields = {}

@@ -77,8 +77,8 @@ class VersionChanges(TableMethods):
 
         Args:
             branch: Name of the branch. It must be unused.
-            reference: First version: a number, a tag, or (branch, number or tag); (branch, None) is its latest version.
-                Defaults to this handle's version.
+            reference: First version: a number, a tag, or (branch, number or tag). (branch, None) is the latest version
+                of the branch. Defaults to this handle's version.
             storage_options: Object store settings that replace the handle's.
 
         Returns:
@@ -98,7 +98,7 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Create a table from a version of this one, referring to its files instead of copying them.
+        """Create a table from a version of this table. It refers to the original files instead of copying them.
 
         Args:
             target_path: Path or URI of the new table.
@@ -121,7 +121,7 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Create a table from a version of this one, with copies of its files: see `shallow_clone`."""
+        """Create a table from a version of this table, with copies of all files: see `shallow_clone`."""
         clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=False)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
 

@@ -16,7 +16,7 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
     """Return the table columns and struct fields that the data contains.
 
     Raises:
-        DataMismatchError: The data has unknown columns, or lacks non-nullable ones.
+        DataMismatchError: The data has unknown columns, or lacks non-nullable columns.
     """
     unknown = [name for name in source.names if name not in schema.names]
     missing = [field.name for field in schema.fields if field.name not in source.names and not field.nullable]
@@ -29,7 +29,7 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
     present = {field.name: field for field in source}
     fields = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
     if len(fields) == len(schema.fields) and all(map(is_, fields, schema.fields)):
-        return schema  # it has cached values
+        return schema  # reuse the object, which has cached properties
     return replace(schema, fields=fields)
 
 
@@ -46,7 +46,7 @@ def _prune(field: Field, kind: pa.DataType) -> Field:
 
 
 def check_still_fits(written_schema: Schema, snapshot: Snapshot) -> None:
-    """Reject rows that were written for other columns than a version has.
+    """Reject written rows that do not fit the columns of a newer version.
 
     Dropped columns are ignored if others remain.
 
@@ -79,7 +79,7 @@ def _holds(now: Field, written_field: Field) -> bool:
 
 
 def _by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
-    """Return the name path and the field, by field id."""
+    """Map each field id to the field's path of names and the field."""
     fields: dict[int, tuple[tuple[str, ...], Field]] = {}
     for field in schema.walk():
         above = fields[field.parent_id][0] if field.parent_id in fields else ()

@@ -84,7 +84,8 @@ class StagingWriter:
         version: Version of the files, used if the settings do not specify one. None is the default.
         is_new: Whether the columns belong to a new or replaced table.
         transaction: UUID of the transaction that will commit the rows. File names start with it. None allows any.
-        committed_here: Whether this process commits the rows, so that file names need not be synced before.
+        committed_here: Whether this process commits the rows. If so, the file names do not have to be synced before the
+            commit.
     """
 
     schema: Schema
@@ -193,7 +194,7 @@ def commit_created(
         settings: Settings of the table.
         other: Called if another writer created the table first. Returns the version to add the rows to, or None.
         config: Additional config of the new table.
-        guard: See `commit_added`. Used if the rows are added to another table.
+        guard: See `commit_added`. Used if the rows are added to a table that another writer created.
         amend: See `commit_added`.
 
     Raises:

@@ -135,7 +135,7 @@ def current_version(target: Any, settings: WriteSettings, *, is_append: bool = F
     Args:
         target: Path or URI of the table, or a version of it.
         settings: Other arguments of `write_dataset`.
-        is_append: Whether rows are appended. A version that only seems to be the newest is then sufficient.
+        is_append: Whether rows are appended. If so, a version that is probably the newest is sufficient.
     """
     lock = settings.commit_lock
     if isinstance(target, Snapshot):

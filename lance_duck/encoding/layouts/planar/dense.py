@@ -42,7 +42,7 @@ def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayo
 
 
 def without_levels(planar: encodings23_pb2.PlanarLayout, slots: int) -> encodings23_pb2.PlanarLayout:
-    """Describe the values of a sparse page: a dense page of `slots` rows without nulls."""
+    """Describe the values of a sparse page as a dense page of `slots` rows without nulls."""
     dense = encodings23_pb2.PlanarLayout(values=planar.values)
     dense.structure.dense.layers.append(pb.REPDEF_ALL_VALID_ITEM)
     if dense.values.HasField("chunked"):

@@ -1,13 +1,14 @@
-"""Sparse pages of 2.3: positions of nulls and non-empty lists for each layer; values as in a page without levels.
+"""Sparse pages of 2.3. Each layer has positions of nulls or non-empty lists. Values are stored without levels.
 
-The page begins with the buffers of its values, one value for each slot of the innermost layer including nulls; then
-come the stored numbers, in this order: for each layer, outermost first,
+The page begins with the buffers of its values. They contain one value for each slot of the innermost layer, including
+nulls. The stored numbers follow, in this order for each layer, outermost first:
 
     list               | positions of lists with items, their item counts, positions for validity
     other layers       | positions for validity
 
-Positions count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size
-list each slot counts as many as it has items. Numbers that take zero bytes do not have a buffer.
+A position is the number of a slot in its layer. The slots of the outermost layer are rows. Below a list, slots are the
+items of all lists, in order. Below a fixed-size list, each list counts as many slots as it has items. Numbers that take
+zero bytes do not have a buffer.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Validity:
     """The validity of the slots of a layer.
 
     Attributes:
-        places: int64, ascending: positions of the null slots, or of the valid ones.
+        places: int64, ascending: positions of the null slots, or of the valid slots.
         are_nulls: Whether `places` lists the null slots.
     """
 
@@ -52,7 +53,7 @@ class Validity:
     are_nulls: bool
 
     def nulls(self, slots: Int64s) -> Flags:
-        """Return a flag for each of the given slots, whether it is null."""
+        """Return, for each of the given slots, whether it is null."""
         nulls: Flags = np.equal(_contains(self.places, slots), self.are_nulls)
         return nulls
 
@@ -64,7 +65,7 @@ class LayerNumbers:
     Attributes:
         validity: Validity of its slots.
         is_list: Whether it is a layer of lists.
-        places: int64, slots whose lists have items.
+        places: int64, positions of the slots whose lists have items.
         ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
         stride: Number of page rows per slot, for layers around fixed-size lists.
     """
@@ -102,7 +103,7 @@ class SparseReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the page."""
+        """Number of rows in the page."""
         return self._page.num_rows
 
     @property
@@ -120,7 +121,7 @@ class SparseReader:
 
     @property
     def has_levels(self) -> bool:
-        """Always True: positions of null slots take the role of levels."""
+        """Always True: positions of null slots replace levels."""
         return True
 
     @property
@@ -133,7 +134,7 @@ class SparseReader:
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows; positions are read once, then only values."""
+        """Read rows. Only the first call reads the positions. Later calls only read values."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:
@@ -182,7 +183,7 @@ class SparseReader:
         return layers, self._open(values, page_layout(without_levels(self._layout, stored), page.where))
 
     def _num_stored(self, layers: list[LayerNumbers], slots: int) -> int:
-        """Return the number of values: one for each slot, or, if the description declares it, for each valid slot."""
+        """Return the number of stored values. The page stores a value for all slots, or only for valid slots."""
         values = self._layout.values
         stated = values.zipped.num_items if values.HasField("zipped") else values.chunked.num_items
         if stated in (0, slots):
@@ -225,7 +226,7 @@ class _StoredNumbers:
         self._next = 0
 
     def layer(self, proto: encodings23_pb2.SparseLayer, slots: int, stride: int) -> LayerNumbers:
-        """Read the numbers of a layer of `slots` slots."""
+        """Read the numbers of a layer that has `slots` slots."""
         kind = proto.WhichOneof("layer")
         if kind is None:
             raise UnsupportedError("layer of a sparse page", where=self._where)
@@ -329,7 +330,7 @@ def _validity_of(proto: encodings23_pb2.SparseLayer, kind: str) -> encodings23_p
 
 
 def _contains(places: Int64s, slots: Int64s) -> Flags:
-    """Return whether each slot is in `places`, which ascend."""
+    """Return whether each slot is in the ascending `places`."""
     if not len(places):
         return np.zeros(len(slots), np.bool_)
     ranks = np.searchsorted(places, slots)

@@ -28,7 +28,7 @@ NO_COMPRESSION = Compression()
 
 
 def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode values that fit a single column.
+    """Encode an array that is stored as a single physical column.
 
     Args:
         array: Values of a storage type.
@@ -59,7 +59,7 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
 
 
 def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode JSON texts as JSONB; binary values already are JSONB.
+    """Encode JSON texts as JSONB. Binary values are already JSONB.
 
     Raises:
         InvalidInputError: A text is not JSON.
@@ -149,14 +149,14 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
 
 
 def encode_items(items: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the items of a dictionary, which are not a dictionary themselves."""
+    """Encode the items of a dictionary. The items must not be a dictionary."""
     if pa.types.is_string(items.type):
         return encode_binary(items, buffers, NO_COMPRESSION)
     return encode_array(items, buffers, NO_COMPRESSION, where)
 
 
 def _encode_packed(array: pa.StructArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the rows of a packed struct, back to back, as `encoding.v20.nested` reads them.
+    """Encode the rows of a packed struct back to back. The counterpart of `encoding.v20.nested`.
 
     Raises:
         UnsupportedError: A struct is null, or a member is neither whole bytes nor a fixed-size list of whole bytes.

@@ -1,6 +1,6 @@
-"""Byte strings of 2.0 pages, as `encoding.v20.binary` and `encoding.v20.dictionary` read them.
+"""Writes byte strings of 2.0 pages. The counterpart of `encoding.v20.binary` and `encoding.v20.dictionary`.
 
-A compressed buffer is the raw length (u64 before a ZSTD frame, u32 before an LZ4 block) and the compressed bytes.
+A compressed buffer begins with the raw length (u64 for ZSTD, u32 for LZ4). The ZSTD frame or LZ4 block follows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MOST_ITEMS: Final = 255
-"""Maximum number of distinct texts in a dictionary, whose indices have 8 bits."""
+"""Maximum number of distinct texts in a dictionary. Its indices have 8 bits."""
 
 _SAMPLE: Final = 4096
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
@@ -69,7 +69,7 @@ def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression)
 
 
 def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Encode byte strings as ends and bytes; large_binary without symbols, which pylance cannot read."""
+    """Encode byte strings as ends and bytes. large_string and large_binary never use FSST: pylance cannot read it."""
     if compression.scheme == "fsst" and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         compression = Compression()
     return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)
@@ -115,7 +115,7 @@ def _values(array: pa.Array) -> VariableWidth:
 
 
 def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
-    """Return the array as a dictionary, or None if it has too many distinct values for that to be smaller."""
+    """Return the array as a dictionary. Returns None if a dictionary would not be smaller."""
     if len(array) < DICTIONARY_VALUES or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
     dictionary = pc.dictionary_encode(array)

@@ -64,7 +64,7 @@ def validity_bits(array: pa.Array) -> Bytes:
 
 
 def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
-    """Return `count` bits from bit `offset` on; copied unless they begin at a byte boundary."""
+    """Return `count` bits, starting at bit `offset`. They are copied unless they begin at a byte boundary."""
     if buffer is None:
         return np.zeros((count + 7) // 8, np.uint8)
     data = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]

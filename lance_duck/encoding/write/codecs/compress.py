@@ -49,7 +49,7 @@ _Picked = tuple[Codec, NDArray[np.int64]]
 def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
     """Return the block with a dictionary, if that makes a page clearly smaller. Otherwise, returns the block.
 
-    This precedes the choice of the layout: indices into a dictionary are small, however large the values are.
+    This precedes the choice of the layout, because dictionary indices are small even if the values are large.
     """
     if isinstance(block, VariableWidth) and block.count:
         return _texts_as_dictionary(block, choice) or block
@@ -67,7 +67,7 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
     Args:
         block: The value slots of a page.
         choice: Encoding options of the field.
-        max_values: Maximum number of values in a chunk, a power of two; below 1024, values are not bit-packed.
+        max_values: Maximum number of values in a chunk, a power of two. If it is below 1024, values are not bit-packed.
 
     Returns:
         Chunks of a few KiB. An empty block gives one empty chunk.
@@ -90,7 +90,8 @@ def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.Compressi
     """Compress each value separately, for full zip.
 
     Returns:
-        The encoding, and FixedWidth or VariableWidth with one value for each of `block`; offsets keep their width.
+        The encoding, and a FixedWidth or VariableWidth block with one value per value of `block`. Offsets keep their
+        width.
 
     Raises:
         UnsupportedError: The block's values cannot be compressed one by one.
@@ -104,7 +105,7 @@ def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.Compressi
 
 
 def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.CompressiveEncoding, Bytes]:
-    """Compress values to one buffer that is always read as a whole; used for dictionaries.
+    """Compress values to one buffer that is always read as a whole. Used for dictionaries.
 
     Raises:
         UnsupportedError: The kind of block cannot be a dictionary.
@@ -129,7 +130,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
 
 
 def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dictionary | None:
-    """Return texts with a dictionary, or None unless that is smaller than plain texts and FSST."""
+    """Return texts as a dictionary, or None if plain texts or FSST would be smaller."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
     result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))

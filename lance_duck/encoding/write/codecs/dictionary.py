@@ -34,7 +34,7 @@ def find_dictionary(
     """Dictionary-encode values, in order of first occurrence.
 
     Args:
-        block: Values; fixed-width ones have 64 or 128 bits.
+        block: The values. Fixed-width values must have 64 or 128 bits.
         choice: Encoding options of the field.
         otherwise: Size of the values without a dictionary, in bytes.
         runs: Maximum number of runs of equal values.
@@ -71,7 +71,7 @@ def expected_distinct(sample: VariableWidth) -> float | None:
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
-    """Return positions of a sample of `count` values, in runs spread over all. Returns None to use all values."""
+    """Return the positions of a sample of `count` values, in runs spread over all values. None selects all values."""
     if count <= SAMPLE:
         return None
     bounds = np.linspace(0, count, SAMPLE_PIECES + 1).astype(np.int64)
@@ -119,7 +119,7 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
 
 
 def _distinct(sample_distinct: int, sample: int) -> float | None:
-    """Estimate the distinct count from the sample's. Returns None if nearly all sampled values differ."""
+    """Estimate the distinct count from a sample's distinct count. Returns None if nearly all sampled values differ."""
     if sample_distinct > sample * DICTIONARY_NEW:
         return None
     low, high = float(sample_distinct), float(sample_distinct) * 64

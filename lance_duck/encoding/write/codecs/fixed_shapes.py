@@ -39,10 +39,10 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
 
 
 def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
-    """Return the codec for fixed-size lists of numbers, or of such lists.
+    """Return the codec for fixed-size lists of numbers, at any nesting depth.
 
     Raises:
-        UnsupportedError: The items have another type.
+        UnsupportedError: The innermost items are not numbers.
     """
     items: Codec
     if isinstance(block.items, FixedSizeList):
@@ -102,7 +102,7 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
 
 
 def _beginnings(values: VariableWidth) -> VariableWidth:
-    """Return the first bytes of some values, spread over the whole block."""
+    """Return the first bytes of a sample of values, which is spread over the whole block."""
     positions = np.unique(np.linspace(0, values.count - 1, SAMPLE_PIECES).astype(np.int64))
     starts, ends = values.offsets[positions].tolist(), values.offsets[positions + 1].tolist()
     parts = [values.data[a : min(b, a + SAMPLE)] for a, b in zip(starts, ends, strict=True)]

@@ -96,7 +96,7 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
 
 
 def plain_values(bits: int, chunk_bytes: int) -> int:
-    """Return the value count of a chunk at `bits` bits each: a power of two that fits the chunk size."""
+    """Return how many values of `bits` bits a chunk holds: a power of two that fits the chunk size."""
     fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
     return min(CHUNK_VALUES, 1 << (fitting.bit_length() - 1))
 
@@ -108,7 +108,7 @@ def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of used bits of each word; computed by halves, which floats represent exactly."""
+    """Return the number of used bits of each word. Uses two halves, because floats represent these exactly."""
     half = np.uint64(32)
     high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
     return np.where(high > 0, high + 32, low).astype(np.int64)

@@ -1,7 +1,4 @@
-"""Blob pages: positions and sizes of values, or levels for nulls; `encoding.layouts.blob` describes the bytes.
-
-Each layout is a module.
-"""
+"""Blob pages: positions and sizes of values, or levels for nulls. `encoding.layouts.blob` describes the bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
     """Return a blob page.
 
     Args:
-        rows: Rows whose block has positions and sizes, 64 bits each; (0, 0) for an empty value.
+        rows: Rows whose block consists of positions and sizes, 64 bits each. (0, 0) is an empty value.
         first_row: First row of the page.
         version: Version of the file.
 

@@ -1,4 +1,4 @@
-"""Constant pages: all null, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
+"""Constant pages: all null, or one value for all rows. `encoding.layouts.constant` describes the bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
 
     Args:
         block: The slots.
-        valid: A flag for each slot, set if it is not null; at least one is set. None if all are valid.
+        valid: A flag for each slot, set if it is not null. At least one flag must be set. None if all slots are valid.
     """
     if isinstance(block, FixedWidth):
         return _fixed_constant(block, valid) if block.bits else FixedWidth(0, block.data, 1)

@@ -1,7 +1,7 @@
 """Miniblock pages of few values: one chunk of plain values, written without inspecting them.
 
-`encoding.layouts.miniblock` describes the bytes. Another form of so few values would hardly save more than the padding
-around a page, and choosing one takes longer than the rest of a small append.
+`encoding.layouts.miniblock` describes the bytes. For so few values, a smaller form would hardly save more than the
+padding around a page. Choosing it would take longer than all other work of a small append.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZEROS: Final = bytes(8)
 def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
     """Return a page with a single chunk.
 
-    Returns None if there are many values, or if the field sets a form.
+    Returns None if there are many values, or if the field requests an encoding.
 
     Args:
         block: The value slots, not all of them null.
@@ -59,7 +59,7 @@ def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_
 
 
 def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
-    """Return the codec and the bytes of the single chunk. Returns None for many values or other kinds of blocks."""
+    """Return the codec and the bytes of the single chunk. Returns None if the block is too large or not plain."""
     if isinstance(block, FixedWidth) and block.bits:
         size = block.count * block.bits // 8
         if size > FEW_BYTES or block.bits >= 8 * ZIPPED_BYTES:
@@ -82,7 +82,7 @@ def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
 def _description(
     codec: Flat | Variable, layers: Layers, has: tuple[bool, bool], num_slots: int, large: bool
 ) -> EncodingDescription:
-    """Return the description of a page. Its levels, if any, are whole words."""
+    """Return the description of a page. Levels, if the page has any, are stored as whole words."""
     rep, def_ = (
         OutOfLineBitpacking(LEVEL_BITS, max(1, most.bit_length())).to_proto() if is_there else None
         for most, is_there in zip((layers.max_rep, layers.max_def), has, strict=True)

@@ -66,7 +66,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
 
 
 def _control_words(levels: PageLevels, bits_def: int, control: int) -> Bytes:
-    """Return the control words of all entries, `control` bytes each; levels have at most 15 bits."""
+    """Return the control words of all entries, `control` bytes each. Levels have at most 15 bits."""
     word = np.dtype(f"<u{control}") if control else np.dtype("<u1")
     rep, def_ = levels.rep, levels.def_
     if rep is None:
@@ -111,7 +111,7 @@ def _variable(values: VariableWidth, levels: PageLevels, words: Bytes) -> tuple[
 
 
 def _row_index(places: Int64s, levels: PageLevels) -> Bytes:
-    """Return the start of each row, and the end of the last one."""
+    """Return the start of each row, and the end of the last row."""
     if levels.rep is not None:
         places = np.append(places[:-1][levels.rep == levels.layers.max_rep], places[-1])
     width = next(w for w in (1, 2, 4, 8) if int(places[-1]) < 1 << 8 * w)

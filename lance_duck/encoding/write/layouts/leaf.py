@@ -28,7 +28,7 @@ _FEW_LEVELS: Final = 0x7FFF
 
 @dataclass(frozen=True, slots=True)
 class LeafRows:
-    """Rows of a physical column; `begins` and `holes` are described in `encoding.write.shred`.
+    """Rows of a physical column. `encoding.write.shred` describes `begins` and `holes`.
 
     Attributes:
         block: A value for each slot.
@@ -48,7 +48,7 @@ class LeafRows:
 
 
 def encode_leaf(rows: LeafRows, first_row: int, choice: EncodingOptions) -> Iterator[EncodedPage]:
-    """Yield the pages of rows: one, or more if levels without values exceed the limit of a page.
+    """Yield the pages of rows. Usually one page. Rows are split if a page would have too many levels without values.
 
     Raises:
         UnsupportedError: Pages cannot hold values of this kind.
@@ -88,7 +88,7 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Encoding
 
 
 def _may_be_constant(block: Block, levels: PageLevels, choice: EncodingOptions) -> bool:
-    """Return whether all-null slots may be left out; slots of type null store nothing else."""
+    """Return whether an all-null page may be constant. For the type null, it is the only possible layout."""
     if levels.rep is None or levels.num_slots == 0 or choice.grammar.has_constant_lists:
         return True
     return isinstance(block, FixedWidth) and block.bits == 0
@@ -141,7 +141,7 @@ def mean_value_bits(block: Block) -> int:
 
 
 def _row_cuts(rows: LeafRows) -> list[int]:
-    """Return entries at which rows begin, so that the slices between them have few levels, as far as rows allow."""
+    """Return the bounds of slices with few levels each. Slices begin at rows. A longer row is a single slice."""
     if rows.begins is None:
         return [0, rows.block.count]
     heads = np.append(np.flatnonzero(rows.begins == 0), len(rows.begins))
@@ -154,7 +154,7 @@ def _row_cuts(rows: LeafRows) -> list[int]:
 
 
 def _parts(rows: LeafRows, cuts: list[int]) -> Iterator[tuple[LeafRows, int]]:
-    """Yield the rows between entries, each slice with the number of rows before it."""
+    """Yield the rows of each slice, and the number of rows before it."""
     assert rows.begins is not None
     slot = first = 0
     for start, stop in itertools.pairwise(cuts):

@@ -1,4 +1,4 @@
-"""Levels of a page, from outlines: the layers of a page only have levels that occur on it."""
+"""Converts outlines to the levels of a page. The layers of a page only declare levels that occur on it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class LeafShape:
 
     Attributes:
         lists: For each layer, whether it is a list.
-        fixed: For each layer, whether every page declares all its possible levels, whatever the page holds.
-        has_dense_nulls: Whether a page may have null items without a level for null or empty lists; see
+        fixed: For each layer, whether every page declares all its possible levels, regardless of the page's content.
+        has_dense_nulls: Whether a page may have levels for null items without levels for null or empty lists: see
             `write.grammar`.
     """
 
@@ -58,11 +58,11 @@ class LeafShape:
         in_fixed: bool = False,
         has_dense_nulls: bool = True,
     ) -> LeafShape:
-        """Return the shape of a column with nullable layers; `in_fixed` if it is inside fixed-size lists of structs.
+        """Return the shape of a column. `in_fixed`: whether it is inside fixed-size lists of structs.
 
-        In columns with structs around lists, these structs and lists declare all their levels in all pages: pylance 14
-        cannot read the column if pages declare such structs differently, or if a list below one is always valid. The
-        same holds for all layers of columns with fixed-size lists of structs.
+        If a column has structs around lists, these structs and lists declare all their levels in all pages. pylance 14
+        cannot read the column if pages declare the structs differently, or if a list inside a struct is declared as
+        always valid. In columns with fixed-size lists of structs, all layers declare all their levels.
         """
         below = _inwards(lists, nullable)
         if in_fixed:
@@ -75,7 +75,7 @@ class LeafShape:
 
 
 def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return whether each layer may be null; items may be null if their immediate outer items may be."""
+    """Return whether each layer may be null. Items may be null if their immediate outer items may be null."""
     result = list(nullable)
     for i in reversed(range(len(lists) - 1)):
         result[i] |= result[i + 1] and not lists[i] and not lists[i + 1]
@@ -118,7 +118,7 @@ def page_levels(
 
 @lru_cache
 def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]:
-    """Return the layers for the marks that occur (256 flags), the level of each mark, and the highest visible one."""
+    """Return the layers for the marks that occur (256 flags), the level of each mark, and the highest visible level."""
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
     is_needed = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))

@@ -1,4 +1,4 @@
-"""Miniblock pages: values and levels, cut into chunks; `encoding.layouts.miniblock` describes the bytes."""
+"""Miniblock pages: values and levels, cut into chunks. `encoding.layouts.miniblock` describes the bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _LevelChunks:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSection:
-    """One section of all chunks: the bytes, and for each chunk the end, size and padded size of its part."""
+    """A section of all chunks: its bytes, and the end, size and padded size of each chunk's share."""
 
     data: Bytes
     ends: Int64s
@@ -77,7 +77,7 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
 
 
 def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
-    """Return the level end of each chunk: right after its last value, or after all levels in the last chunk."""
+    """Return the end of each chunk in levels: right after its last value. The last chunk takes all remaining levels."""
     ends = np.cumsum(counts)
     if levels.def_ is None or not levels.has_hidden:
         return ends
@@ -123,7 +123,7 @@ def _compress(levels: Levels | None, ends: Int64s, most: int, allowed: frozenset
 
 
 def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: Int64s, large: bool) -> _ChunkSection:
-    """Return the headers of all chunks, as one more section."""
+    """Return the headers of all chunks, as an additional section."""
     k = len(contents[0].ends) if contents else 1
     small = 2 * (1 + len(sections))
     width = 4 if large else 2
@@ -186,7 +186,9 @@ def _layout(
 
 
 def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
-    """Build the repetition index: for each chunk, rows that end in it, and trailing entries of a row that continues.
+    """Build the repetition index of a page.
+
+    For each chunk, it counts the rows that end in the chunk, and the trailing entries of a row that continues.
 
     Args:
         rep: Levels of the page. The first begins a row.

@@ -18,7 +18,7 @@ class EncodedPage:
     """A page to be written.
 
     Attributes:
-        buffers: uint8 each, in order; views of the values if the page stores them unchanged.
+        buffers: uint8 arrays, in order. They are views of the values if the page stores these unchanged.
         encoding: Description of the bytes.
         num_rows: Number of rows. For fixed-size lists of structs, number of structs.
         first_row: First top-level row of the page in its column.
@@ -37,7 +37,7 @@ class EncodedPage:
 
 @dataclass(frozen=True, slots=True)
 class PageLevels:
-    """The levels of a page, in the terms of its layers.
+    """The levels of a page, as defined by its layers.
 
     Attributes:
         layers: Meaning of the levels.
