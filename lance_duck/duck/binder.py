@@ -85,7 +85,7 @@ def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
 
 
 class Binder:
-    """Tables of one database instance, by the names and paths in statements; thread-safe.
+    """A thread-safe map from the names and paths in statements to the tables of one database instance.
 
     At most 1024 (table, version) pairs are kept open. The least recently used pair is closed first.
 
@@ -99,7 +99,7 @@ class Binder:
 
     Attributes:
         texts: The functions behind `match` and `score`.
-        access: The locations that statements may reach.
+        access: The locations that statements may access.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Binder:
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
     def let_go(self) -> None:
-        """Forget all tables and searches: statements that were bound to them cannot run any more."""
+        """Forget all tables and searches. Statements that were bound to them fail afterwards."""
         with self._lock:
             for handle in self._handles.values():
                 handle.let_go()
@@ -175,9 +175,9 @@ class Binder:
         Args:
             path: Name or path of the table.
             version: See `VersionChoice`.
-            tag: Likewise.
-            asof: Likewise.
-            branch: Likewise.
+            tag: See `VersionChoice`.
+            asof: See `VersionChoice`.
+            branch: See `VersionChoice`.
             search_path: DuckDB's `search_path` setting.
             identifiers: Names of row identifiers to add as columns, separated by spaces.
 
@@ -333,7 +333,10 @@ class Binder:
         return self._noted(self.handle(self._qualify(path, search_path or ""), choice))
 
     def _noted(self, handle: TableHandle) -> LanceDataset:
-        """Return the version that a statement reads. A relation of a transaction then reads its rows at once."""
+        """Return the version that a statement reads.
+
+        In a transaction, DuckDB relations then read their rows immediately.
+        """
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()
@@ -493,6 +496,6 @@ _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary
 
 @atexit.register
 def _uninstall_all() -> None:
-    """Remove our functions at exit: DuckDB 2.0 complains on stderr when they outlive the interpreter."""
+    """Remove the Python functions at exit. DuckDB 2.0 prints errors to stderr if they outlive the interpreter."""
     for binder in list(_BINDERS.values()):
         binder.uninstall()

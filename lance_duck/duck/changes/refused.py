@@ -28,7 +28,7 @@ class RefusedStatement(TableStatement):
         ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
-        what: The statement's name in errors.
+        what: The name of the statement in error messages.
         remedy: The statement to use instead.
     """
 
@@ -68,12 +68,12 @@ class RefusedStatement(TableStatement):
 
 @dataclass(frozen=True)
 class RefusedObject(TableStatement):
-    """A CREATE of anything but a table in a Lance database. DuckDB would lose it with the connection.
+    """A CREATE in a Lance database for an object other than a table. DuckDB would drop the object at disconnect.
 
         CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
 
     Attributes:
-        kind: The word for it.
+        kind: The kind of object, for errors.
         may_exist: IF NOT EXISTS. The statement then does nothing if a table of this name exists.
     """
 
@@ -98,7 +98,7 @@ class RefusedObject(TableStatement):
         return f"{self.kind} {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it would be in a Lance database."""
+        """Return whether the object would be created in a Lance database."""
         database = session.database_of_new(self.target)
         return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
 
@@ -181,7 +181,7 @@ class NestedChange(TableStatement):
 
 
 def _target(ctes: Clauses, place: int) -> TableName | None:
-    """Return the table of the change that begins at a token, after AS (. None without a change."""
+    """Return the table of the change that begins at a token after `AS (`. Returns None if there is no change."""
     word = _NAMED_AFTER.get(ctes.word(place) or "")
     if word is None or ctes.text_at(place - 1) != "(" or ctes.word(place - 2) not in ("as", "materialized"):
         return None

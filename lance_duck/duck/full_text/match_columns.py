@@ -1,10 +1,10 @@
-"""Answer `match` and `score` calls by index searches, anywhere in a statement.
+"""Use index searches to compute `match` and `score` calls anywhere in a statement.
 
-The table is read with an additional column for each query: whether the row matches, or its score. See
-`computed_columns`. The calls become references to these columns, so that no texts are read and analyzed for them.
+The table is read with an additional column for each query: whether the row matches, or its score (see
+`computed_columns`). The calls become references to these columns. The strings themselves are then not read or analyzed.
 DuckDB pushes conditions on these columns down to the scan, which then reads only the matching rows.
 
-Calls stay unchanged and run on each text in three cases: no index covers the column, the query is neither a constant
+Calls stay unchanged and run on each string in three cases: no index covers the column, the query is neither a constant
 nor a parameter, or the added columns could become visible.
 """
 
@@ -65,7 +65,7 @@ class MatchColumns:
 
     @classmethod
     def of(cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset) -> MatchColumns | None:
-        """Return columns for the calls that a search can answer, or None if it can answer none of them.
+        """Return columns for the calls that a search can answer. Returns None if a search cannot answer any call.
 
         Args:
             asked_table: The table and its calls.
@@ -129,14 +129,14 @@ class MatchColumns:
         """Return the edits that make a statement read the table with its columns.
 
         Args:
-            asked_table: The table as the statement reads it.
+            asked_table: The table's mention in the statement.
             source: SQL of the table with the columns.
         """
         alias = "" if asked_table.read.is_called else f" AS {quoted(asked_table.read.alias)}"
         return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
 
     def beside(self, asked_table: AskedTable) -> list[Edit]:
-        """Return the edits outside the table name: replaced calls, and stars that exclude the columns."""
+        """Return the edits outside the table name. They replace the calls, and exclude the columns from stars."""
         names = ", ".join(quoted(column.field.name) for column in self.columns)
         return [*self.edits, *(Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)]
 
@@ -162,12 +162,12 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
 def searched(
     statement: Statement, parameters: Mapping[str, Any], table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[list[Edit], Mapping[str, TableWithColumns]]:
-    """Return edits that make searches compute the calls of a query, and the tables that it then reads, by name.
+    """Return edits that let searches compute the calls of a query, and the tables that the edited query reads, by name.
 
     Args:
         statement: The query.
         parameters: Its parameter values, by name.
-        table_of: Returns a table of the query at its version, or None for tables other than Lance tables.
+        table_of: Returns a Lance table of the query at the requested version, or None for other tables.
     """
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
@@ -189,13 +189,13 @@ def searched(
 
 
 def _may_be_seen(asked_table: AskedTable, dataset: LanceDataset) -> bool:
-    """Return whether added columns could become visible, because rows are used as values."""
+    """Return whether the added columns could become visible, because the statement uses rows as values."""
     names = {folded(name) for name in dataset.schema.names}
     return asked_table.may_be_value and folded(asked_table.read.alias) not in names
 
 
 def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
-    """Return SQL of a table with its columns, for a statement that runs later, perhaps in another process."""
+    """Return SQL of a table with its columns, for a statement that runs later, perhaps in a different process."""
     pairs = zip(match_columns.columns, match_columns.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
     table, table_read = TextRequest.of(match_columns.calls[0].request).table, asked_table.read
@@ -215,7 +215,7 @@ def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedCol
 
 
 def version_texts(table_read: TableRead) -> dict[str, str]:
-    """Return the version that a statement gives for a table, as arguments of `VersionChoice`."""
+    """Return the version that a statement specifies for a table, as arguments of `VersionChoice`."""
     return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
 
 
@@ -228,7 +228,7 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
 
 
 def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
-    """Return the Lance table that a SELECT reads. None for other tables, and if the version is an expression."""
+    """Return the Lance table that a SELECT reads. Returns None for other tables, or if the version is an expression."""
     handle: TableHandle | None
     if table_read.path is not None:
         handle = catalog.path_handle(table_read.path)

@@ -5,10 +5,11 @@
     ATTACH … 'a$b' [AS name] (TYPE lance, ENDPOINT 'http://…' [, BEARER_TOKEN '…'] …)
     DETACH [DATABASE] [IF EXISTS] name
 
-NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, 'a$b' one of its namespaces, and '$' its root: see
-`namespaces`. Other options choose the version of each table. Tables without that version are not listed. Tables are
-read-only unless they are at the newest version of their main branch. All cursors of the instance see attached
-databases. The first table creates a missing folder. READ_ONLY and OR REPLACE require an existing folder.
+NAMESPACE is a namespace in the folder. ENDPOINT is the URL of a REST service. 'a$b' is one of its namespaces, and '$'
+is its root (see `namespaces`). Other options choose the version of each table. Tables without that version are not
+listed. Tables are read-only unless they are at the newest version of their main branch. All cursors of the instance see
+attached databases. A missing folder is created with its first table. READ_ONLY and OR REPLACE require an existing
+folder.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ class SchemaStatement(LanceStatement):
 
     Attributes:
         verb: "CREATE" or "DROP".
-        database: The database that it names, if any.
+        database: The database in the statement, if any.
         name: The schema.
     """
 
@@ -248,7 +249,7 @@ class SchemaStatement(LanceStatement):
         return f"schema {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the schema is, or would be, in a Lance database."""
+        """Return whether the schema belongs to a Lance database."""
         if self.database is not None:
             return session.catalog.database(self.database) is not None
         place = session.names.place_of_new((self.name,), later=True)

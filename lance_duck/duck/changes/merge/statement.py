@@ -59,7 +59,7 @@ class MergeStatement(TableStatement):
     Attributes:
         ctes: WITH.
         alias: Name of the table in the statement.
-        source: What follows USING.
+        source: The text after USING.
         source_alias: Name of the source in the statement. Empty for joined tables.
         join: ON, or USING with columns.
         actions: Each WHEN.
@@ -237,7 +237,7 @@ class MergeStatement(TableStatement):
     def _source_keys(
         self, session: ChangeSession, table: TargetTable, names: Sequence[str], tables: Mapping[str, Any]
     ) -> SourceKeys | None:
-        """Return the keys of the source, if rows match by keys alone and `merge_insert` agrees."""
+        """Return the source's keys if rows match by keys alone, and `merge_insert` compares keys like DuckDB."""
         if MERGE_SOURCE not in tables or folded(self.source_alias) == folded(self.alias):
             return None
         mine, theirs = ({folded(name): name for name in each} for each in ([c.name for c in table.columns], names))
@@ -262,7 +262,7 @@ class MergeStatement(TableStatement):
         if rows is None:
             rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
         if rows is None:
-            return None  # DuckDB's own error covers a row with several matches
+            return None  # DuckDB reports the error for a row with several matches
         addresses, values, inserted, kept = rows
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
@@ -294,7 +294,7 @@ class MergeStatement(TableStatement):
         target, keys = SOURCE, self.keys
         plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
         if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
-            # DuckDB 1 cannot tell which side is larger, and may build its hash table from the larger one.
+            # DuckDB 1 does not detect which side is larger, and may build its hash table from that side.
             named = [*{folded(name): name for name in (*keys, *merge.read)}.values(), ADDRESS]
             target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
             source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
@@ -366,7 +366,7 @@ def _is_positional(action: Clauses, verb: str) -> bool:
 
 
 def _alias_of(source: Clauses) -> str | None:
-    """Return the name of a source in a statement: its alias, or the last part of its name."""
+    """Return the name of a source in a statement: the alias, or the last part of the qualified name."""
     name = TableName.at(source, 0)
     after = source.closer(0) + 1 if source.text_at(0) == "(" else name.after if name is not None else 1
     if name is not None and source.text_at(after) == "(":

@@ -29,7 +29,7 @@ def is_coarser(column: TargetColumn) -> bool:
 def kept_exact(
     table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, before: Mapping[str, pa.ChunkedArray]
 ) -> pa.Table:
-    """Return new values of rows, with the table's exact value if DuckDB did not change it.
+    """Return the new values, with the table's exact value for each value that DuckDB did not change.
 
     Args:
         table: The table.
