@@ -333,10 +333,7 @@ class Binder:
         return self._noted(self.handle(self._qualify(path, search_path or ""), choice))
 
     def _noted(self, handle: TableHandle) -> LanceDataset:
-        """Return the version that a statement reads.
-
-        In a transaction, DuckDB relations then read their rows immediately.
-        """
+        """Return the version that a statement reads. In a transaction, relations then read their rows immediately."""
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()

@@ -37,10 +37,10 @@ WORD: Final = re.compile(r"[\w$]+")
 
 
 class TableCatalog:
-    """Names of tables in one database instance, shared by all of its cursors.
+    """The Lance tables of one database instance, by name. All cursors of the instance share the catalog.
 
     Args:
-        given: Tables named by the caller, in the database `lance`.
+        given: Tables that the caller named. They belong to the database `lance`.
         folder: Folder with further tables, or None.
 
     Attributes:
@@ -206,7 +206,7 @@ class TableCatalog:
         return self.binder.handle(path, VersionChoice())
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Name a table in `lance`, replacing another table of that name. Raises LanceDuckError."""
+        """Add a table to `lance`. Replaces an existing table with the same name. Raises LanceDuckError."""
         self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:

@@ -57,7 +57,7 @@ def connect(
         read_only: Reject changes to Lance tables, and open a database file read-only.
         config: DuckDB settings and search settings. The names are the same as in SET. The search settings are
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
-        storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
+        storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
 
     Raises:

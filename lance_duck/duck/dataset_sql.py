@@ -99,7 +99,7 @@ def _batches(reader: pa.RecordBatchReader, schema: pa.Schema, connection: Connec
 
 
 def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) -> Any:
-    """Return the rows of a query, followed by ids and addresses if each result row is a table row."""
+    """Return the rows of a query. If each result row is a table row, ids and addresses follow the columns."""
     relation = connection.sql(statement.text)
     columns = [] if relation is None else relation.columns
     columns_text = [quoted(name) for name in numbers if name not in columns]

@@ -14,7 +14,7 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
-"""Words before VIEW for which the view is created in the database given by its name."""
+"""Words that may precede VIEW if the view is created in the database that its name specifies."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
 """The keyword before the table name, for each change."""
 _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})

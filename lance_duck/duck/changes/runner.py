@@ -92,7 +92,7 @@ class ChangeRunner:
     Attributes:
         read_only: Whether every change is rejected.
         rowcount: Number of rows changed by the last statement, or None if it did not change a Lance table.
-        count: The row count as a result that is not fetched yet.
+        count: The row count result that is not fetched yet.
     """
 
     def __init__(

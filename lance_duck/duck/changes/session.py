@@ -183,9 +183,7 @@ class ChangeSession:
         return database.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
-        """Reject a new table at the path of a file, or in a folder that contains other files.
-
-        A later DROP TABLE would remove these files.
+        """Reject a new table at the path of a file, or in a folder with files that DROP TABLE would delete.
 
         Raises:
             AlreadyExistsError: The location is in use.
@@ -277,7 +275,7 @@ class ChangeSession:
         return True
 
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
-        """Return a Lance table that a query reads, at the requested version. Returns None for other tables."""
+        """Return a Lance table that a query reads, at the requested version, or None for other tables."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
         table = tables.get(name, tables.get(folded(name)))
         if table is not None:
@@ -299,7 +297,7 @@ class ChangeSession:
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
         """Run a statement, and return its rows, column titles and column types.
 
-        A SELECT may return repeated column titles. In other statements, DuckDB numbers them.
+        Titles of a SELECT may repeat. In other statements, DuckDB numbers repeated titles.
         """
 
         def read() -> tuple[pa.Table, list[str], list[str]]:

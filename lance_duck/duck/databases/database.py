@@ -141,7 +141,7 @@ class LanceDatabase:
         return f"{len(self._views)} tables{where}"
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Add a table under a name, replacing another table of that name.
+        """Add a table. Replaces an existing table with the same name.
 
         Raises:
             LanceDuckError: The table cannot be opened.

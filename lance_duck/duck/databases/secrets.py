@@ -53,10 +53,10 @@ class Secrets:
         self._lock = Lock()
 
     def add(self, secret: Secret, *, replaces: bool = False) -> None:
-        """Add a secret, optionally replacing one of the same name.
+        """Add a secret. `replaces` allows replacing a secret with the same name.
 
         Raises:
-            AlreadyExistsError: A secret of this name exists.
+            AlreadyExistsError: A secret with this name exists.
         """
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:

@@ -1,4 +1,4 @@
-"""Full-text search in plain SQL: `match`, `match_phrase` and `score`, which DuckDB lacks.
+"""Full-text search in plain SQL with `match`, `match_phrase` and `score`. DuckDB does not have these functions.
 
     SELECT *, score(t) FROM t WHERE match(body, 'duck lake') ORDER BY score(t) DESC LIMIT 10
 

@@ -6,8 +6,8 @@
 
 The value of a call depends only on the text in its row. Each query between the table and the call can therefore return
 the value as an additional column, unless that changes the query's rows. DISTINCT, GROUP BY, and uses of all columns at
-once prevent the pushdown. Filters, joins, windows and limits do not. A view is replaced by its text, with fully
-qualified names.
+once prevent the pushdown. Filters, joins, windows and limits do not. A view is replaced with its text, in which all
+names are fully qualified.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class CallCarrier:
         return edits + [self._reading(view, query) for view, query in self._views.items() if query.around is text]
 
     def _reading(self, view: QueryText, query: PassingQuery) -> Edit:
-        """Return the edit that replaces a view by its text."""
+        """Return the edit that replaces a view with its text."""
         tokens, place = query.around.scopes.tokens, query.read.place
         assert place is not None
         edits = self._edits_of(view)

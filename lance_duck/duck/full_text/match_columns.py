@@ -4,8 +4,8 @@ The table is read with an additional column for each query: whether the row matc
 `computed_columns`). The calls become references to these columns. The strings themselves are then not read or analyzed.
 DuckDB pushes conditions on these columns down to the scan, which then reads only the matching rows.
 
-Calls stay unchanged and run on each string in three cases: no index covers the column, the query is neither a constant
-nor a parameter, or the added columns could become visible.
+Calls stay unchanged and run on each string in three cases: no index covers the column, the query is not a constant or a
+parameter, or the added columns could become visible.
 """
 
 from __future__ import annotations

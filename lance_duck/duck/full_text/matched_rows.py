@@ -28,7 +28,7 @@ from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
 def run(proposal: MatchSelect, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by its best rows. Returns None if a search cannot find them."""
+    """Replace a table with its best rows. Returns None if a search cannot find them."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)

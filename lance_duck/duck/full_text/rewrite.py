@@ -321,7 +321,7 @@ class _Rewriting:
         return _Match(call, f"{column.texts}, {rest}", column, f"{column.texts_below}, {rest}" if is_below else None)
 
     def _is_indexed(self, column: CalledColumn) -> bool:
-        """Return whether an index covers a column that is read through another query."""
+        """Return whether an index covers a column that is read through a subquery or view."""
         snapshot = column.table.dataset.handle.snapshot
         return column.origin is not None and text_route(snapshot, column.path, None).name is not None
 

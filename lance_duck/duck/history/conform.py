@@ -16,7 +16,7 @@ def conformed(values: pa.ChunkedArray, field: pa.Field, where: str) -> pa.Chunke
     """Return values from an older version in the current column type. Struct members added since then are null.
 
     Raises:
-        UnsupportedError: A value does not fit the type.
+        UnsupportedError: A value cannot be cast to the current type.
     """
     if values.type == field.type:
         return values

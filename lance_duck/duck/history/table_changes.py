@@ -48,7 +48,7 @@ class Bound:
 
     Attributes:
         text: A version number or a tag name. Defaults to the newest version.
-        time: A time, if the string is neither a number nor a tag.
+        time: A time, if `text` is not a number or a tag.
     """
 
     text: str | None

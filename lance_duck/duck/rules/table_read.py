@@ -99,7 +99,7 @@ class Condition:
 
 
 def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
-    """Return a condition with unqualified columns, or None if a column may belong to another table.
+    """Return a condition with unqualified columns, or None if a column may belong to a different table.
 
     Args:
         condition: Condition of a statement that reads one table.

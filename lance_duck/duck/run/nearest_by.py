@@ -20,7 +20,7 @@ Place = tuple[int, int]
 
 
 def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:
-    """Replace tables by search results. Returns None if DuckDB must run the joins itself."""
+    """Replace tables with search results. Returns None if DuckDB must run the joins itself."""
     if database.session.settings.nearest == "off":
         return None
     joins = _Joins(request, database)

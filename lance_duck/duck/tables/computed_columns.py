@@ -111,7 +111,7 @@ class MatchColumn(ComputedColumn):
     Args:
         name: Its name.
         matches: The rows that match.
-        is_score: Whether the column holds scores, with 0 for rows that do not match.
+        is_score: Whether the column contains scores, with 0 for rows that do not match.
     """
 
     def __init__(self, name: str, matches: TextMatches, *, is_score: bool) -> None:
@@ -148,7 +148,7 @@ class AskedColumn:
         name: Its name.
         request: The serialized `TextRequest`.
         words: The query.
-        is_score: Whether it holds scores.
+        is_score: Whether the column contains scores.
     """
 
     name: str

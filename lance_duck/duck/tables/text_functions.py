@@ -2,8 +2,10 @@
 
     __lance_match([text, …], request, words, values) → BOOLEAN, NULL without a text or without words
     __lance_score([text, …], request, words, values) → FLOAT, 0 without a match
-    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL if a text or an argument is
-    __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[], likewise
+    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[]
+    __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[]
+
+The last two return NULL if a text or an argument is NULL.
 
 The texts do not have to come from a table. Each text is scored as if it were stored in the requested table, with the
 column's analyser and the statistics of the newest version. An empty request selects the default analyser. It is only

@@ -1,7 +1,8 @@
 """The arguments of a `match` call, serialized as JSON. DuckDB passes the JSON to the functions that implement `match`.
 
 {"table": name or path, "column": path of the column, "kind": "match" or "match_phrase", "options": {…},
-"named": [options whose values are passed separately, in order], "version": [likewise, of the table], "held": number}
+"named": [options whose values are passed separately, in order], "version": [names of version arguments
+whose values are passed separately, in order], "held": number}
 """
 
 from __future__ import annotations

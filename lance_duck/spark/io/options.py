@@ -219,7 +219,7 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 
 
 class _OptionValues:
-    """Parsed access to options, by their names in this package."""
+    """Parses option values. Options are accessed by their names in this package."""
 
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options

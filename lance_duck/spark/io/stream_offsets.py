@@ -3,8 +3,8 @@
     {"version": 7, "index": 2, "snapshot": false}
 
 identifies the next rows to read: the rows added by version 7, from its third new fragment on. If "snapshot" is true,
-the index counts all fragments of version 7, not only the new ones. A stream that begins with the existing rows begins
-with such an offset.
+the index counts all fragments of version 7, not only the new ones. The first offset of a stream that reads the existing
+rows has this form.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class StreamOptions:
         starting_timestamp: Begin with the first version committed at this time or later.
         limits: Maximum size of a batch.
         ignore_deletes: Skip versions that only deleted rows.
-        skip_change_commits: Skip versions that changed, deleted or replaced rows. Rows that such a version inserted are
+        skip_change_commits: Skip versions that changed, deleted or replaced rows. Rows that these versions inserted are
             also skipped.
         fail_on_data_loss: Fail if a version was cleaned up before it was read.
     """

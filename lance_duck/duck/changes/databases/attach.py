@@ -122,7 +122,7 @@ class AttachStatement(LanceStatement):
         return nothing()
 
     def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
-        """Return the version to read, and the reason for which changes are rejected, if any."""
+        """Return the version to read, and the reason why changes are rejected, if any."""
         if values.get("read_only") and values.get("read_write"):
             raise InvalidInputError("ATTACH has both READ_ONLY and READ_WRITE", expected="one of them")
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")

@@ -98,7 +98,8 @@ def _computed(
 ) -> MergeSourceRows | None:
     """Read a source and values of its rows by one query.
 
-    Returns None if Arrow lacks a type, or if the query fails. It can fail on values that MERGE itself does not use.
+    Returns None if Arrow does not have a type, or if the query fails. It can fail on values that MERGE itself does not
+    use.
     """
     if not values or not SPEAKS_SOURCE:
         return None

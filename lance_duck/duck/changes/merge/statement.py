@@ -7,7 +7,7 @@
 
 A MERGE that only sets columns from the source and the matching row runs without a shadow: see `join`. The shadow has an
 additional column, so INSERT and UPDATE by position get column lists. With BY SOURCE, or if a clause reads the table
-itself, the shadow holds all rows.
+itself, the shadow contains all rows.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ class MergeStatement(TableStatement):
         return part.word(1) == "matched" and part.word(then + 1) in ("update", "delete")
 
     def _spelled(self, table: TargetTable, part: Clauses, text: str, names: Sequence[str]) -> str:
-        """Return a WHEN whose INSERT or UPDATE names its columns."""
+        """Return a WHEN clause with an explicit column list in INSERT or UPDATE."""
         then = part.find("then")
         action = part.part(then + 1)
         columns = ", ".join(column.quoted for column in table.columns)

@@ -1,7 +1,7 @@
 """Values that DuckDB stores less exactly than a Lance table.
 
     duration[ns]                DuckDB has microseconds (INTERVAL)
-    timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
+    timestamp[ns, time zone]    DuckDB has microseconds (TIMESTAMPTZ)
 
 Rows keep these values to the nanosecond unless a statement changes the value.
 """
