@@ -59,7 +59,7 @@ class FileAccess:
 
     @property
     def is_open(self) -> bool:
-        """Whether statements may reach all locations."""
+        """Whether statements may access all locations."""
         answers = _ANSWER.get()
         if answers is None:
             return bool(self._setting(_IS_OPEN)[0])

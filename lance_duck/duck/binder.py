@@ -91,7 +91,7 @@ class Binder:
 
     Args:
         find: Returns the handle of a table by its name, or None for a path.
-        options: Returns the settings of the store that a path is in.
+        options: Returns the settings of the object store for a path.
         names: Returns the table names.
         qualify: Returns a name with the database in which a search path finds it. Returns a path unchanged.
         roots: Returns the locations of the connected folders and tables.
@@ -268,7 +268,7 @@ class Binder:
 
         Args:
             path: Name or path of the table.
-            columns_json: The text of its `AskedColumns`.
+            columns_json: The serialized `AskedColumns`.
 
         Raises:
             LanceDuckError: The table does not exist or cannot be read, or `columns_json` is invalid.
@@ -377,7 +377,7 @@ class Binder:
         return f"SELECT * FROM {self._readable(rows)}"  # noqa: S608
 
     def handle(self, path: str, choice: VersionChoice) -> TableHandle:
-        """Return the handle of a table, the same for the same arguments.
+        """Return the handle of a table. The same arguments return the same handle.
 
         Raises:
             NotFoundError: The string looks like a name, not a path, and the table does not exist.
@@ -446,7 +446,7 @@ class Binder:
             return str(self._sources[id(handle)][1].name)
 
     def _held(self, rows: SearchRows | DuckTable | BatchRows) -> str:
-        """Return the name of a source that stays registered until many others follow."""
+        """Return the name of a source. It stays registered until many other sources have been registered."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
@@ -458,7 +458,7 @@ class Binder:
             return cursor._register_source(table)
 
     def _readable(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return SQL that reads a table for this statement alone."""
+        """Return SQL that reads a table, only valid in the current statement."""
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
     def _variable(self, table: DuckTable | SearchRows | BatchRows) -> str:

@@ -41,7 +41,7 @@ class TableCatalog:
 
     Args:
         given: Tables that the caller named. They belong to the database `lance`.
-        folder: Folder with further tables, or None.
+        folder: Folder with additional tables, or None.
 
     Attributes:
         binder: Binder of the instance.
@@ -174,7 +174,7 @@ class TableCatalog:
             self.database(place[0]) for place in qualified_names(search_path) if folded("".join(place[1:])) == SCHEMA
         )
         for database in filter(None, (*places, self.default)):
-            names = (text, name) if is_bare else (text,)  # the dot may belong to the name itself
+            names = (text, name) if is_bare else (text,)  # the dot may be part of an unqualified name
             known = next((each for each in names if database.find(each) is not None), None)
             if known is not None:
                 return f"{quoted(database.name)}.{quoted(known)}"
@@ -198,7 +198,7 @@ class TableCatalog:
         return next((database for database in self.databases if database.has(handle)), None)
 
     def is_repeated(self, name: str) -> bool:
-        """Return whether several databases have a table of this name."""
+        """Return whether several databases contain a table with this name."""
         return sum(database.find(name) is not None for database in self.databases) > 1
 
     def path_handle(self, path: str) -> TableHandle:
@@ -249,7 +249,10 @@ class TableCatalog:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Words with which a statement can refer to these tables. A new object whenever the set of tables changes."""
+        """Words with which a statement can refer to these tables.
+
+        A new object is created whenever the set of tables changes.
+        """
         vocabulary = self._vocabulary
         if vocabulary is None:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())
@@ -321,7 +324,7 @@ class Vocabulary:
 
         Args:
             sql: The text.
-            more: Some more words, in lower case.
+            more: Additional words, in lower case.
             parts: Lower-case strings that may also occur inside a word.
         """
         text = folded(sql)

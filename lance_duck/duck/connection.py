@@ -76,7 +76,7 @@ def connect(
         native.close()
         raise
     file = None if place.startswith(_IN_MEMORY) else place
-    # ":memory:name" is one database that all connections of this process share, like a file.
+    # All connections of this process share the database ":memory:name", like a file.
     changes = Changes(is_sure=place == _IN_MEMORY, is_private=True, is_usual=not _finds_otherwise(config))
     return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
@@ -211,7 +211,7 @@ class Connection:
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
-        """Commit the transaction, if one was begun.
+        """Commit the transaction, if one is open.
 
         Raises CommitConflictError if other writers changed the same rows.
         """

@@ -169,7 +169,7 @@ class Execution:
         """Return a table or view as a relation.
 
         Args:
-            name: Its name in SQL spelling.
+            name: The name in SQL syntax.
             native: DuckDB's method for native tables.
         """
         self._changes.is_sure = False
@@ -278,7 +278,7 @@ def first_accepted(attempts: Iterator[Callable[[], T]]) -> T:
     """Return the result of the first attempt that DuckDB accepts.
 
     Args:
-        attempts: Ways to run one statement. The last one runs the text to which errors refer.
+        attempts: Functions that each run the statement in a different way. Errors refer to the text of the last one.
 
     Raises:
         duckdb.Error: The error of the last attempt, or the error that ended the transaction.

@@ -1,4 +1,4 @@
-"""EXPLAIN: adds a row to DuckDB's plan that describes how each Lance table is read.
+"""Adds a row to the result of EXPLAIN that describes how each Lance table is read.
 
 With FORMAT JSON, the description is part of the document: `Lance Scans` in the outermost operator's `extra_info`.
 """
@@ -40,7 +40,7 @@ class ReadPlan:
 
     Attributes:
         text: The description in words.
-        facts: Details, by the keys that DuckDB's `lance` extension uses. Details without a key there are omitted.
+        facts: Details, by the keys that DuckDB's `lance` extension uses. Other details are omitted.
     """
 
     text: str

@@ -105,7 +105,7 @@ def raise_own(error: duckdb.Error) -> None:
 
 
 def _hint_about_lists(message: str) -> str | None:
-    """Return a hint how to cast lists to arrays, if an array function was called with lists."""
+    """Return a hint about casts of lists to arrays, if an array function was called with lists."""
     call = _LISTS_TO_ARRAYS.search(message)
     if call is None:
         return None

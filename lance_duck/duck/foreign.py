@@ -31,7 +31,7 @@ _SEARCHES: Final = re.compile(r"\b(?:search_path|schema|python_\w+)\b", re.IGNOR
 class ForeignTexts:
     """The set of single statements without any word that could concern a Lance table.
 
-    They neither begin nor end transactions. Results are cached until tables are added or removed.
+    Statements that begin or end transactions are not in the set. Results are cached until tables are added or removed.
 
     Args:
         catalog: The Lance tables of a connection.

@@ -108,7 +108,10 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
 
 
 def leave_to_children(native: Any) -> None:
-    """Keep a connection open in forked children until they exit, because closing its database waits for threads."""
+    """Keep a connection open in forked children until they exit.
+
+    Closing its database would wait for missing threads.
+    """
     _NATIVE.add(native)
 
 

@@ -173,7 +173,7 @@ class Names:
         return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
-        """Yield the edits of spellings that refer to paths and Lance tables.
+        """Yield the edits of those spellings that refer to paths or Lance tables.
 
         Args:
             spellings: The spellings of a statement.
@@ -388,7 +388,7 @@ def _reads(sql: str) -> bool:
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
-    """Return a value that changes whenever the meaning of SQL may change, or None if that cannot be detected.
+    """Return a value that changes whenever the meaning of SQL may change, or None if changes cannot be detected.
 
     Args:
         native: DuckDB's connection.
@@ -402,6 +402,6 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
 
 
 def _search_path(text: str) -> list[Place]:
-    """Return the entries of the `search_path` setting that name a database and a schema."""
+    """Return the entries of the `search_path` setting that consist of a database and a schema."""
     folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]

@@ -228,7 +228,7 @@ class _Kind(Enum):
     OURS = auto()
     """Mentions a Lance table, a path, or a function of lance_duck."""
     EXPLAIN = auto()
-    """An EXPLAIN without these names. Its views may still read Lance tables."""
+    """An EXPLAIN that does not mention any of these. Its views may still read Lance tables."""
     SETTING = auto()
     """Changes a search setting, or installs or loads DuckDB's `lance` extension, which is not needed."""
     FOREIGN = auto()
@@ -407,7 +407,7 @@ class Planner:
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
-    """Return the point lookup of a statement, or None if another rule also applies."""
+    """Return the point lookup of a statement, or None if a second rule also applies."""
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
     proposals = [each for found in statement.result("proposals", _proposals) for each in found]

@@ -34,8 +34,8 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
     (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
     {"__builtins__": builtins},
 )
-"""Calls a DuckDB method with a statement and options in an otherwise empty frame. The frame does not have variables,
-and only the module that functions need for imports."""
+"""Calls a DuckDB method with a statement and options in an otherwise empty frame. The frame does not contain variables.
+Its globals only contain the builtins that functions need for imports."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 """Prefixes of modules whose frames may be between the user's frame and DuckDB."""
 
@@ -80,7 +80,10 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
 
 
 def _with_exact_floats(table: Any) -> Any:
-    """Return a source for which DuckDB 1.x filters NaN correctly. It filters with pyarrow, where NaN > 1 is false."""
+    """Return a source for which DuckDB 1.x filters NaN correctly.
+
+    DuckDB 1.x filters with pyarrow, in which NaN > 1 is false.
+    """
     if isinstance(table, pa.Table) and any(_FLOATS.search(str(type_)) for type_ in table.schema.types):
         return BatchRows.of(table)
     return table

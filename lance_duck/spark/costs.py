@@ -69,7 +69,7 @@ LARGEST_PARTITION: Final = 128 << 20
 Spark's file partitions."""
 
 PARTITIONS: Final = 8
-"""Bounds of the number of partitions that are planned for a table."""
+"""Target number of partitions of a table. The bounds of the partition size take precedence."""
 
 MOST_PARTITIONS: Final = 20_000
 """Maximum number of partitions. A driver needs about ten minutes to start this number of tasks."""

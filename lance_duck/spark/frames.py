@@ -91,10 +91,10 @@ def read(
 ) -> DataFrame:
     """Return a DataFrame of a table.
 
-    It stays on the newest version at the time of the call, or on the requested version.
+    The DataFrame stays on the newest version at the time of the call, or on the requested version.
 
-    Spark does not tell Python sources which columns and rows a query needs. They are therefore arguments of this
-    function. Indexes speed up the filter.
+    Spark does not pass a query's columns and filters to Python sources. They are therefore arguments of this function.
+    Indexes speed up the filter.
 
     Args:
         spark: Spark session, classic or Connect.

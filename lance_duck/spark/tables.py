@@ -30,8 +30,8 @@ _FIXED: Final = ("version", "tag", "timestamp")
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Create or replace a temporary view of a table.
 
-    The view reads the newest version. Writes by functions of `lance_duck.spark` refresh it. After other writes (INSERT
-    INTO the view, or by other programs), call `refresh_view`. Until then, the view reads an older version.
+    The view reads the newest version. Writes by functions of `lance_duck.spark` refresh it. After other writes (by
+    INSERT INTO the view, or by other programs), call `refresh_view`. Until then, the view reads an older version.
 
     Args:
         spark: Spark session, classic or Connect.

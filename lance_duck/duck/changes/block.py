@@ -4,8 +4,8 @@ The changes create versions in memory. Between BEGIN and COMMIT, a changed table
 Other tables are read at the version that was newest when the transaction first mentioned them. If other connections
 already read a different version, a temporary view with the table's name is created. DuckDB's ROLLBACK removes the view.
 
-A DuckDB transaction can only write to one database. A macro in the `lance` database, dropped at COMMIT, makes DuckDB
-count a change of a Lance table as a write.
+A DuckDB transaction can only write to one database. A change of a Lance table creates a macro in the `lance` database,
+which is dropped at COMMIT. DuckDB then treats the change as a write to that database.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class VersionOfTransaction(DuckTable):
 
 
 def bind_name(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
-    """Bind a name to a table on one connection. It takes precedence over other objects of that name."""
+    """Bind a name to a table on one connection. It takes precedence over other objects with that name."""
     native.register(name, table)
 
 
 def unbind_name(native: duckdb.DuckDBPyConnection, name: str) -> None:
     """Undo `bind_name`. Never raises."""
     with suppress(duckdb.Error):  # a failed transaction has removed it already
-        # After a ROLLBACK removed the view, DuckDB 1.x would drop another view of the same name.
+        # If a ROLLBACK has removed the view, DuckDB 1.x would drop a different view with the same name.
         native.register(name, _EMPTY)
         native.unregister(name)
 
@@ -240,7 +240,7 @@ class DuckTransaction(TransactionBlock):
         self.commit()
 
     def abandon(self) -> None:
-        """Discard all changes, after DuckDB did."""
+        """Discard all changes, after DuckDB has discarded its changes."""
         self._end()
         self.discard()
 

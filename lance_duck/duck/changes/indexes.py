@@ -4,9 +4,10 @@
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
     DROP INDEX [IF EXISTS] name ON target
 
-Options are the parameters of the verbs. `metric_type` and `distance_type` are aliases of `metric`. `params` is a JSON
-object with more options. The kind defaults to BTREE. For vector columns, the statement must specify the kind. UNIQUE is
-rejected, because indexes do not enforce uniqueness. `upkeep.statements` reads the other statements about indexes.
+Options are the parameters of these methods. `metric_type` and `distance_type` are aliases of `metric`. `params` is a
+JSON object with more options. The kind defaults to BTREE. For vector columns, the statement must specify the kind.
+UNIQUE is rejected, because indexes do not enforce uniqueness. `upkeep.statements` reads the other statements about
+indexes.
 """
 
 from __future__ import annotations

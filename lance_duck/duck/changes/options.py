@@ -41,7 +41,7 @@ class Options:
         """Read the options of a statement, which may be empty.
 
         Args:
-            clauses: The part, from WITH or the parenthesis to the end of the statement.
+            clauses: The text from WITH or the parenthesis to the end of the statement.
             where: The statement, for errors.
 
         Raises:

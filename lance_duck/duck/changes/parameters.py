@@ -51,12 +51,12 @@ class StatementParameters:
 
 
 def placeholders_of(sql: str) -> set[str]:
-    """Return the names, and the numbers as text, of the placeholders that begin with `$`."""
+    """Return the names, or numbers as strings, of all `$` placeholders."""
     return {name for name, _ in places_of(sql)}
 
 
 def places_of(sql: str) -> list[tuple[str, tuple[int, int]]]:
-    """Return the name or number of each `$` placeholder as text, with its start and end."""
+    """Return the name or number of each `$` placeholder as a string, with its start and end."""
     return list(placeholders_in(tokens_of(sql))) if "$" in sql else []
 
 

@@ -44,7 +44,7 @@ class Preparation:
 
     @classmethod
     def read(cls, sql: str) -> Preparation | None:
-        """Read a PREPARE. None for other statements."""
+        """Read a PREPARE. Returns None for other statements."""
         body = _only_statement(sql)
         if body is None or body.word(0) != "prepare" or body.word(2) != "as" or len(body) < 4:
             return None
@@ -163,7 +163,7 @@ def _only_statement(sql: str) -> Clauses | None:
 
 
 def _values(clauses: Clauses) -> dict[str, Clauses]:
-    """Return the values in parentheses by their names, or numbers as text."""
+    """Return the values in parentheses, keyed by name, or by number as a string."""
     if clauses.text_at(0) != "(":
         return {}
     values: dict[str, Clauses] = {}

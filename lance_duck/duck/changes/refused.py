@@ -74,7 +74,7 @@ class RefusedObject(TableStatement):
 
     Attributes:
         kind: The kind of object, for errors.
-        may_exist: IF NOT EXISTS. The statement then does nothing if a table of this name exists.
+        may_exist: IF NOT EXISTS. If a table with this name exists, the statement then does nothing.
     """
 
     kind: str
@@ -167,7 +167,7 @@ class NestedChange(TableStatement):
 
     @classmethod
     def targets(cls, head: StatementHead) -> list[NestedChange]:
-        """Return the changes inside WITH, of Lance tables and native tables."""
+        """Return the changes inside WITH. They may change Lance tables or native tables."""
         names = (_target(head.ctes, place) for place in range(len(head.ctes)))
         return [cls(name) for name in names if name is not None]
 

@@ -89,9 +89,9 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
 class CountResult:
     """The result row of a change without RETURNING, held until the next statement.
 
-    Methods that fetch tuples read it directly. Other methods, such as those for data frames or column names, first
-    create the result in DuckDB. Most callers do not use them, and a DuckDB call takes 0.7 ms of the 5 ms of a
-    single-row INSERT (`benchmarks/sql_changes.py`).
+    Methods that fetch tuples read it directly. Methods for data frames, column names and so on first create the result
+    in DuckDB. Most callers do not use them. A DuckDB call takes 0.7 ms of the 5 ms of a single-row INSERT
+    (`benchmarks/sql_changes.py`).
 
     Attributes:
         is_held: Whether a result is held.

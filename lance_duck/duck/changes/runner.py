@@ -173,7 +173,7 @@ class ChangeRunner:
         return self._prepared.executed(sql, None if self._block is None else self._may_read_ours)
 
     def _may_read_ours(self, sql: str) -> bool:
-        """Return whether a statement names a Lance table, or a user's view or macro that may read one."""
+        """Return whether a statement mentions a Lance table, or a user's view or macro that may read one."""
         return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
@@ -235,7 +235,7 @@ class ChangeRunner:
         return any(change.concerns(self._session(StatementParameters(sql, values))) for values in sets)
 
     def _may_name(self, sql: str) -> bool:
-        """Return whether a text may name a Lance table, a new table, or a procedure."""
+        """Return whether a text may mention a Lance table, a new table, or a procedure."""
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
         text = folded(sql)
@@ -317,7 +317,7 @@ class ChangeRunner:
             of: The table name, or the statement that the appender runs.
 
         Raises:
-            UnsupportedError: It is a Lance table.
+            UnsupportedError: The table is a Lance table.
         """
         parts = parts_of_name(of)
         if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
@@ -384,7 +384,7 @@ class ChangeRunner:
         """While the context is open, read tables at the versions of the transaction, if one is open.
 
         Args:
-            sql: A statement that reads them, or the name of a table.
+            sql: A statement that reads tables, or the name of a table.
             later: Whether rows are read after the context is closed.
         """
         block = self._block

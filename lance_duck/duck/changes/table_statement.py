@@ -17,7 +17,7 @@ class LanceStatement(ABC):
     """A statement run by this package instead of DuckDB.
 
     Attributes:
-        parses: Whether DuckDB can parse the statement, if it gives the table by name instead of path.
+        parses: Whether DuckDB can parse the statement, if it refers to the table by name instead of path.
     """
 
     parses: ClassVar[bool] = True

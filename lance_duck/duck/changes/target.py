@@ -108,7 +108,7 @@ class TargetColumn:
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """Struct field names that differ only by case, by lower-case name."""
+        """Struct field names that differ only by case, keyed by lower-case name."""
         return _ambiguous_fields(self.arrow)
 
     def refuse_ambiguous(self, where: str = "") -> None:
@@ -178,7 +178,7 @@ class TargetTable:
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """Column names that differ only by case, by lower-case name."""
+        """Column names that differ only by case, keyed by lower-case name."""
         names: dict[str, list[str]] = {}
         for column in self.columns:
             names.setdefault(folded(column.name), []).append(column.name)

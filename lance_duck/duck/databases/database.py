@@ -40,7 +40,7 @@ class LanceDatabase:
         binder: Binder of its instance.
         changed: Called after tables were added or removed.
         given: Tables named by the caller.
-        folder: Folder with further tables, or None.
+        folder: Folder with additional tables, or None.
         choice: The version to read of each table.
         read_only: Reason why its tables cannot be changed, if any.
     """
@@ -114,7 +114,7 @@ class LanceDatabase:
     def show_changed_columns(self) -> None:
         """Update the columns and comments that DuckDB lists for tables that were changed by any writer.
 
-        Tables that cannot be read keep their old listing. Statements that read them raise the errors.
+        For tables that cannot be read, the listed columns do not change. Statements that read them raise the errors.
         """
         with self._lock:
             for name, (handle, _) in list(self._views.items()):

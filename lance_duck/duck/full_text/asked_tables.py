@@ -1,10 +1,10 @@
-"""Find the tables that `match` and `score` calls refer to, with their ranges in the text. Pure.
+"""Finds the tables to which `match` and `score` calls refer, and their ranges in the text. Pure.
 
     SELECT *, __lance_score(["t"."body"], …) FROM t JOIN u ON … WHERE NOT __lance_match(["t"."body"], …) OR k > 3
 
-`rewrite` generates these calls in any expression. Each call becomes a column of the source that replaces the table (see
-`match_columns`). Other parts of the statement must not include these columns. A table is therefore left unchanged if
-its rows are used as values, or if a star cannot exclude columns.
+`rewrite` may generate these calls in any expression. Each call becomes a column of the source that replaces the table
+(see `match_columns`). Other parts of the statement must not include these columns. A table is therefore left unchanged
+if its rows are used as values, or if a star cannot exclude columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AskedCall:
     Attributes:
         start, end: Range of the call in the text, in characters.
         is_score: Whether the call is a `score`.
-        texts: SQL for the list of texts, or for a list column.
+        texts: SQL for a list of strings, or for a list column.
         request: The serialized `TextRequest`.
         words: The query string, or None for a parameter.
         mark: Source text of the parameter. Empty for a constant.

@@ -11,7 +11,7 @@ from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 
 _OURS: Final = ("lance_", "__lance_")
-"""Name prefixes of lance_duck functions, which mean the same everywhere."""
+"""Name prefixes of lance_duck functions, which have the same meaning in every schema."""
 _OF_SEQUENCES: Final = frozenset({"nextval", "currval"})
 
 

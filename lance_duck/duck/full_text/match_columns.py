@@ -126,11 +126,11 @@ class MatchColumns:
         self.edits.append(Edit(call.start, call.end, f"({text})"))
 
     def reading(self, asked_table: AskedTable, source: str) -> list[Edit]:
-        """Return the edits that make a statement read the table with its columns.
+        """Return the edits that make a statement read the table with the added columns.
 
         Args:
             asked_table: The table's mention in the statement.
-            source: SQL of the table with the columns.
+            source: SQL of the table with the added columns.
         """
         alias = "" if asked_table.read.is_called else f" AS {quoted(asked_table.read.alias)}"
         return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
@@ -207,7 +207,7 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
 
 
 def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
-    """Return the computed columns that a table read already has."""
+    """Return the computed columns that a mention of a table already has."""
     if table_read.columns is None:
         return []
     asked = AskedColumns.of(table_read.columns)

@@ -1,4 +1,4 @@
-"""Add to EXPLAIN which `match` calls run without an index, and why."""
+"""Adds a note to EXPLAIN about each `match` call that runs without an index, with the reason."""
 
 from __future__ import annotations
 

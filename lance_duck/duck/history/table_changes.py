@@ -47,7 +47,7 @@ class Bound:
     """The first or last version in a request.
 
     Attributes:
-        text: A version number or a tag name. Defaults to the newest version.
+        text: A version number, tag name or time, as a string. Defaults to the newest version.
         time: A time, if `text` is not a number or a tag.
     """
 

@@ -39,7 +39,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class AggregatedTable:
-    """A statement that returns only aggregates of one table.
+    """A statement that only returns aggregates of one table.
 
     Attributes:
         start, end: Range in the text, in characters, without the `;`.

@@ -46,7 +46,7 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A table of which only rows with certain keys must be read.
+    """A table from which a statement only needs the rows with certain keys.
 
     Attributes:
         start, end: Range of its name in the text, in characters.

@@ -24,7 +24,7 @@ _NODES: Final = {
     exp.EuclideanDistance: ("l2", False),
     exp.CosineDistance: ("cosine", False),
 }
-"""`<->`, `<=>`, list_distance and list_cosine_distance."""
+"""Syntax nodes of `<->`, `<=>`, list_distance and list_cosine_distance, with their measures."""
 _CASTS: Final = ("FLOAT", "DOUBLE")
 
 

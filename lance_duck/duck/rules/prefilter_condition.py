@@ -4,7 +4,7 @@
 
 As in DuckDB's `lance` extension, the search then returns k rows that satisfy the condition. Parts of the condition with
 only constants and columns of the table are passed as the `filter` argument. WHERE is kept. Calls with a `filter`, or
-without `prefilter`, are left unchanged: WHERE then applies to the rows found.
+without `prefilter`, are left unchanged: WHERE then applies to the found rows.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
 
 
 def _plain(text: str, alias: str) -> str:
-    """Return the parts of a condition that are equivalent to a filter. Empty if no part is."""
+    """Return the parts of a condition that are equivalent to a filter. Empty if no part is equivalent."""
     try:
         tree = sqlglot.parse_one(text, read="duckdb")
     except (SqlglotError, RecursionError):

@@ -27,7 +27,7 @@ class RepeatedTables:
     """Mentions of tables whose unqualified names occur more than once.
 
     Attributes:
-        places: Their names in the text.
+        places: The mentions in the text.
     """
 
     places: tuple[TablePlace, ...]

@@ -1,4 +1,4 @@
-"""Rewrite syntax that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`) as function calls.
+"""Rewrites syntax that only DuckDB catalogs support (`FROM 'x.lance'`, `AT (VERSION => n)`) to function calls.
 
     FROM 'dir/x.lance'                    → FROM lance_scan('dir/x.lance') AS "x"
     FROM t [AS] a AT (VERSION => 3)       → FROM lance_scan('t', version := 3) AS "a"
@@ -52,7 +52,7 @@ class Spelling:
     Attributes:
         edit: The call that replaces it.
         name: Parts of the name, which must refer to a Lance table. None for a path.
-        is_version: Whether it specifies a version.
+        is_version: Whether the reference specifies a version.
         database: Qualifier of a call, which must be a database of Lance tables.
         is_argument: Whether the name is a string argument of a function. It may have to be qualified.
         is_reference: Whether the name qualifies a column. The edit then removes the name's own qualifiers.
@@ -130,7 +130,7 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
 
 
 def versions_in(text: str) -> tuple[Spelling, ...]:
-    """Find only `AT (…)`, and the columns that refer to its table."""
+    """Find only tables with `AT (…)`, and columns qualified by their names."""
     if not may_find(text):
         return ()
     spellings: tuple[Spelling, ...] = Statement.of(text).result("spelling", find)

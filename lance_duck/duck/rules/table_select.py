@@ -38,7 +38,7 @@ class TableSelect:
 
     @classmethod
     def of(cls, select: exp.Select, statement: Statement) -> TableSelect | None:
-        """Read a SELECT. Returns None if it does not read exactly one named table with a WHERE.
+        """Read a SELECT. Returns None if it does not have a WHERE, or does not read exactly one named table.
 
         Raises:
             LookupError: Sqlglot does not report the position of the name.

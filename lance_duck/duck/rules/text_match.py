@@ -70,7 +70,7 @@ class MatchSelect:
 
     Attributes:
         table: The table in the text.
-        calls: The `match` conditions, combined by AND.
+        calls: The `match` conditions, combined with AND.
         best: The row limit and the other conditions.
     """
 
@@ -80,7 +80,7 @@ class MatchSelect:
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
-    """Find the tables of a statement whose best matching rows it returns."""
+    """Find the tables whose best matching rows a statement returns."""
     if MATCHES not in statement.text or len(statement.text) > LONGEST:
         return ()
     try:

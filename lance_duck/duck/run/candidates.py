@@ -3,9 +3,9 @@
 DuckDB computes float32 distances of float32 vectors and sums them in a different order. A search computes each distance
 in float64. The candidates therefore include every row up to the last requested distance plus the maximum rounding
 error. Ties, and near-ties that are ties in DuckDB, are then among the candidates. A search does not return vectors that
-are NULL or contain NaN or infinite numbers, and with the cosine metric no zero vectors. Such rows sort last in
-ascending order, except dot products with infinite numbers, which may sort first. If such rows may sort first, DuckDB
-reads the whole table, even if the column has an index.
+are NULL or contain NaN or infinite numbers. With the cosine metric, it does not return zero vectors either. These rows
+sort last in ascending order. Dot products with infinite numbers are an exception, and may sort first. If such rows may
+sort first, DuckDB reads the whole table, even if the column has an index.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
 
 
 def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
-    """Return an upper bound of the vector lengths. Returns 0 if the metric does not need one.
+    """Return an upper bound of the vector lengths. Returns 0 if the metric does not need a bound.
 
     Raises:
         NotFoundHere: The column has vectors that may sort first but that a search does not return.
@@ -170,7 +170,7 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
 
 
 def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
-    """Return the largest distances that DuckDB's arithmetic may still rank within `last`."""
+    """Return the largest exact distances for which DuckDB may compute a distance of at most `last`."""
     lengths, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
     error = 4 * (dim + 8) * _UNIT
     bound: NDArray[np.float64]

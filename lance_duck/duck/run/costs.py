@@ -33,7 +33,7 @@ PER_KEY: Final = 1000
 """Minimum number of table rows per key, because each key may be on a different page."""
 
 SMALLER: Final = 8
-"""The tables of a key query must be smaller than the table by this factor, because they are read twice."""
+"""The tables of a key query must be smaller than the restricted table by this factor, because they are read twice."""
 
 SELECTIVE: Final = 8
 """The keys may select at most one in this many table rows. Otherwise, a scan is as fast."""

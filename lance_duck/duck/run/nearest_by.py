@@ -38,7 +38,7 @@ class _Joins:
 
     Args:
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
     """
 
     def __init__(self, request: Request, database: Database) -> None:

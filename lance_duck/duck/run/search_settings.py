@@ -63,8 +63,8 @@ class SearchSettings:
             reads the table and sorts all rows.
         nprobes: Number of index partitions to search. Chosen automatically by default.
         ef: Number of candidates of a graph search. Chosen automatically by default.
-        refine_factor: Factor of k: this many index results are re-ranked by exact distance. By default, slightly more
-            than k results are.
+        refine_factor: Factor of k. That number of index results is re-ranked by exact distance. By default, slightly
+            more than k results are re-ranked.
         recall: Target recall if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
     """
 

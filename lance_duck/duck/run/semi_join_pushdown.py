@@ -1,4 +1,4 @@
-"""Semi-join pushdown: first reads the keys, then only those rows of the large table that have one of the keys."""
+"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # Other connections did not run statements or, if they did, have not changed the keys.
+            # The keys are unchanged. A different transaction id means that other connections ran statements.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 
@@ -283,8 +283,8 @@ class _Objects:
 
     Attributes:
         transaction: DuckDB's id of the transaction that found them.
-        found: Row count and whether the table is temporary, by lower-case name. Objects that must not be read twice
-            have the row count None.
+        found: Row count, and whether the table is temporary, by lower-case name. The row count is None for objects that
+            must not be read twice.
     """
 
     transaction: int

@@ -90,9 +90,9 @@ class NearestClause:
         )
 
     def sorted_lateral(self) -> tuple[Edit, ...]:
-        """Return edits for a source that has replaced the table.
+        """Return edits that sort the source that has replaced the table.
 
-        They sort it. The expression must not be NULL for its rows.
+        The expression must not be NULL for its rows.
         """
         order = "DESC" if self.largest_first else "ASC"
         return (

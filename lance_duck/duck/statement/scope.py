@@ -193,7 +193,7 @@ class Scopes:
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
     def cte(self, name: str, place: int) -> CommonTable | None:
-        """Return the innermost common table expression that a name refers to at a token, or None."""
+        """Return the innermost common table expression to which a name refers at a token, or None."""
         visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
         return max(visible, key=lambda cte: cte.start, default=None)
 
@@ -341,7 +341,7 @@ class _ScopeReader:
             if word in _CLAUSES and (word != "set" or self._lists):
                 self._scope.clauses.append((word, place))
                 self._lists = []
-            elif word == "on" and not self._scope.clauses:  # PIVOT … ON a list of columns
+            elif word == "on" and not self._scope.clauses:  # PIVOT … ON is followed by a list of columns
                 self._lists = []
             is_named = self._names_query(place, word)
             if word == "from" or is_named or self._names_target(place, word):

@@ -1,4 +1,4 @@
-"""A table with computed columns. Their values are computed from row addresses.
+"""A table with computed columns. The values are computed from row addresses.
 
 Generated statements read these columns under names that users cannot guess. DuckDB's filters on them become filters on
 addresses. A scan then only reads matching rows.
@@ -41,7 +41,7 @@ class ComputedColumn(ABC):
     Args:
         name: Its name.
         type_: Its Arrow type.
-        source: The column it is computed from: `_rowaddr` or `_rowid`.
+        source: The column from which the values are computed: `_rowaddr` or `_rowid`.
     """
 
     def __init__(self, name: str, type_: pa.DataType, source: str = ROW_ADDRESS) -> None:
@@ -106,7 +106,7 @@ class TextMatches:
 
 
 class MatchColumn(ComputedColumn):
-    """Whether a row matches a query, or its score.
+    """A column that contains whether a row matches a query, or the row's score.
 
     Args:
         name: Its name.

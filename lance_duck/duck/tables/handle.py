@@ -29,7 +29,7 @@ class VersionChoice:
         version: Version number, tag name, branch name or `branch:number`, as a string.
         tag: Name of a tag.
         asof: Time in ISO format.
-        branch: Branch that the other attributes refer to. Defaults to the opened branch.
+        branch: Branch to which the other attributes refer. Defaults to the opened branch.
     """
 
     version: str | None = None

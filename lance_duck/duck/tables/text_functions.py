@@ -180,7 +180,7 @@ def matcher_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextMa
 
 
 def search_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextSearch:
-    """Return the search for a query among all rows of a table."""
+    """Return the search for a query in all rows of a table."""
     table = dataset.handle.table
     return TextSearch(table, query, table.plan(ScanOptions(columns=[])))
 

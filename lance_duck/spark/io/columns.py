@@ -1,8 +1,8 @@
 """Columns of a new table for a DataFrame, including arrays that become vectors and binary columns that become blobs.
 
 The table determines the types of existing columns. A new column gets the type that corresponds to the Spark type (see
-`spark.io.types`). An exception are arrays of floats, which become vectors. `vector_columns` or the field metadata must
-specify the vector length. If a table is replaced, a column that looks the same to Spark keeps its type.
+`spark.io.types`). As an exception, arrays of floats become vectors. `vector_columns` or the field metadata must specify
+the vector length. If a table is replaced, columns with an unchanged Spark type keep their Lance type.
 """
 
 from __future__ import annotations

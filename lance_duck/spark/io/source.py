@@ -1,4 +1,4 @@
-"""Reads a version of a table in Spark: plans the partitions, and reads them in tasks.
+"""Reads a version of a table in Spark. Plans the partitions on the driver, and reads them in tasks.
 
 The driver pins the version. One task may read several small fragments. Several tasks may share a large fragment, and
 each reads a range of addresses. Filters of queries are not pushed down, because Spark would reuse the filtered rows for

@@ -82,7 +82,7 @@ class Step:
 
 
 class Walk:
-    """Walks a stream through the versions of a table.
+    """Iterates over the versions of a table for a stream.
 
     Args:
         table: Any version of the branch.

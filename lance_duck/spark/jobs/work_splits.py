@@ -1,4 +1,4 @@
-"""Splits the fragments of a table, one split for each task."""
+"""Divides the fragments of a table among tasks."""
 
 from __future__ import annotations
 

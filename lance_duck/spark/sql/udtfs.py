@@ -179,7 +179,7 @@ def _constants(
 ) -> dict[str, Any]:
     """Return the constant arguments by name, without nulls.
 
-    The argument named by `but` does not have to be constant. Its value is None.
+    The argument named by `but` does not have to be constant. It gets the value None.
 
     Raises:
         InvalidInputError: An argument is unknown, given twice, or not a constant.

@@ -119,7 +119,7 @@ def update(
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
         updates: Expressions by column, in DuckDB's SQL. They are evaluated on the old values of the row. If an
-            expression or `where` contains a subquery, one task does all the work.
+            expression or `where` contains a subquery, a single task processes all rows.
         where: Condition on the rows to update, as for `delete`. By default, all rows.
         storage_options: Settings of the object store.
         parallelism: Target number of tasks. By default it depends on the table size.

@@ -68,8 +68,8 @@ def compact(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
-        groups_per_commit: Number of fragment groups per commit. By default, a compaction has a few commits. It has even
-            fewer if indexes refer to rows by address, because each commit then rewrites index segments.
+        groups_per_commit: Number of fragment groups per commit. By default, a compaction has a few commits. If indexes
+            refer to rows by address, there are even fewer commits, because each one rewrites index segments.
         parallelism: Maximum number of concurrent tasks for one batch.
         progress: Called with (groups written, all known groups).
         commit_message: Message to store with the transactions.

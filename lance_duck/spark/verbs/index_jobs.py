@@ -178,7 +178,7 @@ def optimize_indices(
 
 
 def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
-    """Return the figures of new segments. `began` is the monotonic time at the start of the call."""
+    """Return the figures of new segments. `began` is the value of the monotonic clock at the start of the call."""
     fragments = set().union(*map(fragment_ids, segments))
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began

@@ -69,9 +69,9 @@ def knn_join(
 ) -> DataFrame:
     """Join each query with its nearest rows in a table, like `LanceDataset.search`.
 
-    The result equals a search on one machine. Rows that an index covers are searched with the index, and all other rows
-    are compared one by one. The result stays on the table version at the time of the call, even if the frame is
-    computed several times.
+    The result is the same as in a search without Spark. Rows that an index covers are searched with the index, and all
+    other rows are compared one by one. The result stays on the table version at the time of the call, even if the frame
+    is computed several times.
 
     Args:
         spark: Spark session, classic or Connect.
@@ -83,7 +83,7 @@ def knn_join(
         metric: "l2", "cosine", "dot" or "hamming". Defaults to the metric of the index, or "l2" without an index.
         nprobes: Number of index partitions to search. By default, it is derived from `recall`.
         ef: Number of candidates of a graph search.
-        refine_factor: Factor of k: this many candidates are re-ranked by their original vectors.
+        refine_factor: Factor of k. That number of candidates is re-ranked by the original vectors.
         recall: Share of true neighbours to find, if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
         filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
         columns: Columns of the table: names, or a mapping from names to SQL expressions. By default all columns.

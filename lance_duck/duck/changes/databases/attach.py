@@ -6,10 +6,10 @@
     DETACH [DATABASE] [IF EXISTS] name
 
 NAMESPACE is a namespace in the folder. ENDPOINT is the URL of a REST service. 'a$b' is one of its namespaces, and '$'
-is its root (see `namespaces`). Other options choose the version of each table. Tables without that version are not
-listed. Tables are read-only unless they are at the newest version of their main branch. All cursors of the instance see
-attached databases. A missing folder is created with its first table. READ_ONLY and OR REPLACE require an existing
-folder.
+is its root (see `namespaces`). VERSION, TIMESTAMP and BRANCH select the version of each table. Tables without the
+selected version are not listed. Tables are read-only unless they are at the newest version of their main branch. All
+cursors of the instance see attached databases. A missing folder is created with its first table. READ_ONLY and OR
+REPLACE require an existing folder.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class DetachStatement(LanceStatement):
         return f"database {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is a Lance database."""
+        """Return whether the database is a Lance database."""
         return session.catalog.database(self.name) is not None
 
     def run(self, session: ChangeSession) -> ChangeResult:

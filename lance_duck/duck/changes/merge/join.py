@@ -175,7 +175,7 @@ class MergeJoin:
             source: The source.
             table: The table with its addresses.
             join: ON or USING.
-            read: The columns of `read`.
+            read: The columns in `MergeJoin.read`.
         """
         address, name = f'{quoted(self.target)}."{ADDRESS}"', f'"{ADDRESS}"'
         values, new = [], []
@@ -241,7 +241,7 @@ def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) ->
             pairs = columns_read(part)
             if pairs is None or any(side != folded(source) for side, _ in pairs) or folded(name) not in types:
                 continue
-            if len(part) != 3 or not pairs:  # more than a column name
+            if len(part) != 3 or not pairs:  # the expression is more than a column name
                 values[types[folded(name)].value(part.text)] = None
     return list(values)
 

@@ -96,7 +96,7 @@ def merge_source(
 def _computed(
     session: ChangeSession, sql: str, tables: Mapping[str, Any], values: Sequence[str]
 ) -> MergeSourceRows | None:
-    """Read a source and values of its rows by one query.
+    """Read a source and computed values of its rows with one query.
 
     Returns None if Arrow does not have a type, or if the query fails. It can fail on values that MERGE itself does not
     use.
@@ -145,7 +145,7 @@ def _stored(
         session: The statement.
         sql: The query of the rows.
         tables: Tables that it reads.
-        nulls: Types that contain the type of NULL, by column name. A table cannot store them.
+        nulls: Types that contain the NULL type, by column name. A table cannot store these types.
         tuples: Element types of tuples, by column name. A table cannot store tuples either.
     """
     named = [
@@ -172,7 +172,7 @@ def _stored(
 
 
 def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return types that contain the type of NULL, by column name. DuckDB 1 reports it as INTEGER.
+    """Return types that contain the NULL type, by column name. DuckDB 1 reports the NULL type as INTEGER.
 
     Args:
         session: The statement.

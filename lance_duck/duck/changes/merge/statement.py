@@ -61,7 +61,7 @@ class MergeStatement(TableStatement):
         alias: Name of the table in the statement.
         source: The text after USING.
         source_alias: Name of the source in the statement. Empty for joined tables.
-        join: ON, or USING with columns.
+        join: The ON clause, or USING with columns.
         actions: Each WHEN.
         returning: RETURNING, or nothing.
     """
@@ -120,7 +120,10 @@ class MergeStatement(TableStatement):
             return self._merged(session, table, ctes, join, actions, rows, tables)
 
     def _values_of_source(self, session: ChangeSession, table: TargetTable, actions: Sequence[str]) -> Sequence[str]:
-        """Return expressions to compute while the source is read. Empty if that might change the outcome."""
+        """Return expressions to compute while the source is read.
+
+        Returns an empty sequence if computing them early might change the outcome.
+        """
         if session.block is not None or session.explain or self.returning.tokens or not self.key_pairs:
             return ()  # an error would end the transaction
         if folded(self.source_alias) == folded(self.alias):
@@ -381,7 +384,7 @@ def _alias_of(source: Clauses) -> str | None:
 
 
 def _conjuncts(condition: Clauses) -> list[Clauses]:
-    """Return the terms of a condition joined by AND, with or without enclosing parentheses."""
+    """Return the AND operands of a condition, which may be enclosed in parentheses."""
     while condition.text_at(0) == "(" and condition.closer(0) == len(condition) - 1:
         condition = condition.part(1, len(condition) - 1)
     places = [i for i in range(len(condition)) if condition.word(i) == "and" and condition.depths[i] == 0]

@@ -42,7 +42,7 @@ class Upsert:
         conflict: The ON CONFLICT clause. Empty without one.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
-        by_name: Whether it is an INSERT BY NAME. Its `excluded` has only the columns of the new rows.
+        by_name: Whether it is an INSERT BY NAME. `excluded` then only has the columns of the new rows.
     """
 
     target: TableName

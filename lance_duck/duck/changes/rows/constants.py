@@ -35,7 +35,7 @@ def constant_rows(columns: Sequence[TargetColumn], rows: Sequence[Sequence[Claus
 
     Args:
         columns: The columns that receive values.
-        rows: The items of each row, as many as there are columns.
+        rows: The items of each row, one for each column.
     """
     readers = [_reader(column) for column in columns]
     if None in readers:

@@ -206,7 +206,7 @@ class InsertStatement(TableStatement):
                     yield _named(reader, [column.name for column in columns])
                 return
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
-            # Without rows, no value is missing. With rows, the writer rejects their nulls.
+            # If rows are inserted, the writer rejects these nulls.
             casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
             sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
             with session.stream(sql, tables, table) as reader:

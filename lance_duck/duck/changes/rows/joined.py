@@ -78,7 +78,7 @@ class JoinedRows:
         table: The table at one version.
         clauses: The clauses.
         texts: The clauses in evaluation order: WITH, SET, FROM or USING, WHERE.
-        tables: The tables that they read.
+        tables: The tables that the clauses read.
     """
 
     session: ChangeSession

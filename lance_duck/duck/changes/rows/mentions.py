@@ -102,7 +102,7 @@ def may_be_refused(clauses: Sequence[Clauses], others: Clauses) -> bool:
 
     Args:
         clauses: Clauses with expressions.
-        others: FROM or USING. Subqueries in it must not see the target.
+        others: FROM or USING. Its subqueries must not refer to the target.
     """
     if any(token.text == "(" for token in others.tokens):
         return True
@@ -178,7 +178,7 @@ def _is_table(part: Clauses, place: int) -> bool:
 
 
 def _is_in_call(part: Clauses, place: int) -> bool:
-    """Return whether a FROM belongs to a function call, as in `extract(year FROM …)`."""
+    """Return whether a FROM is part of a function call, as in `extract(year FROM …)`."""
     depth = part.depths[place]
     opening = next((i for i in range(place - 1, -1, -1) if part.depths[i] < depth), -1)
     return part.word(opening - 1) in _CALLS

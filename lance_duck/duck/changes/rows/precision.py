@@ -34,7 +34,7 @@ def kept_exact(
     Args:
         table: The table.
         addresses: Distinct row addresses.
-        values: The new values, as `TargetTable.stored` returns them, one row per address.
+        values: The new values, as returned by `TargetTable.stored`, one row per address.
         before: The values that DuckDB read, by column.
     """
     names = [column.name for column in table.columns if column.name in before and is_coarser(column)]

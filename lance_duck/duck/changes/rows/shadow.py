@@ -37,7 +37,7 @@ def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: S
     Args:
         session: The statement.
         table: The table.
-        rows: The rows for the shadow, with their addresses, in the form of `TargetTable.stored`.
+        rows: The rows for the shadow, with their addresses, as returned by `TargetTable.stored`.
         unique: Columns whose combined values must be unique.
     """
     more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]

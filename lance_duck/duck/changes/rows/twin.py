@@ -33,7 +33,7 @@ def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False
     Args:
         session: The statement.
         table: The table.
-        identified: Add `_rowid` and `_rowaddr` as columns, for statements that are only bound.
+        identified: Whether to add `_rowid` and `_rowaddr` as columns, for statements that are only bound and not run.
     """
     columns = [f"{column.quoted} {column.type}" for column in table.unambiguous.columns]
     if identified:
@@ -59,7 +59,8 @@ def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -
         session: The statement.
         table: The table.
         own: The twin, as SQL.
-        rows: The rows, with at least the columns of the table. Durations are in the form of `TargetTable.stored`.
+        rows: The rows, with at least the columns of the table. Durations have the form that `TargetTable.stored`
+            returns.
 
     Raises:
         UnsupportedError: DuckDB may store the rows in a different order.

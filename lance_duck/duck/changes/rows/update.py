@@ -56,7 +56,7 @@ class UpdateStatement(TableStatement):
         ctes: WITH.
         alias: The table's alias.
         assignments: SET.
-        items: The columns that SET names, with their new values.
+        items: The columns in SET, with their new values.
         others: FROM.
         where: WHERE.
         returning: RETURNING.

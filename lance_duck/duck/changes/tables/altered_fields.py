@@ -50,7 +50,7 @@ def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) 
 
 
 def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, where: str) -> pa.Field:
-    """Return the argument of `add_columns` that adds a column or field without values.
+    """Return the argument for `add_columns` that adds a column or field of nulls.
 
     Raises:
         UnsupportedError: The field is inside map values or fixed-size lists.

@@ -4,7 +4,7 @@
     COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL
 
 Comments are stored in the metadata of the table and its fields under the key "comment", as in DuckDB's `lance`
-extension. `duckdb_views()` and `duckdb_columns()` show them.
+extension. `duckdb_views()` and `duckdb_columns()` return them.
 """
 
 from __future__ import annotations

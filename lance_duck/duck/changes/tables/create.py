@@ -133,7 +133,7 @@ class CreateStatement(TableStatement):
         """Return the query, with columns renamed by the statement's column list. Empty without a query.
 
         Raises:
-            InvalidInputError: The list contains more than names.
+            InvalidInputError: The list contains items that are not names.
         """
         if not self.query.tokens or not self.columns.tokens:
             return self.query.text

@@ -81,7 +81,7 @@ class DropStatement(LanceStatement):
 
         Raises:
             NotFoundError: The table does not exist, and IF EXISTS is not given.
-            UnsupportedError: It is a native table.
+            UnsupportedError: The table is a native table.
         """
         if target.path is not None:
             is_there = session.exists(target.path, session.catalog.options_for(target.path)) is not None

@@ -1,4 +1,4 @@
-"""DuckDB statements that would write a file to the path of a Lance table.
+"""Rejects DuckDB statements that would write a file to the path of a Lance table.
 
 COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that is not
                                              a plain string

@@ -51,7 +51,7 @@ class TableOperation:
     Attributes:
         name: The procedure, without its prefix. Empty if CALL does not run the operation.
         run: Runs the operation on a table or transaction. Gets the arguments that are not NULL.
-        result: Converts the rows that `run` returns to a result.
+        result: Converts the rows returned by `run` to a result.
         parameters: DuckDB types of the arguments after the table, by name.
         required: Number of arguments after the table that CALL must have.
         not_null: Names of the arguments that must not be NULL.
@@ -386,7 +386,7 @@ def _version(table: TableHandle, given: Given) -> LanceDataset:
 def _of_references(
     name: str, change: Callable[[LanceDataset, str, tuple[str, int]], object], *parameters: str
 ) -> TableOperation:
-    """Return the operation that changes a tag or branch, named by its first argument."""
+    """Return the operation that changes a tag or branch. The first argument is its name."""
 
     def run(table: TableHandle, given: Given) -> None:
         dataset = _version(table, given)
