@@ -160,7 +160,7 @@ class TableCatalog:
         return self.table(parts_of_name(text)) if table is None and "." in text else table
 
     def qualified(self, text: str, search_path: str) -> str:
-        """Qualify a bare name with the first database of a search path, then `lance`, that contains it.
+        """Qualify a bare name with the database that contains it. The search path is searched first, then `lance`.
 
         Args:
             text: A name as passed to a function, or a path.

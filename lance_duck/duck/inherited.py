@@ -66,7 +66,7 @@ class Inherited:
     def is_own(self) -> bool:
         """Whether this process opened the database.
 
-        Other processes must not close it, because that waits for missing threads.
+        Other processes must not close it, because they would wait for missing threads.
         """
         return self._opened == forks.count()
 
@@ -78,7 +78,7 @@ class Inherited:
         self._is_checked = True
 
     def forked(self) -> None:
-        """Make the next use check whether this forked child may use the database."""
+        """Require a check at the next use whether this forked child may use the database."""
         self._is_checked = False
 
 

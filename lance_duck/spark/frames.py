@@ -99,7 +99,7 @@ def read(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        columns: Column names, or a mapping from names to SQL expressions. By default all columns are read.
+        columns: Column names, or a mapping from names to SQL expressions. By default, all columns are read.
         filter: SQL condition, as for `LanceDataset.scanner`. Only rows for which it is true are read.
         version: Version number or tag name.
         tag: Tag name.

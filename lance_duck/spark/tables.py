@@ -80,9 +80,9 @@ def count(
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
         filter: SQL text, (SQL text, parameters) or a pyarrow expression. Only rows for which it is true are counted.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
+        parallelism: Target number of tasks. By default, it depends on the table size.
 
     Raises:
         NotFoundError: The table or the version does not exist.

@@ -47,7 +47,8 @@ class Bound:
     """The first or last version in a request.
 
     Attributes:
-        text: A version number, tag name or time, as a string. Defaults to the newest version.
+        text: A version number, tag name or time, as a string. None means the oldest version as the first bound, and the
+            newest version as the last bound.
         time: A time, if `text` is not a number or a tag.
     """
 

@@ -63,7 +63,7 @@ class NearestSearch:
     Attributes:
         proposal: The proposal of the search.
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
         is_exact: Whether the search does not use an index.
         skips_null: Whether NULL query vectors are skipped.
     """

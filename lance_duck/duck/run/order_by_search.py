@@ -63,7 +63,7 @@ class _OrderBySearch:
     Attributes:
         proposal: The proposal for the statement.
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
         handle: The table.
         dataset: The version to search.
         vectors: The vector column, with its DuckDB type.

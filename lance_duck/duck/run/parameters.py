@@ -41,11 +41,11 @@ class ParameterValues:
         raise NotFoundHere("a parameter is missing")
 
     def values(self, keys: Sequence[Key]) -> list[Any]:
-        """Return the values of parameters. Raises NotFoundHere if one is missing."""
+        """Return the values of parameters. Raises NotFoundHere if a value is missing."""
         return [self.value(key) for key in keys]
 
     def values_of(self, condition: Condition | None) -> list[Any]:
-        """Return the values of the parameters of a condition. Raises NotFoundHere if one is missing."""
+        """Return the values of the parameters of a condition. Raises NotFoundHere if a value is missing."""
         return [] if condition is None else self.values(condition.keys)
 
     def number(self, number: int | DistanceParameter) -> int:

@@ -178,7 +178,7 @@ def in_place(
         end: End of the source, in characters.
         alias: Alias of the rows, unless the text has one or does not need one.
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
     """
     alias_text = "" if alias is None else f" AS {quoted(alias)}"
     query = _as_values(rows, start, request)

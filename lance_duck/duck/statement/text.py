@@ -29,7 +29,7 @@ _SELECTS: Final = ("select", "from", "with")
 
 
 class Statement:
-    """A statement with its tokens, placeholders and tree. Each is computed once, on first use.
+    """A statement with its tokens, placeholders and tree. Each attribute is computed once, on first use.
 
     Args:
         text: The statement, without long number lists. See `LiftedText`.

@@ -93,7 +93,7 @@ class ReadOptions:
         batch_size: Maximum rows per batch.
         blob_handling: See `LanceDataset.scanner`.
         use_scalar_index: Whether the filter may use indexes.
-        max_partition_bytes: Approximate bytes of files that one task reads. By default it depends on the table.
+        max_partition_bytes: Approximate bytes of files that one task reads. By default, it depends on the table.
         min_partitions: Minimum number of tasks, if there are enough rows.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
             faster, but a null then raises an error. With None ("auto" in an option), the files are checked.

@@ -19,8 +19,8 @@ def shares(
 
     Args:
         snapshot: The version.
-        parallelism: Target number of runs. By default it depends on the size of the table.
-        fragments: Ids of the fragments. By default all fragments.
+        parallelism: Target number of runs. By default, it depends on the size of the table.
+        fragments: Ids of the fragments. By default, all fragments.
         fewest_rows: Minimum row count of a run. Ignored if `parallelism` is given.
 
     Returns: The fragment ids of each run, in table order. Empty without fragments.

@@ -66,7 +66,7 @@ class _Analysis(AnalyzeResult):
 
 @brief_errors
 class _LanceTable:
-    """Rows of a table at a version."""
+    """The rows of a table version."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis

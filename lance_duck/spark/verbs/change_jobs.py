@@ -58,7 +58,7 @@ def delete(
         where: SQL text, (SQL text, parameters) or a pyarrow expression. SQL is in DuckDB's dialect. Rows for which the
             condition is true are deleted. A condition with a subquery runs in one task.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
+        parallelism: Target number of tasks. By default, it depends on the table size.
         conflict_retries: Maximum number of retries on the newest version after a conflicting commit.
         retry_timeout: Time after which the change is not retried.
         commit_message: Message to store with the transaction.
@@ -122,7 +122,7 @@ def update(
             expression or `where` contains a subquery, a single task processes all rows.
         where: Condition on the rows to update, as for `delete`. By default, all rows.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
+        parallelism: Target number of tasks. By default, it depends on the table size.
         conflict_retries: See `delete`.
         retry_timeout: See `delete`.
         data_storage_version: File format version of the new files. Defaults to the version of the table's files.

@@ -75,7 +75,7 @@ def add_columns(
         version: The table version to which the addresses in the frame refer. Defaults to the newest version. Rows that
             were changed since this version are rejected.
         storage_options: Settings of the object store.
-        parallelism: Number of writing tasks. By default Spark decides.
+        parallelism: Number of writing tasks. By default, Spark decides.
         commit_message: Message to store with the transaction.
         transaction_properties: Properties to store with the transaction.
 

@@ -142,7 +142,7 @@ def optimize_indices(
         uri: Path or URI of the table. Workers must be able to access it.
         num_indices_to_merge: Number of newest segments to merge. With 0, segments are not merged. By default, segments
             are merged if they are small, or not much larger than the new rows.
-        index_names: Names of the indexes. By default all indexes.
+        index_names: Names of the indexes. By default, all indexes.
         retrain: Rebuild the indexes from all rows.
         num_segments: Maximum number of segments for the new rows of an index. See `create_index` for the default.
         fragments_per_segment: Alternative to num_segments.

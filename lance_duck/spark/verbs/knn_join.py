@@ -86,15 +86,15 @@ def knn_join(
         refine_factor: Factor of k. That number of candidates is re-ranked by the original vectors.
         recall: Share of true neighbours to find, if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
         filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
-        columns: Columns of the table: names, or a mapping from names to SQL expressions. By default all columns.
+        columns: Columns of the table: names, or a mapping from names to SQL expressions. By default, all columns.
         use_index: If False, all vectors are compared.
         prefilter: If False, the filter is applied to the k nearest rows, and fewer than k rows may remain.
         distance_range: Lower (inclusive) and upper (exclusive) bound of distances. None means that a side is unbounded.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Number of fragment groups for few queries. By default it depends on the table.
+        parallelism: Number of fragment groups for few queries. By default, it depends on the table.
 
     Returns:
         Query columns, table columns, and `_distance` (float). For each query, the rows are ordered by distance, nearest

@@ -67,13 +67,13 @@ def search(
         k: Maximum number of rows.
         column: Column to search. Defaults to all columns with a full-text index, or else to the only string column.
         filter: Condition on rows: SQL text, (SQL text, parameters), a pyarrow expression or a query.
-        columns: Column names, or a mapping from names to SQL expressions. By default all columns.
+        columns: Column names, or a mapping from names to SQL expressions. By default, all columns.
         prefilter: If False, the filter is applied to the k best rows, and fewer than k rows may remain.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks for rows that indexes do not cover. By default it depends on the table.
+        parallelism: Target number of tasks for rows that indexes do not cover. By default, it depends on the table.
 
     Returns:
         The columns of the table and `_score` (float), highest score first, then by row id. If documents are list

@@ -37,7 +37,7 @@ class WrittenPath:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> WrittenPath | None:
-        """Read the path at a position. Returns None at the end of the statement."""
+        """Read the path at a token position. Returns None at the end of the statement."""
         if place >= len(clauses):
             return None
         tokens, after = clauses.tokens, place + 1

@@ -351,7 +351,7 @@ def _of_metadata(
 
     Args:
         kind: The kind of metadata, as in the procedure's name.
-        update: Changes a table. Gets the new values and the arguments.
+        update: Changes a table. It gets the table, the new values and the operation's arguments.
         more: Names of the arguments before the key.
     """
 
