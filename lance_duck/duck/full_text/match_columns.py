@@ -77,7 +77,7 @@ class MatchColumns:
         result = cls()
         searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
         for call in asked_table.calls:
-            with suppress(NotFoundHere, LanceDuckError):  # the function itself reports errors
+            with suppress(NotFoundHere, LanceDuckError):  # the function raises errors when it runs
                 query = _query(call, parameters, dataset, is_kept=asked_table.is_kept)
                 if query not in searches:
                     search = TextMatches(query)
@@ -173,7 +173,7 @@ def searched(
     tables: dict[str, TableWithColumns] = {}
     asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find_asked_tables)
     for asked_table in asked_tables:
-        with suppress(LanceDuckError):  # the statement itself reports the error
+        with suppress(LanceDuckError):  # the error is raised when the statement runs
             table = table_of(asked_table.read)
             match_columns = (
                 None if table is None else MatchColumns.of(asked_table, ParameterValues((), parameters), table.dataset)
@@ -224,7 +224,7 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
     try:
         return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:

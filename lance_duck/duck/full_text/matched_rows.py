@@ -41,7 +41,7 @@ def run(proposal: MatchSelect, request: Request, database: Database) -> Rewritin
         matches = BestMatches(ask, database.names.constancy() if request.later else _always)
         columns, scores = _scores(proposal, request, handle, matches)
         matched = MatchedTable(handle.reader(), matches, columns)
-        matched.rows()  # the statement itself reports errors
+        matched.rows()  # the error is raised when the statement runs
     except (NotFoundHere, LanceDuckError):
         return None
     table = named(database.native, matched)

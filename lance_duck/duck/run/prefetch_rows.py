@@ -58,7 +58,7 @@ def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting
     try:
         return None if handle is None else _rewriting(proposal, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 def run_aggregates(proposal: AggregatedTable, request: Request, database: Database) -> Rewriting | None:
@@ -79,7 +79,7 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
         dataset = handle.current()
         values = [_value(dataset, each) if dialect.is_usual(_about(each)) else None for each in proposal.aggregates]
     except LanceDuckError:
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     known = [(each, value) for each, value in zip(proposal.aggregates, values, strict=True) if value is not None]
     is_whole = len(known) == len(values)
     if not is_whole and not any(each.column for each, _ in known):

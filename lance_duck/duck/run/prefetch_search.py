@@ -47,7 +47,7 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     try:
         rows = _rows(call, request.values, database)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 

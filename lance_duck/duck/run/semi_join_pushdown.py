@@ -76,7 +76,7 @@ def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting |
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class _Pushdown:
 
 @dataclass(frozen=True)
 class _KeyQuery:
-    """The sources that keys were read from.
+    """The sources from which keys were read.
 
     Attributes:
         tables: Lance tables, and the versions that were read.
@@ -273,7 +273,7 @@ class _Runner:
         return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
 
     def has_collations(self) -> bool:
-        """Return whether a collation may apply, so that strings do not compare bytewise."""
+        """Return whether a collation may apply. Strings are then not compared bytewise."""
         return bool(self.rows(HAS_COLLATIONS)[0][0])
 
 

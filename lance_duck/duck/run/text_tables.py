@@ -41,7 +41,7 @@ def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting
     try:
         narrowed = _narrowed(proposal, request, database, handle.current)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     if narrowed is None:
         return None
     table = named(database.native, narrowed)

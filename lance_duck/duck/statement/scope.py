@@ -122,7 +122,7 @@ class TableRead:
 
 @dataclass(eq=False)
 class Scope:
-    """One SELECT, or a statement that changes a table.
+    """A SELECT, or a statement that changes a table.
 
     Attributes:
         outer: The enclosing scope, or None.

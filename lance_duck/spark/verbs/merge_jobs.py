@@ -3,8 +3,8 @@
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
-The source is computed once and cached during the merge. Keys are compared as bytes (`verbs.rows.key_bytes`). The same
-rows therefore match as without Spark, independent of Spark's types.
+The source is computed once and cached during the merge. Keys are compared as bytes (`verbs.rows.key_bytes`). The result
+is therefore the same as without Spark, and does not depend on Spark's types.
 """
 
 from __future__ import annotations

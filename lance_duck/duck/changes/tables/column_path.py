@@ -46,7 +46,7 @@ class ColumnPath:
         return self.names[-1]
 
     def column(self, schema: Schema, where: str) -> Field:
-        """Return the column that the path begins with.
+        """Return the column at the start of the path.
 
         Args:
             schema: Columns of the table.
