@@ -353,7 +353,9 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
 
 @dataclass
 class Changes:
-    """Counter of statements that may change how names are resolved. Not used with DuckDB 2.0, which has such a counter.
+    """Counter of statements that may change how names are resolved.
+
+    Not used with DuckDB 2.0, which counts these statements itself.
 
     Attributes:
         count: Number of statements and calls that may have changed names.

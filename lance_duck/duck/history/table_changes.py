@@ -323,7 +323,7 @@ class _Images:
             kind = f"update_{image}" if len(given) == 2 else "delete" if image == "preimage" else "insert"
             tables.append(self._table(side, addresses, rows.ids, kind))
         table = pa.concat_tables(tables)
-        if len(tables) == 2:  # an update returns both images of each row in turn
+        if len(tables) == 2:  # for an update, the preimage and postimage of each row alternate
             table = table.take(pa.array(np.arange(len(table)).reshape(2, -1).T.ravel()))
         yield from table.combine_chunks().to_batches()
 
