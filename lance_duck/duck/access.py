@@ -1,9 +1,9 @@
-"""DuckDB's settings about files: enable_external_access, allowed_directories and allowed_paths hold for Lance tables.
+"""Applies DuckDB's settings enable_external_access, allowed_directories and allowed_paths to Lance tables.
 
     SET allowed_directories = ['/data'];  SET enable_external_access = false
 
-Afterwards statements reach tables below the connected folders, below `/data`, and no others. DuckDB does not extend the
-allowed locations while it runs. Restrictions therefore last.
+Afterwards, statements can only access tables in the connected folders and in `/data`. DuckDB does not extend the
+allowed locations while it runs. The restrictions therefore stay in effect.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FileAccess:
 
     @property
     def is_open(self) -> bool:
-        """Whether statements may reach all locations."""
+        """Whether statements may access all locations."""
         answers = _ANSWER.get()
         if answers is None:
             return bool(self._setting(_IS_OPEN)[0])
@@ -80,7 +80,7 @@ def during_statement() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # Ctrl-C before the body began: closed later, in another context
+        with suppress(ValueError):  # after Ctrl-C before the body, the generator is closed in a different context
             _ANSWER.reset(token)
 
 

@@ -85,13 +85,13 @@ def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
 
 
 class Binder:
-    """Tables of one database instance, by the names and paths in statements; thread-safe.
+    """A thread-safe map from the names and paths in statements to the tables of one database instance.
 
     At most 1024 (table, version) pairs are kept open. The least recently used pair is closed first.
 
     Args:
         find: Returns the handle of a table by its name, or None for a path.
-        options: Returns the settings of the store that a path is in.
+        options: Returns the settings of the object store for a path.
         names: Returns the table names.
         qualify: Returns a name with the database in which a search path finds it. Returns a path unchanged.
         roots: Returns the locations of the connected folders and tables.
@@ -99,7 +99,7 @@ class Binder:
 
     Attributes:
         texts: The functions behind `match` and `score`.
-        access: The locations that statements may reach.
+        access: The locations that statements may access.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Binder:
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
     def let_go(self) -> None:
-        """Forget all tables and searches: statements that were bound to them cannot run any more."""
+        """Forget all tables and searches. Statements that were bound to them fail afterwards."""
         with self._lock:
             for handle in self._handles.values():
                 handle.let_go()
@@ -175,9 +175,9 @@ class Binder:
         Args:
             path: Name or path of the table.
             version: See `VersionChoice`.
-            tag: Likewise.
-            asof: Likewise.
-            branch: Likewise.
+            tag: See `VersionChoice`.
+            asof: See `VersionChoice`.
+            branch: See `VersionChoice`.
             search_path: DuckDB's `search_path` setting.
             identifiers: Names of row identifiers to add as columns, separated by spaces.
 
@@ -268,7 +268,7 @@ class Binder:
 
         Args:
             path: Name or path of the table.
-            columns_json: The text of its `AskedColumns`.
+            columns_json: The serialized `AskedColumns`.
 
         Raises:
             LanceDuckError: The table does not exist or cannot be read, or `columns_json` is invalid.
@@ -333,7 +333,7 @@ class Binder:
         return self._noted(self.handle(self._qualify(path, search_path or ""), choice))
 
     def _noted(self, handle: TableHandle) -> LanceDataset:
-        """Return the version that a statement reads. A relation of a transaction then reads its rows at once."""
+        """Return the version that a statement reads. In a transaction, relations then read their rows immediately."""
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()
@@ -377,7 +377,7 @@ class Binder:
         return f"SELECT * FROM {self._readable(rows)}"  # noqa: S608
 
     def handle(self, path: str, choice: VersionChoice) -> TableHandle:
-        """Return the handle of a table, the same for the same arguments.
+        """Return the handle of a table. The same arguments return the same handle.
 
         Raises:
             NotFoundError: The string looks like a name, not a path, and the table does not exist.
@@ -446,7 +446,7 @@ class Binder:
             return str(self._sources[id(handle)][1].name)
 
     def _held(self, rows: SearchRows | DuckTable | BatchRows) -> str:
-        """Return the name of a source that stays registered until many others follow."""
+        """Return the name of a source. It stays registered until many other sources have been registered."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
@@ -458,7 +458,7 @@ class Binder:
             return cursor._register_source(table)
 
     def _readable(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return SQL that reads a table for this statement alone."""
+        """Return SQL that reads a table, only valid in the current statement."""
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
     def _variable(self, table: DuckTable | SearchRows | BatchRows) -> str:
@@ -493,6 +493,6 @@ _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary
 
 @atexit.register
 def _uninstall_all() -> None:
-    """Remove our functions at exit: DuckDB 2.0 complains on stderr when they outlive the interpreter."""
+    """Remove the Python functions at exit. DuckDB 2.0 prints errors to stderr if they outlive the interpreter."""
     for binder in list(_BINDERS.values()):
         binder.uninstall()

@@ -1,4 +1,4 @@
-"""Tables by name: the Lance databases of one DuckDB instance."""
+"""The catalog of Lance databases and tables of one DuckDB instance."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ WORD: Final = re.compile(r"[\w$]+")
 
 
 class TableCatalog:
-    """Names of tables in one database instance, shared by all of its cursors.
+    """The Lance tables of one database instance, by name. All cursors of the instance share the catalog.
 
     Args:
-        given: Tables named by the caller, in the database `lance`.
-        folder: Folder with further tables, or None.
+        given: Tables that the caller named. They belong to the database `lance`.
+        folder: Folder with additional tables, or None.
 
     Attributes:
         binder: Binder of the instance.
         default: The database `lance`.
-        secrets: Secrets for the stores of tables.
-        version: Counter of changes in the set of tables and databases.
+        secrets: Secrets for the object stores that contain tables.
+        version: Counter that increases when tables or databases are added or removed.
     """
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
@@ -68,12 +68,12 @@ class TableCatalog:
         self._users: WeakSet[object] = WeakSet()
 
     def used_by(self, user: object) -> TableCatalog:
-        """Count a connection that uses the catalog, and return the catalog."""
+        """Register a connection that uses the catalog, and return the catalog."""
         self._users.add(user)
         return self
 
     def left_by(self, user: object) -> None:
-        """Count a closed connection. The last one closes all tables."""
+        """Unregister a closed connection. When the last one closes, all tables are closed."""
         self._users.discard(user)
         if not self._users:
             for database in self.databases:
@@ -105,7 +105,7 @@ class TableCatalog:
 
     @property
     def name(self) -> str:
-        """The name of the database `lance`, or a substitute if DuckDB already has one of that name."""
+        """The name of the database `lance`, or a substitute if DuckDB already has a database with that name."""
         return self.default.name
 
     @property
@@ -122,13 +122,13 @@ class TableCatalog:
 
         Args:
             name: Name of the database.
-            folder: With its tables.
+            folder: The folder with the tables.
             choice: The version to read of each table.
             read_only: Reason why the tables are read-only, or None.
         """
         database = LanceDatabase(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
         with self._lock, self.binder.spare_cursor() as cursor:
-            self._databases[folded(name)] = database  # views of DuckDB 1.x are bound by their names
+            self._databases[folded(name)] = database  # DuckDB 1.x binds views by name
             try:
                 database.create(cursor)
             except BaseException:
@@ -160,7 +160,7 @@ class TableCatalog:
         return self.table(parts_of_name(text)) if table is None and "." in text else table
 
     def qualified(self, text: str, search_path: str) -> str:
-        """Qualify a bare name with the first database of a search path, then `lance`, that contains it.
+        """Qualify a bare name with the database that contains it. The search path is searched first, then `lance`.
 
         Args:
             text: A name as passed to a function, or a path.
@@ -174,14 +174,14 @@ class TableCatalog:
             self.database(place[0]) for place in qualified_names(search_path) if folded("".join(place[1:])) == SCHEMA
         )
         for database in filter(None, (*places, self.default)):
-            names = (text, name) if is_bare else (text,)  # the dot may belong to the name itself
+            names = (text, name) if is_bare else (text,)  # the dot may be part of an unqualified name
             known = next((each for each in names if database.find(each) is not None), None)
             if known is not None:
                 return f"{quoted(database.name)}.{quoted(known)}"
         return text
 
     def table(self, parts: tuple[str, ...]) -> TableHandle | None:
-        """Return the table with a name qualified by its database."""
+        """Return the table for a database-qualified name."""
         database = self.database(parts[0]) if len(parts) == 2 or (len(parts) == 3 and parts[1] == SCHEMA) else None
         return None if database is None else database.find(parts[-1])
 
@@ -198,7 +198,7 @@ class TableCatalog:
         return next((database for database in self.databases if database.has(handle)), None)
 
     def is_repeated(self, name: str) -> bool:
-        """Return whether several databases have a table of this name."""
+        """Return whether several databases contain a table with this name."""
         return sum(database.find(name) is not None for database in self.databases) > 1
 
     def path_handle(self, path: str) -> TableHandle:
@@ -206,7 +206,7 @@ class TableCatalog:
         return self.binder.handle(path, VersionChoice())
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Name a table in `lance`, replacing another table of that name. Raises LanceDuckError."""
+        """Add a table to `lance`. Replaces an existing table with the same name. Raises LanceDuckError."""
         self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:
@@ -232,11 +232,11 @@ class TableCatalog:
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
     def refresh(self, statement: object = None, *, force: bool = False) -> bool:
-        """List the tables again. Returns whether some appeared or disappeared.
+        """List the tables again. Returns whether tables were added or removed.
 
         Args:
-            statement: The text to be run. If it may read table columns from DuckDB's catalog, these are updated first.
-                Other statements skip this.
+            statement: The text to run. If it may read table columns from DuckDB's catalog, the columns in the catalog
+                are updated first.
             force: List even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
@@ -249,7 +249,10 @@ class TableCatalog:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Words with which a statement can refer to these tables. A new object whenever the set of tables changes."""
+        """Words with which a statement can refer to these tables.
+
+        A new object is created whenever the set of tables changes.
+        """
         vocabulary = self._vocabulary
         if vocabulary is None:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())
@@ -260,11 +263,11 @@ class TableCatalog:
 
         Args:
             message: DuckDB's error message.
-            current: Returns the database that unqualified names are looked up in first.
+            current: Returns the database in which unqualified names are looked up first.
             statement: The text that was run.
 
         Returns:
-            The error, or None to keep DuckDB's own.
+            The error, or None to keep DuckDB's error.
         """
         missing = missing_table(message)
         if missing is None:
@@ -303,7 +306,7 @@ class Vocabulary:
 
     Attributes:
         names: Names of tables and functions, case-folded like DuckDB's.
-        parts: Strings that paths, and names that are not plain words, contain.
+        parts: Substrings that identify paths, and names that are not plain words.
     """
 
     names: frozenset[str]
@@ -311,7 +314,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tables: Iterable[str]) -> Vocabulary:
-        """Return the words for tables of these names."""
+        """Return the vocabulary for tables with these names."""
         names = frozenset(map(folded, tables)) | FUNCTIONS
         odd = sorted(escaped(name) for name in names if WORD.fullmatch(name) is None)
         return cls(names, (TABLE_SUFFIX, *odd))
@@ -321,7 +324,7 @@ class Vocabulary:
 
         Args:
             sql: The text.
-            more: Some more words, in lower case.
+            more: Additional words, in lower case.
             parts: Lower-case strings that may also occur inside a word.
         """
         text = folded(sql)
@@ -329,7 +332,7 @@ class Vocabulary:
         for names in (self.names, *more):
             if not names.isdisjoint(words):
                 return True
-        for part in (*self.parts, *parts):  # noqa: SIM110  a generator takes longer than the rest
+        for part in (*self.parts, *parts):  # noqa: SIM110  a generator is slower than this loop
             if part in text:
                 return True
         return False

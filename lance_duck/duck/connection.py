@@ -50,14 +50,14 @@ def connect(
     """Connect to DuckDB with Lance tables.
 
     Args:
-        tables: A folder of `*.lance` tables, each named after its folder without the suffix. New tables are found, and
-            the first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its
-            version, other tables at the newest version.
+        tables: A folder of `*.lance` tables, each named after its folder without the suffix. New tables are found
+            automatically. A missing folder is created with its first table. Alternatively, a mapping of names to paths,
+            URIs or datasets. A dataset is read at its own version, all other tables at their newest version.
         database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Reject changes to Lance tables, and open a database file read-only.
-        config: DuckDB settings and search settings, by the names that SET uses. The search settings are
+        config: DuckDB settings and search settings. The names are the same as in SET. The search settings are
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
-        storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
+        storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
 
     Raises:
@@ -76,7 +76,7 @@ def connect(
         native.close()
         raise
     file = None if place.startswith(_IN_MEMORY) else place
-    # ":memory:name" is one database that all connections of this process share, like a file.
+    # All connections of this process share the database ":memory:name", like a file.
     changes = Changes(is_sure=place == _IN_MEMORY, is_private=True, is_usual=not _finds_otherwise(config))
     return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB's own connection."""
+        """The underlying DuckDB connection."""
         self._writer.count.make()
         self._changes.is_sure = self._changes.is_private = False
         return self._native
@@ -132,7 +132,10 @@ class Connection:
     query = from_query = sql
 
     def execute(self, query: Any, parameters: Any = None) -> Self:
-        """Run a statement with parameters. The result is fetched from this connection. Raises as `sql`."""
+        """Run a statement with parameters.
+
+        The result is fetched from this connection. Raises the same errors as `sql`.
+        """
         self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
         if self._execution.run_alone(self._native.execute, query, options) is None:
@@ -140,7 +143,7 @@ class Connection:
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
-        """Run a statement for each list of parameters. Raises as `sql`."""
+        """Run a statement for each list of parameters. Raises the same errors as `sql`."""
         self._execution.run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
         return self
 
@@ -174,7 +177,10 @@ class Connection:
         return self._execution.run_named(name, self._native.view)
 
     def register(self, name: str, table: Any) -> Self:
-        """Register an object under a name. Lance datasets are visible to all cursors, other objects as in DuckDB."""
+        """Register an object under a name.
+
+        All cursors can read registered Lance datasets. Other objects behave as in DuckDB.
+        """
         self._changes.count += 1
         if isinstance(table, LanceDataset):
             with own_errors():
@@ -205,10 +211,13 @@ class Connection:
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
-        """Commit the transaction, if one was begun. Raises CommitConflictError if others changed the same rows."""
+        """Commit the transaction, if one is open.
+
+        Raises CommitConflictError if other writers changed the same rows.
+        """
         if self.in_transaction:
             return self.execute("COMMIT")
-        guarded(self._native.commit, self._inherited)()  # for hosts that call it without a transaction
+        guarded(self._native.commit, self._inherited)()  # some host programs call `commit` without a transaction
         return self
 
     def rollback(self) -> Self:
@@ -216,7 +225,7 @@ class Connection:
         return self.execute("ROLLBACK")
 
     def cursor(self) -> Connection:
-        """Return another connection to the same database and tables, for use in another thread."""
+        """Return a new connection to the same database and tables, for use in a different thread."""
         with self._inherited.use():
             native = self._native.cursor()
             self._catalog.prepare(native)
@@ -226,7 +235,7 @@ class Connection:
     duplicate = cursor
 
     def close(self) -> None:
-        """Close the connection, and with the last cursor all files. A forked child only forgets the connection."""
+        """Close the connection. The last cursor also closes all files. In a forked child, nothing is closed."""
         if self._inherited.is_own:
             self._writer.close()
             self._native.close()
@@ -237,7 +246,10 @@ class Connection:
         return self._of_duckdb("to_arrow_table")(rows_per_batch)
 
     def fetch_record_batch(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.RecordBatchReader:
-        """Return a reader of the remaining rows of the result. Like `fetch_arrow_table`, it serves older libraries."""
+        """Return a reader of the remaining rows of the result.
+
+        Like `fetch_arrow_table`, it exists for older libraries.
+        """
         return self._of_duckdb("to_arrow_reader")(rows_per_batch)
 
     def __enter__(self) -> Self:
@@ -252,7 +264,7 @@ class Connection:
         if name.startswith("__") or name == "_native":
             raise AttributeError(name)
         if hasattr(type(self), name):
-            return object.__getattribute__(self, name)  # raises the property's own error
+            return object.__getattribute__(self, name)  # raises the error of the property getter
         return self._of_duckdb(name)
 
     def _of_duckdb(self, name: str) -> Any:

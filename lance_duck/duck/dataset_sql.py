@@ -1,4 +1,4 @@
-"""The implementation of `LanceDataset.sql`: a connection whose only Lance table is one version of one table."""
+"""Implements `LanceDataset.sql` on a connection whose only Lance table is one version of one table."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _COMBINED: Final = (("group", "by"), ("union",), ("intersect",), ("except",), ("
 
 
 class NumberedTable(DuckTable):
-    """The rows of one table version. Their ids and addresses are the last columns.
+    """The rows of one table version. The last columns contain row ids and row addresses.
 
     Args:
         dataset: The version.
-        numbers: Names of these columns.
+        numbers: Names of the columns with row ids and row addresses.
     """
 
     def __init__(self, dataset: LanceDataset, numbers: list[str]) -> None:
@@ -54,7 +54,7 @@ def run_query(request: SqlRequest) -> pa.RecordBatchReader:
     """Run a query on one version of a table.
 
     Raises:
-        InvalidInputError: It is not one statement.
+        InvalidInputError: The text is not a single statement.
         UnsupportedError: The statement changes a table.
         duckdb.Error: DuckDB rejects the statement.
     """
@@ -99,7 +99,7 @@ def _batches(reader: pa.RecordBatchReader, schema: pa.Schema, connection: Connec
 
 
 def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) -> Any:
-    """Return the rows of a query, followed by ids and addresses if each result row is a table row."""
+    """Return the rows of a query. If each result row is a table row, ids and addresses follow the columns."""
     relation = connection.sql(statement.text)
     columns = [] if relation is None else relation.columns
     columns_text = [quoted(name) for name in numbers if name not in columns]
@@ -111,7 +111,7 @@ def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) ->
     text = f"{statement.sql[statement.start : start]}, {', '.join(columns_text)} {statement.sql[start : statement.end]}"
     try:
         return connection.sql(text)
-    except duckdb.BinderException:  # of an aggregate, or of another table
+    except duckdb.BinderException:  # an aggregate, or the columns of a different table
         return relation
 
 

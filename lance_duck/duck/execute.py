@@ -4,10 +4,10 @@
     → BEGIN and COMMIT      `changes.runner`
     → full-text calls       `full_text.rewrite`
     → changes of tables     `changes.runner`
-    → everything else       row identifiers, versions of the transaction, then attempts of `planner`
+    → other statements row identifiers, versions of the transaction, then attempts of `planner`
 
-`first_accepted` tries the attempts in order. `statement.user_text.told_of` translates error positions to the user's
-text.
+`first_accepted` tries the attempts in order. `statement.user_text.told_of` translates error positions to positions in
+the user's text.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Execution:
             method: DuckDB's `sql`, `execute` or `executemany`.
             query: The text, or a parsed statement.
             options: Further arguments of the method.
-            later: Whether rows are read later. None if the statement runs once for each list of parameters.
+            later: Whether rows are read after this call returns. None if the statement runs once for each list of
+                parameters.
 
         Raises:
             LanceDuckError: A table cannot be opened, read or changed.
@@ -139,7 +140,7 @@ class Execution:
         """Run a SELECT without looking up names first.
 
         Returns:
-            DuckDB's result. None for other statements, and if DuckDB does not know a name; `run` handles those.
+            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`.
 
         Args:
             method: DuckDB's `sql` or `execute`.
@@ -168,7 +169,7 @@ class Execution:
         """Return a table or view as a relation.
 
         Args:
-            name: Its name in SQL spelling.
+            name: The name in SQL syntax.
             native: DuckDB's method for native tables.
         """
         self._changes.is_sure = False
@@ -185,7 +186,7 @@ class Execution:
         return self.with_new_tables(found, name)
 
     def with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call DuckDB. Retry if an unknown name has meanwhile become a table in the folder."""
+        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder."""
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
                 self._catalog.refresh(statement)
@@ -233,8 +234,8 @@ class Execution:
         """Return the text of a parsed statement, or None if it only concerns native tables.
 
         Raises:
-            UnsupportedError: A transaction is open, and the statement lacks its text. DuckDB 1 returns empty texts for
-                PIVOT.
+            UnsupportedError: A transaction is open, and the statement does not contain its text. DuckDB 1 returns empty
+                texts for PIVOT.
         """
         text = statement.query
         if self.writer.in_transaction and not text.strip():
@@ -277,7 +278,7 @@ def first_accepted(attempts: Iterator[Callable[[], T]]) -> T:
     """Return the result of the first attempt that DuckDB accepts.
 
     Args:
-        attempts: Ways to run one statement. The last one runs the text to which errors refer.
+        attempts: Functions that each run the statement in a different way. Errors refer to the text of the last one.
 
     Raises:
         duckdb.Error: The error of the last attempt, or the error that ended the transaction.

@@ -1,4 +1,4 @@
-"""EXPLAIN: adds a row to DuckDB's plan that describes how each Lance table is read.
+"""Adds a row to the result of EXPLAIN that describes how each Lance table is read.
 
 With FORMAT JSON, the description is part of the document: `Lance Scans` in the outermost operator's `extra_info`.
 """
@@ -36,11 +36,11 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """How one Lance table is, or was, read.
+    """A description of how one Lance table is read.
 
     Attributes:
-        text: In words.
-        facts: Texts by the names that the `lance` extension of DuckDB has for them, as far as it has them.
+        text: The description in words.
+        facts: Details, by the keys that DuckDB's `lance` extension uses. Other details are omitted.
     """
 
     text: str
@@ -105,7 +105,7 @@ def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
 
 
 def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
-    """Yield the plans of the tables and filters that DuckDB 2.0 passed when it planned."""
+    """Yield plans from the tables and filters that DuckDB 2.0 passed while it planned the statement."""
     for table in {id(table): table for table in watch.bound}.values():
         mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
         taken = [predicate for predicate, taken in mine.values() if taken]
@@ -132,7 +132,7 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
 
 
 def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
-    """Yield plans from DuckDB 1.x's own plan, for scans that can be matched to a single table."""
+    """Yield plans from DuckDB 1.x's plan, for scans that can be matched to a single table."""
     searches = {table.explained(): table for table in watch.bound if isinstance(table, SearchRows)}
     yield from (_search_plan(searches[text]) for text in sorted(searches))
     tables = list({id(table): table for table in watch.bound if not isinstance(table, SearchRows)}.values())
@@ -145,7 +145,7 @@ def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[Rea
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
-    """Return the conditions of a scan, or None if it reads another table."""
+    """Return the conditions of a scan, or None if it reads a different table."""
     schema = table.filtered_schema(table.dataset)
     if not set(names) <= {*schema.names, ROWS}:
         return None

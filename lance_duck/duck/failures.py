@@ -1,4 +1,4 @@
-"""Recovery of our errors from the exceptions that DuckDB wraps around them.
+"""Recovers `LanceDuckError`s from the DuckDB exceptions that wrap them.
 
 An error raised in a callback arrives as a DuckDB exception whose text contains "CorruptError: message" and a traceback.
 """
@@ -86,7 +86,10 @@ def own_errors() -> _OwnErrors:
 
 
 def raise_own(error: duckdb.Error) -> None:
-    """Raise the `LanceDuckError` or Ctrl-C behind a DuckDB exception. Removes secrets from other messages."""
+    """Raise the `LanceDuckError` or KeyboardInterrupt that a DuckDB exception wraps.
+
+    Removes secrets from other messages.
+    """
     take_secrets_out(error)
     refused = None if isinstance(error, duckdb.PermissionException) else _REFUSED.search(str(error))
     if refused is not None:
@@ -102,7 +105,7 @@ def raise_own(error: duckdb.Error) -> None:
 
 
 def _hint_about_lists(message: str) -> str | None:
-    """Return how lists become arrays, if a function of arrays was called with lists."""
+    """Return a hint about casts of lists to arrays, if an array function was called with lists."""
     call = _LISTS_TO_ARRAYS.search(message)
     if call is None:
         return None
@@ -115,7 +118,7 @@ def _hint_about_lists(message: str) -> str | None:
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:
-    """Return the `LanceDuckError` behind a DuckDB exception. Returns None if the error is DuckDB's own."""
+    """Return the `LanceDuckError` that a DuckDB exception wraps. Returns None for DuckDB's own errors."""
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
             "DuckDB 1 cannot read Lance tables with enable_external_access = false",
@@ -128,7 +131,7 @@ def own_error(error: duckdb.Error) -> LanceDuckError | None:
 def unwrapped(error: Exception) -> BaseException:
     """Return the original error of a failed Arrow stream.
 
-    Ctrl-C arrives as `RuntimeError("Query interrupted")`, or as the end of the traceback in an error about a Python
+    Ctrl-C arrives as `RuntimeError("Query interrupted")`, or at the end of the traceback in an error about a Python
     object. DuckDB errors arrive as pyarrow errors, usually an `OSError`. Other errors are returned unchanged.
     """
     text = str(error)
@@ -139,9 +142,9 @@ def unwrapped(error: Exception) -> BaseException:
 
 
 def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
-    """Return the name of the view that a statement tried to change, in the statement's spelling.
+    """Return the name of the view that a statement tried to change, as written in the statement.
 
-    Returns None if the statement is not a change, or failed for another reason.
+    Returns None if the statement is not a change, or failed for a different reason.
     """
     change = _CHANGE.match(statement)
     return change[1] if change and _IS_A_VIEW.search(str(error)) else None
@@ -150,8 +153,8 @@ def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
 def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     """Return the name of a missing table and its qualifiers. Returns None for other messages.
 
-    The qualifiers are read from the statement, at the position that the message marks. If the position does not hold
-    the name, None replaces the qualifiers.
+    The qualifiers are read from the statement, at the position that the message marks. If the name is not at that
+    position, the qualifiers are None.
     """
     missing = _MISSING.search(message)
     if missing is None:
@@ -167,7 +170,7 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
     """Return the error for a change in a form that is not supported.
 
     Args:
-        name: The Lance table, in the statement's spelling.
+        name: The name of the Lance table, as written in the statement.
         statement: The statement.
     """
     text = " ".join(statement.split())

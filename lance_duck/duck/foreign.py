@@ -14,23 +14,24 @@ from lance_duck.duck.statement.tokens import LONGEST
 
 _KEPT: Final = 256
 _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use", "lance"})
-"""Words of statements that may concern a Lance table without naming one."""
+"""Words of statements that may concern a Lance table without mentioning its name."""
 _SELECTS: Final = frozenset({"select", "from", "with"})
 _WORDS_ALONE: Final = bytes(
     ord(character) if WORD.match(character) else ord(" ") for character in map(chr, range(128))
 ).ljust(256)
-"""ASCII translation table: spaces for all characters outside `WORD`. Three times as fast as a regular expression."""
+"""ASCII translation table that maps all characters outside `WORD` to spaces. It is three times as fast as a regular
+expression."""
 _LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
 _PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
 """Prefixes of lance_duck's functions and settings, and of catalog functions."""
 _SEARCHES: Final = re.compile(r"\b(?:search_path|schema|python_\w+)\b", re.IGNORECASE)
-"""Settings that change the search order of names."""
+"""Matches settings that change where names are looked up."""
 
 
 class ForeignTexts:
-    """Single statements without any word that could concern a Lance table.
+    """The set of single statements without any word that could concern a Lance table.
 
-    They neither begin nor end transactions. Results are cached until tables are added or removed.
+    Statements that begin or end transactions are not in the set. Results are cached until tables are added or removed.
 
     Args:
         catalog: The Lance tables of a connection.
@@ -61,7 +62,7 @@ class ForeignTexts:
     def is_select(self, sql: str) -> bool:
         """Return whether a text is a single SELECT that does not list tables.
 
-        If DuckDB finds all its names among native tables, new or removed Lance tables do not change its meaning.
+        If DuckDB finds all its names in native databases, added or removed Lance tables do not change its meaning.
         """
         if self._version != self._catalog.version:
             self._forget()
@@ -72,7 +73,7 @@ class ForeignTexts:
         return is_select
 
     def forget(self, sql: str) -> None:
-        """Record that DuckDB alone cannot resolve all names of a text."""
+        """Record that DuckDB does not find all names in a text."""
         self._selects[sql] = False
 
     def _asks_nothing_of_ours(self, sql: str) -> bool:
@@ -89,12 +90,12 @@ class ForeignTexts:
         return self._words_of_ours.isdisjoint(words)
 
     def _words(self) -> frozenset[str]:
-        """Return the deciding words and the database names. Functions of a database may not name a table."""
+        """Return the deciding words and the database names. Calls of a database's functions may not mention a table."""
         return _DECIDING | {folded(database.name) for database in self._catalog.databases}
 
 
 def changes_search(sql: str) -> bool:
-    """Return whether a statement may change the search order of names."""
+    """Return whether a statement may change where names are looked up."""
     first = FirstWords.of(sql)
     if first.kind is StatementKind.SETTING:
         return _SEARCHES.search(sql, first.start) is not None

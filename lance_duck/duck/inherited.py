@@ -1,4 +1,4 @@
-"""DuckDB databases in a forked child: the rules for using and releasing them."""
+"""Rules for the use and release of DuckDB databases in a forked child."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lance_duck.duck.failures import raise_own
 class Inherited:
     """A database, and whether this process may use it. Shared by all connections to the database.
 
-    A forked child can use its copy of an in-memory database; queries then run on the calling thread. It cannot use a
-    database file, which both processes would change, nor a database that another thread was using at the time of the
-    fork, because its locks are never released.
+    A forked child can use its copy of an in-memory database. Queries then run on the calling thread. It cannot use a
+    database file, because both processes would change the file. It also cannot use a database that another thread was
+    using during the fork, because the locks are never released.
 
     Args:
         file: Database file. Omitted for in-memory databases.
@@ -38,14 +38,16 @@ class Inherited:
         """Return a context manager for using the database.
 
         Raises:
-            ForkedError: On entry, if a parent process opened the database and it cannot be used here.
+            ForkedError: On entry, if a parent process opened the database and this process cannot use it.
         """
         return self
 
     def begun(self) -> list[None]:
-        """Begin to use the database. To end, call `pop` on the returned list. A cheaper `use`, with the same errors.
+        """Begin to use the database, like `use` but cheaper. To end the use, call `pop` on the returned list.
 
-        A child of this process then knows that the database was in use.
+        A child that is forked in between can then detect that the database was in use.
+
+        Raises the same errors as `use`.
         """
         if not self._is_checked:
             self._take_over()
@@ -62,7 +64,10 @@ class Inherited:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process opened it. Closing it in another process waits for threads that do not exist there."""
+        """Whether this process opened the database.
+
+        Other processes must not close it, because they would wait for missing threads.
+        """
         return self._opened == forks.count()
 
     def _take_over(self) -> None:
@@ -73,7 +78,7 @@ class Inherited:
         self._is_checked = True
 
     def forked(self) -> None:
-        """Make the next use check whether this forked child may use the database."""
+        """Require a check at the next use whether this forked child may use the database."""
         self._is_checked = False
 
 
@@ -83,7 +88,7 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
     Args:
         method: DuckDB's method.
         inherited: The database.
-        count: Result to fetch from instead, while it is held.
+        count: Held result. While it exists, rows are fetched from it instead.
     """
 
     @wraps(method)
@@ -103,7 +108,10 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
 
 
 def leave_to_children(native: Any) -> None:
-    """Keep a connection open in forked children until they exit, because closing its database waits for threads."""
+    """Keep a connection open in forked children until they exit.
+
+    Closing its database would wait for missing threads.
+    """
     _NATIVE.add(native)
 
 

@@ -20,19 +20,19 @@ def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool 
     """Create the macros of sql/macros on a connection.
 
     Args:
-        connection: Has the functions that the macros call.
-        for_all_cursors: Whether to create them in the current database, visible to all cursors, instead of in this
-            session only.
+        connection: Connection with the functions that the macros call.
+        for_all_cursors: Whether to create the macros in the current database, where all cursors can use them.
+            Otherwise, only this session can use them.
     """
     _load(connection.execute, _MACROS, for_all_cursors=for_all_cursors)
 
 
 def load_history(run: Callable[[str], object], *, for_all_cursors: bool = False) -> None:
-    """Create the macros of sql/history. They are created on demand, because they slow down opening a connection.
+    """Create the macros of sql/history. They are created on demand, because they would slow down opening a connection.
 
     Args:
-        run: Runs statements on a connection that has the function that the macros call.
-        for_all_cursors: As for `load_macros`.
+        run: Runs statements on a connection. It must have the functions that the macros call.
+        for_all_cursors: See `load_macros`.
     """
     _load(run, _HISTORY, for_all_cursors=for_all_cursors)
 

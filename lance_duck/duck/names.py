@@ -1,4 +1,4 @@
-"""Resolve names and the SQL dialect of a connection, with results cached until they may have changed."""
+"""Resolves the names and the SQL dialect of a connection. Results are cached until they may have changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class View:
 
     @property
     def within(self) -> Place | None:
-        """The schema that is searched first for names in the view. None for a temporary view."""
+        """The schema in which names of the view are looked up first. None for a temporary view."""
         return None if self.place == _TEMPORARY else self.place
 
 
@@ -52,7 +52,7 @@ class _Meaning:
     """A resolved name.
 
     Attributes:
-        database: The database of Lance tables that resolves the name, or None if it refers to anything else.
+        database: The Lance database that contains the table, or None if the name does not refer to a Lance table.
         dialect: The SQL dialect.
         place: Database and schema of the table or view. None if it does not exist or is ambiguous.
         view: The view if the name refers to a view, otherwise None.
@@ -89,11 +89,11 @@ class Names:
         self._made_before: object = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
-        """Register a temporary view that represents a Lance table and hides other tables with its name."""
+        """Register a temporary view that stands for a Lance table and hides other tables with its name."""
         self._shown[folded(name)] = database
 
     def hide(self, name: str) -> None:
-        """Unregister a temporary view that represents a Lance table."""
+        """Unregister a temporary view that stands for a Lance table."""
         self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
@@ -115,7 +115,7 @@ class Names:
 
         Args:
             name: Its parts.
-            later: As for `are_ours`.
+            later: See `are_ours`.
             within: Database and schema of the view that contains the name, or None.
         """
         if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
@@ -139,7 +139,7 @@ class Names:
 
         Args:
             text: The name in SQL spelling, or a path. Paths are returned unchanged.
-            later: As for `are_ours`.
+            later: See `are_ours`.
         """
         parts = parts_of_name(text)
         database = self.database(parts, later=later) if parts else None
@@ -148,11 +148,13 @@ class Names:
         return f"{quoted(database.name)}.{quoted(parts[-1])}"
 
     def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
-        """Return the database and schema in which a table of this name would be created, or None if DuckDB decides.
+        """Return the database and schema in which a table with this name would be created.
+
+        Returns None if they are uncertain.
 
         Args:
             name: Its parts.
-            later: As for `are_ours`.
+            later: See `are_ours`.
         """
         if len(name) == 3:
             return folded(name[0]), folded(name[1])
@@ -171,11 +173,11 @@ class Names:
         return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
-        """Yield the edits of spellings that refer to paths and Lance tables.
+        """Yield the edits of those spellings that refer to paths or Lance tables.
 
         Args:
             spellings: The spellings of a statement.
-            later: As for `are_ours`.
+            later: See `are_ours`.
         """
         for each in spellings:
             if each.database is not None and self._catalog.database(each.database) is None:
@@ -186,14 +188,14 @@ class Names:
             if each.value is not None:
                 each = self._answered(each)
             if each.is_argument and database is not None:
-                yield each.within(database.name)  # also in `lance`: a view stores the text and may run after USE
+                yield each.within(database.name)  # also in `lance`: a view may run after USE
             elif database is None or database is self._catalog.default:
                 yield each.edit
             else:
                 yield each.within(database.name)
 
     def _answered(self, spelling: Spelling) -> Spelling:
-        """Run the query that determines the version of a spelling. Returns the spelling with its result.
+        """Run the query that computes the version in a spelling. Returns the spelling with the result.
 
         Raises:
             InvalidInputError: The version is a column, or the query has parameters.
@@ -213,13 +215,13 @@ class Names:
         return self._meaning(name, later).dialect
 
     def are_built_in(self, functions: Sequence[str], *, later: bool) -> bool:
-        """Return whether functions are the built-in ones, not overridden by macros.
+        """Return whether functions are built in, and not overridden by macros.
 
         The result is cached until the catalog changes. Returns False if changes cannot be detected.
 
         Args:
             functions: Their names, in lower case.
-            later: As for `are_ours`.
+            later: See `are_ours`.
         """
         changes = _changes(self._native, self._counted)
         if changes is None:
@@ -244,16 +246,16 @@ class Names:
         return bool(self._native.sql(text).fetchall())
 
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
-        """Return which functions exist as user-defined functions, usually macros.
+        """Return the names for which user-defined functions (usually macros) exist.
 
         Args:
             functions: Their names, in lower case. Must not include built-in functions.
-            later: As for `are_ours`.
+            later: See `are_ours`.
         """
         return self._made("function_name", "duckdb_functions()", functions, later=later)
 
     def own_types(self, types: Sequence[str], *, later: bool) -> frozenset[str]:
-        """Return which types are user-defined. Takes the same arguments as `own_functions`."""
+        """Return the names of user-defined types. Takes the same arguments as `own_functions`."""
         return self._made("type_name", "duckdb_types()", types, later=later)
 
     def _made(self, column: str, source: str, names: Sequence[str], *, later: bool) -> frozenset[str]:
@@ -276,7 +278,7 @@ class Names:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep the cache across a statement that does not change names, although DuckDB counts it as a change."""
+        """Keep the cache during a statement that DuckDB counts as a change, although it does not change names."""
         before = _changes(self._native, self._counted)
         is_known = before is not None and before == self._changes
         yield
@@ -333,7 +335,7 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
         name: Its parts.
         search: DuckDB's search path for unqualified names, in order.
         objects: The schemas that contain a table or view with the name.
-        is_ambiguous: Whether a schema is named like the first part.
+        is_ambiguous: Whether a schema with the name of the first part exists.
     """
     searched = [_TEMPORARY, *search]
     match tuple(map(folded, name[:-1])):
@@ -351,13 +353,15 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
 
 @dataclass
 class Changes:
-    """Counts statements that may change how names are resolved. Not used with DuckDB 2.0, which counts them itself.
+    """Counter of statements that may change how names are resolved.
+
+    Not used with DuckDB 2.0, which counts these statements itself.
 
     Attributes:
         count: Number of statements and calls that may have changed names.
         is_sure: Whether all access to the database is counted.
         is_private: Whether user code cannot access the native connection, and therefore cannot change its settings.
-        is_usual: Whether the search order is unchanged: native database, Lance tables, Python variables.
+        is_usual: Whether names are looked up in the default order: native database, Lance tables, Python variables.
     """
 
     count: int = 0
@@ -386,7 +390,7 @@ def _reads(sql: str) -> bool:
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
-    """Return a value that changes whenever the meaning of SQL may change, or None if that cannot be detected.
+    """Return a value that changes whenever the meaning of SQL may change, or None if changes cannot be detected.
 
     Args:
         native: DuckDB's connection.
@@ -400,6 +404,6 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
 
 
 def _search_path(text: str) -> list[Place]:
-    """Return the entries of the `search_path` setting that name a database and a schema."""
+    """Return the entries of the `search_path` setting that consist of a database and a schema."""
     folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]

@@ -1,7 +1,7 @@
 """The planner: rewrites a statement before DuckDB runs it.
 
     texts without Lance tables or functions go to DuckDB unchanged
-    → numbers in a plain WHERE become parameters, so that texts repeat and can be cached
+    → numbers in a plain WHERE become parameters, which makes more texts equal and cacheable
     → `FROM 'x.lance'` and `AT (…)` become calls (`rules.spelling`)
     → `rules` and `full_text` find proposals from the text alone, once per text
     → `run` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the same range
@@ -75,11 +75,11 @@ Method = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """A statement pattern and its execution.
+    """A pattern of statements, and the function that executes it.
 
     Attributes:
         find: Function that returns proposals, from the text alone.
-        run: Function that executes a proposal, or returns None to leave it to DuckDB.
+        run: Function that executes a proposal. Returns None to leave the statement unchanged.
         later: Whether the rule also applies to relations, which are read later.
         example: A statement to which the rule applies.
         becomes: The rewritten example, with `<rows>` for each generated table.
@@ -93,7 +93,7 @@ class Rule:
 
 
 RULES: Final = (
-    # First: a search reads the fewest rows, and orders them.
+    # First, because a search reads the fewest rows, and returns them in order.
     Rule(
         order_by_distance.find,
         order_by_search.run,
@@ -117,7 +117,7 @@ RULES: Final = (
         example="SELECT id FROM lance_vector_search('t', 'v', ?, k := 3)",
         becomes='SELECT id FROM (SELECT unnest(?::BIGINT[]) AS "id")',
     ),
-    # Before `point_lookup`: it may replace the whole statement.
+    # Before `point_lookup`, because it may replace the whole statement.
     Rule(
         aggregates.find,
         prefetch_rows.run_aggregates,
@@ -150,7 +150,7 @@ RULES: Final = (
         'found WHERE found.__lance_query = "u"."w") AS "t" ORDER BY (array_distance(u.w, t.v)) ASC NULLS '
         'LAST LIMIT 2) AS "t" ON true',
     ),
-    # After the rules that replace a table by few rows: it restricts the remaining tables, and reads their keys first.
+    # After the rules that replace a table with few rows, because it restricts the remaining tables and reads keys.
     Rule(
         join_keys.find,
         semi_join_pushdown.run,
@@ -158,7 +158,7 @@ RULES: Final = (
         example="SELECT t.g FROM t JOIN u ON t.id = u.id WHERE u.x = 1",
         becomes='SELECT t.g FROM <rows> AS "t" JOIN u ON t.id = u.id WHERE u.x = 1',
     ),
-    # Only the best rows if the result is ordered by score. `asked_tables` handles all other calls.
+    # Only for results that are ordered by score. `asked_tables` handles all other calls.
     Rule(
         text_match.find,
         matched_rows.run,
@@ -182,7 +182,7 @@ RULES: Final = (
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
     ),
-    # Opens repeated tables only once, unless an earlier rule has replaced them.
+    # Opens each repeated table only once, unless an earlier rule has replaced it.
     Rule(
         repeated_tables.find,
         shared_tables.run,
@@ -190,7 +190,7 @@ RULES: Final = (
         example="SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.g",
         becomes="SELECT a.id FROM <rows> AS a JOIN <rows> AS b ON a.id = b.g",
     ),
-    # Last: it reports the calls that the other rules have not replaced.
+    # Last, because it reports the calls that the other rules have not replaced.
     Rule(
         unanswered_calls.find_standing_calls,
         unanswered_calls.run,
@@ -209,10 +209,10 @@ class Plan:
 
     Attributes:
         sql: The statement.
-        is_parsed: Whether DuckDB receives a parsed statement. Recent ones are cached.
+        is_parsed: Whether DuckDB receives a parsed statement. Recent parsed statements are cached.
         tables: Generated tables that it reads.
         options: Further arguments of DuckDB's method.
-        plan: How the tables were created, for EXPLAIN. None if the tables describe themselves.
+        plan: Description of how the tables were created, for EXPLAIN. None if the scans add their own descriptions.
     """
 
     sql: str
@@ -226,9 +226,9 @@ class _Kind(Enum):
     """The planner's classification of a statement."""
 
     OURS = auto()
-    """Names a Lance table, a path, or a function of lance_duck."""
+    """Mentions a Lance table, a path, or a function of lance_duck."""
     EXPLAIN = auto()
-    """An EXPLAIN without these names. Its views may still read Lance tables."""
+    """An EXPLAIN that does not mention any of these. Its views may still read Lance tables."""
     SETTING = auto()
     """Changes a search setting, or installs or loads DuckDB's `lance` extension, which is not needed."""
     FOREIGN = auto()
@@ -255,13 +255,14 @@ class Planner:
     def attempts(
         self, method: Method, lifted: LiftedText, options: Mapping[str, Any], *, later: bool | None
     ) -> Iterator[Callable[[], Any]]:
-        """Yield ways to run a statement, the cheapest first and the original text last.
+        """Yield functions that run a statement. The cheapest comes first, and the original text last.
 
         Args:
             method: Method of DuckDB's connection.
             lifted: One or more statements.
             options: Further arguments.
-            later: Whether rows are read later. None if the statement runs once for each list of parameters.
+            later: Whether rows are read after the call returns. None if the statement runs once for each list of
+                parameters.
         """
         sql = lifted.sql
         if later is False and not options and (lookup := self._lookup(method, sql)) is not None:
@@ -271,7 +272,7 @@ class Planner:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
             case _Kind.EXPLAIN if later is not None and MATCHES in sql:
-                pass  # planned like other statements, to report calls without an index
+                pass  # planned like other statements, because EXPLAIN reports calls without an index
             case _Kind.EXPLAIN if later is not None:
                 yield partial(self._run, method, sql, options)
                 return
@@ -303,9 +304,9 @@ class Planner:
         return result
 
     def _lookup(self, method: Method, sql: str) -> Callable[[], Any] | None:
-        """Return a function that runs an integer lookup with parameters instead of numbers, so that the text repeats.
+        """Return a function that runs an integer lookup with parameters instead of numbers, to make the text cacheable.
 
-        Returns None for other statements, and if an index does not cover the column.
+        Returns None for other statements, or if an index does not cover the column.
         """
         found = lifted_numbers(sql)
         if found is None or self._kind(found[0]) is not _Kind.OURS:
@@ -340,7 +341,7 @@ class Planner:
             return _Kind.SETTING
         if vocabulary.may_be_in(text) or may_be_called(text):
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
-                return _Kind.FOREIGN  # too long for all rules
+                return _Kind.FOREIGN  # the rules do not parse long texts
             statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
@@ -350,7 +351,7 @@ class Planner:
         return kind
 
     def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:
-        """Return a statement with calls instead of names that only a catalog resolves."""
+        """Return a statement with function calls instead of syntax that only a DuckDB catalog could resolve."""
         spellings: tuple[spelling.Spelling, ...] = lifted.statement.result("spelling", spelling.find)
         return lifted.edited(self._database.names.spelled(spellings, later=later))
 
@@ -380,7 +381,7 @@ class Planner:
         return Plan(sql, bool(edits) and not tables and not later, tables, changed, "\n".join(plans) or None)
 
     def _parse(self, text: str) -> Any:
-        """Parse a statement. Recent ones are cached."""
+        """Parse a statement. Recent parsed statements are cached."""
 
         def parse() -> Any:
             (statement,) = self._database.native.extract_statements(text)
@@ -406,7 +407,7 @@ class Planner:
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
-    """Return the point lookup of a statement, or None if another rule also applies."""
+    """Return the point lookup of a statement, or None if a second rule also applies."""
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
     proposals = [each for found in statement.result("proposals", _proposals) for each in found]
@@ -414,7 +415,10 @@ def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
 
 
 def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bool:
-    """Return whether all columns of the condition are integers, so that a parameter compares like a number."""
+    """Return whether all columns of the condition are integers.
+
+    Parameters are then compared like numbers in the text.
+    """
     types: dict[str, list[pa.DataType]] = {}
     for field in schema:
         types.setdefault(folded(field.name), []).append(field.type)

@@ -1,4 +1,4 @@
-"""`lance_scan` and other functions on a plain DuckDB connection."""
+"""Registers `lance_scan` and other functions on a plain DuckDB connection."""
 
 from __future__ import annotations
 

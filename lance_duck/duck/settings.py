@@ -1,9 +1,10 @@
-"""DuckDB settings that change the meaning of SQL, and the settings under which a statement may be rewritten.
+"""DuckDB settings that change the meaning of SQL, and a check whether a statement may be rewritten.
 
 DuckDB plans statements according to its settings, so its own results are always correct. Some rules read the text of a
 statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the default
-meaning of SQL. `SETTINGS` lists the settings that change it, with the features that each one affects. A rule checks the
-features that it relies on with `Dialect.is_usual`, and leaves the statement to DuckDB if the check fails.
+meaning of SQL. `SETTINGS` lists the settings that change this meaning, with the features that each setting affects. A
+rule passes the features that it relies on to `Dialect.is_usual`. If the result is False, DuckDB runs the statement
+unchanged.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class About(Flag):
     TEXTS = auto()
     """Equality and order of strings."""
     MOMENTS = auto()
-    """Conversion between timestamps with a time zone and strings, dates or timestamps without one."""
+    """Conversion between timestamps with a time zone and strings, dates or timestamps without a time zone."""
     ORDER = auto()
     """The direction and null order of a plain ORDER BY."""
 
 
 CONDITIONS: Final = About.SYNTAX | About.VALUES
-"""The features that every rule relies on that reads a condition."""
+"""The features that all rules with conditions rely on."""
 
 _FALSE, _TRUE = frozenset({"false", "0"}), frozenset({"true", "1"})
 _UTC: Final = frozenset(
@@ -64,9 +65,9 @@ SETTINGS: Final[Mapping[str, tuple[About, frozenset[str]]]] = {
     "active_grammar_extensions": (About.SYNTAX, frozenset({"", "[]"})),
     "allow_parser_override_extension": (About.SYNTAX, frozenset({"default", "fallback"})),
 }
-"""The features that each setting affects, and its usual values in lower case. A setting that a DuckDB version lacks
-counts as usual. Settings that only change a result column's name or an error (`lambda_syntax`,
-`table_function_identifier_conversion`) are left out, because DuckDB always runs the statement itself.
+"""The features that each setting affects, and its usual values in lower case. A setting that does not exist in a DuckDB
+version counts as usual. Settings that only change a result column's name or an error (`lambda_syntax`,
+`table_function_identifier_conversion`) are omitted, because DuckDB always runs the statement itself.
 """
 
 
@@ -79,7 +80,7 @@ HAS_COLLATIONS: Final = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a connection reads SQL now.
+    """The current SQL dialect of a connection.
 
     Attributes:
         unusual: The features affected by settings that do not have their usual value.
@@ -89,7 +90,7 @@ class Dialect:
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str | None]]) -> Dialect:
-        """Return the dialect of a connection with these values of settings."""
+        """Return the dialect for these setting values."""
         unusual = About(0)
         for name, value in values:
             about, usual = SETTINGS[name]

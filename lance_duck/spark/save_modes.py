@@ -1,7 +1,7 @@
-"""Save modes that Spark does not support for Python data sources: `error`, which is its default, and `ignore`.
+"""Adds save modes that Spark does not support for Python data sources: `error`, which is the default, and `ignore`.
 
-`DataFrameWriter.save` is extended: if Spark rejects the mode for a Lance table, it appends with the option `save_mode`.
-The sink then raises for an existing table, or leaves it as it is.
+This module extends `DataFrameWriter.save`. If Spark rejects the mode for a Lance table, `save` uses append mode with
+the option `save_mode`. The sink then raises an error for an existing table, or leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def allow_all_modes(writer: Any) -> None:
         mode = _MODES[refused[1]]
         try:
             save(self.option("save_mode", mode).mode("append"), path)
-        finally:  # the next `save` of this writer
+        finally:  # restore the mode for the next `save` of this writer
             self.option("save_mode", "append").mode(mode)
 
     save_in_any_mode.of_spark = save  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""References to tables that are sent to workers, and a worker's open tables."""
+"""References to tables that can be sent to workers, and the cache of a worker's open tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPENED = 16
 
 @dataclass(frozen=True)
 class TableRef:
-    """Reference to a table, for drivers and workers. It can be pickled, and is cheap to create.
+    """Reference to a table, for drivers and workers. Can be pickled, and is cheap to create.
 
     Attributes:
         uri: An absolute path or the URI of an object store.
@@ -33,7 +33,7 @@ class TableRef:
 
     @classmethod
     def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> TableRef:
-        """Parse a user's path or URI: relative paths become absolute, and Spark's `file:` URIs become paths.
+        """Parse a user's path or URI. Relative paths become absolute, and Spark's `file:` URIs become paths.
 
         Raises:
             WrongTypeError: `uri` is not a path or URI, or the settings are not a dict of strings.
@@ -50,7 +50,7 @@ class TableRef:
         return dataset(self.uri, version, storage_options=dict(self.storage_options))
 
     def pinned(self, version: int | tuple[str, int]) -> LanceDataset:
-        """Return a version that is opened once per worker, with its cached data. Do not modify it.
+        """Return a version that each worker opens only once, with its cached data. Do not modify it.
 
         Args:
             version: A number, or a branch and a number.
@@ -59,14 +59,14 @@ class TableRef:
             NotFoundError: The table or the version does not exist.
         """
         entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
-        if entry.is_replaced():  # by a new table at the same URI
+        if entry.is_replaced():  # a new table was created at the same URI
             _opened.drop((self, version))
             entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
         return entry.table
 
 
 def pin(table: LanceDataset) -> int | tuple[str, int]:
-    """Return the version of a handle in the form that `TableRef.pinned` takes."""
+    """Return the version of a dataset as an argument of `TableRef.pinned`."""
     branch = table.handle.snapshot.branch
     return table.version if branch is None else (branch, table.version)
 

@@ -1,4 +1,4 @@
-"""Views of tables, row counts, and frames with table metadata."""
+"""Functions for views, row counts and metadata of tables."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _FIXED: Final = ("version", "tag", "timestamp")
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Create or replace a temporary view of a table.
 
-    The view shows the newest version. Writes by functions of `lance_duck.spark` refresh it; after other writes
-    (INSERT INTO the view, another program) call `refresh_view`. Until then it shows an older version.
+    The view reads the newest version. Writes by functions of `lance_duck.spark` refresh it. After other writes (by
+    INSERT INTO the view, or by other programs), call `refresh_view`. Until then, the view reads an older version.
 
     Args:
         spark: Spark session, classic or Connect.
         name: Name of the view.
         uri: Path or URI of the table.
-        options: Options of `read`. With `version`, `tag` or `timestamp` the view stays on that version.
+        options: Options of `read`. With `version`, `tag` or `timestamp`, the view stays on that version.
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: As for `read`.
+        InvalidInputError: See `read`.
     """
     if not isinstance(name, str) or not name:
         raise InvalidInputError("invalid view name", where="create_view", expected="a string", found=repr(name))
     place = TableRef.of(uri, options.get("storage_options"))
     follows = all(options.get(option) is None for option in _FIXED)
-    kept = {"contains_null": True} | options  # nulls may be inserted through the view
+    kept = {"contains_null": True} | options  # users may insert nulls through the view
     show_as(spark, name, place, lambda: read(spark, place.uri, **kept), follows=follows)
 
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Recreate the views of a table from `create_view`, on its newest version."""
+    """Recreate the views that `create_view` created for a table, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 
 @checked_call
 def drop_view(spark: SparkSession, name: str) -> bool:
-    """Drop a view that `create_view` made. Returns whether it existed."""
+    """Drop a view that `create_view` created. Returns whether it existed."""
     forget(spark, name)
     return bool(spark.catalog.dropTempView(name))
 
@@ -68,21 +68,21 @@ def drop_view(spark: SparkSession, name: str) -> bool:
 def count(
     spark: SparkSession,
     uri: str | os.PathLike[str],
-    filter: FilterLike | None = None,  # noqa: A002  as everywhere
+    filter: FilterLike | None = None,  # noqa: A002  the name in other methods
     *,
     version: Version | None = None,
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Count the rows of a table. Without a filter, only the manifest is read, whereas Spark would read all columns.
+    """Count the rows of a table. Without a filter, only the manifest is read. Spark's own count would read all columns.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        filter: SQL text, (SQL text, parameters) or a pyarrow expression; counts rows for which it is true.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        filter: SQL text, (SQL text, parameters) or a pyarrow expression. Only rows for which it is true are counted.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
+        parallelism: Target number of tasks. By default, it depends on the table size.
 
     Raises:
         NotFoundError: The table or the version does not exist.
@@ -113,12 +113,12 @@ def history(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        limit: Maximum number of versions, each of which is read. By default all versions.
+        limit: Maximum number of versions. The manifest of each one is read. By default, all versions.
         storage_options: Settings of the object store.
 
     Returns:
-        version, timestamp, operation, message, read_version, transaction, properties. For a version whose transaction
-        was not kept, only the first two are known.
+        version, timestamp, operation, message, read_version, transaction, properties. If a version's transaction was
+        not stored, only the first two columns have values.
     """
     return spark.createDataFrame(metadata_tables.history(TableRef.of(uri, storage_options).dataset(), limit))
 

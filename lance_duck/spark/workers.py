@@ -1,7 +1,7 @@
-"""Makes Spark's workers use the Python of this process, if both run on one machine.
+"""Makes Spark's workers use the Python of this process, if they run on the same machine.
 
-Spark starts workers with the `python3` on PATH by default. Without an activated environment that Python lacks this
-package.
+By default, Spark starts workers with the `python3` on PATH. If the environment is not activated, this package is not
+installed in that Python.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _IN_WORKER: Final = any(
     for name in sys.modules
 )
 if _IN_WORKER:
-    first_use.silence()  # one line per worker would be too many
+    first_use.silence()  # otherwise, each worker would print a line
 
 
 def load_in_worker(module: str) -> None:
-    """In a Spark worker, import a module and freeze the imported objects, so that they are never garbage-collected.
+    """In a Spark worker, import a module, and exclude the imported objects from garbage collection.
 
     Spark collects garbage after each task and each plan step. Visiting the 170,000 objects of imported modules took 85
-    ms of CPU time, and collections took a fifth of the import time.
+    ms of CPU time. Collections during the import took a fifth of the import time.
     """
     if not _IN_WORKER:
         return
-    # Workers share the processors: faiss threads that spin while waiting took ten times the processor time.
+    # Workers share the processors. faiss threads that spin while they wait used ten times the processor time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with uncollected():
         importlib.import_module(module)
@@ -59,10 +59,10 @@ def load_in_worker(module: str) -> None:
 
 
 def prepare_driver() -> None:
-    """Prepare this process for sessions that it starts later, unless it is a worker.
+    """Prepare this process for Spark sessions that it starts later. Does nothing in a worker.
 
     Spark looks for the format "lance" with the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON is set. If that
-    `python3` belongs to another environment, the variable is set to the Python of this process. All save modes are
+    `python3` belongs to a different environment, the variable is set to the Python of this process. All save modes are
     enabled for writers.
     """
     if _IN_WORKER:
@@ -78,22 +78,22 @@ def prepare_driver() -> None:
 def map_batches(
     frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], columns: str | StructType
 ) -> DataFrame:
-    """Apply `work` to the batches of each partition, in workers that have this package, and return the frame.
+    """Return a DataFrame that applies `work` to the batches of each partition. Workers must have this package.
 
     Raises:
-        JobError: As for `use_this_python`.
+        JobError: See `use_this_python`.
     """
     use_this_python(frame.sparkSession)
     return frame.mapInArrow(work, columns)
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Make workers on this machine run the Python of this process, unless the user chose another.
+    """Make workers on this machine run the Python of this process, unless the user has configured a Python.
 
-    Sessions of Spark Connect and of clusters are left unchanged: their workers run on other machines.
+    Sessions of Spark Connect and of clusters are left unchanged, because their workers run on other machines.
 
     Raises:
-        JobError: The Python chosen for workers on this machine lacks this package.
+        JobError: This package is not installed in the Python that workers on this machine use.
     """
     if getattr(spark, "_jsparkSession", None) is None:
         return
@@ -121,7 +121,7 @@ def without_this_package(text: str) -> JobError:
 
 @cache
 def _missing(python: str) -> str:
-    """Describe why a Python is unsuitable: it lacks packages or does not run. Empty if it is suitable."""
+    """Describe why a Python is unsuitable: packages are missing, or it does not run. Empty if it is suitable."""
     try:
         run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,9 +1,11 @@
 """Changes that are committed together, between BEGIN and COMMIT or in `executemany`.
 
-The changes create versions in memory. Between BEGIN and COMMIT, a changed table's name refers to that version. Other
-tables are read at the version current at their first mention. If other connections already read a different version, a
-temporary view replaces the name. DuckDB's ROLLBACK removes it. A DuckDB transaction can only write to one database. A
-macro in the `lance` database, dropped at COMMIT, makes DuckDB count a change of a Lance table as a write.
+The changes create versions in memory. Between BEGIN and COMMIT, a changed table's name refers to the version in memory.
+Other tables are read at the version that was newest when the transaction first mentioned them. If other connections
+already read a different version, a temporary view with the table's name is created. DuckDB's ROLLBACK removes the view.
+
+A DuckDB transaction can only write to one database. A change of a Lance table creates a macro in the `lance` database,
+which is dropped at COMMIT. DuckDB then treats the change as a write to that database.
 """
 
 from __future__ import annotations
@@ -45,14 +47,14 @@ class VersionOfTransaction(DuckTable):
 
 
 def bind_name(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
-    """Bind a name to a table on one connection. It takes precedence over other objects of that name."""
+    """Bind a name to a table on one connection. It takes precedence over other objects with that name."""
     native.register(name, table)
 
 
 def unbind_name(native: duckdb.DuckDBPyConnection, name: str) -> None:
     """Undo `bind_name`. Never raises."""
     with suppress(duckdb.Error):  # a failed transaction has removed it already
-        # After a ROLLBACK removed the view, DuckDB 1.x would drop another view of the same name.
+        # If a ROLLBACK has removed the view, DuckDB 1.x would drop a different view with the same name.
         native.register(name, _EMPTY)
         native.unregister(name)
 
@@ -62,7 +64,7 @@ class ShownTable:
     """A table that the connection reads through a temporary view, at the version of its transaction.
 
     Attributes:
-        identity: Its location, and the version that others read.
+        identity: Its location, and the version that other connections read.
         name: Its unqualified name.
         view: The name of the view.
     """
@@ -76,9 +78,9 @@ class TransactionBlock:
     """Changes of one table that are not committed yet.
 
     Attributes:
-        handle: The table, once it was changed.
+        handle: The changed table, or None before the first change.
         name: Its unqualified name.
-        shown: Tables that the connection reads by views, by their identities.
+        shown: Tables that the connection reads through views, keyed by identity.
         properties: Transaction properties to store with the commit.
     """
 
@@ -91,7 +93,7 @@ class TransactionBlock:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was changed."""
+        """Whether no table was changed."""
         return self._pending is None
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
@@ -100,10 +102,10 @@ class TransactionBlock:
         return self._pending
 
     def changes_of(self, handle: TableHandle, name: str) -> PendingChanges:
-        """Return the pending changes of a table, based on its newest version.
+        """Return the pending changes of a table. They are based on its newest version.
 
         Raises:
-            UnsupportedError: Another table was changed before.
+            UnsupportedError: A different table was changed before.
         """
         if self._pending is None:
             return self.begin(handle, name, handle.current().handle.base)
@@ -148,7 +150,7 @@ class TransactionBlock:
         return dataset_of(self._pending.current)
 
     def is_shown(self, name: str) -> bool:
-        """Return whether an unqualified name refers to a table as read by the block."""
+        """Return whether an unqualified name refers to a table that the transaction reads through a view."""
         return any(folded(table.view) == folded(name) for table in self.shown.values())
 
 
@@ -158,7 +160,7 @@ class DuckTransaction(TransactionBlock):
     Args:
         native: DuckDB's connection, in a transaction.
         catalog: The Lance tables of the connection.
-        names: Meaning of names on the connection.
+        names: Resolves names on the connection.
 
     Attributes:
         versions: The version of each table that the transaction reads.
@@ -187,11 +189,11 @@ class DuckTransaction(TransactionBlock):
         return pending
 
     def pin(self, names: Iterable[str], *, later: bool) -> None:
-        """Pin tables of these names to the version of the transaction.
+        """Pin tables with these names to the version that the transaction reads.
 
         Args:
             names: Words of a statement, not necessarily table names.
-            later: Rows are read later, so views must exist now.
+            later: Whether rows are read after this call returns. Views must then already exist.
         """
         for name in names:
             for database in self._catalog.databases:
@@ -215,10 +217,10 @@ class DuckTransaction(TransactionBlock):
             self._names.show(view, database)
 
     def finish(self) -> None:
-        """Commit the Lance changes before DuckDB commits. DuckDB has only the macro and temporary objects.
+        """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
 
         Raises:
-            InvalidInputError: The transaction failed earlier, and DuckDB itself would not report that.
+            InvalidInputError: The transaction failed earlier, in a way that DuckDB does not report.
             CommitConflictError: See `commit`.
         """
         if self.is_empty:
@@ -238,7 +240,7 @@ class DuckTransaction(TransactionBlock):
         self.commit()
 
     def abandon(self) -> None:
-        """Discard all changes, after DuckDB did."""
+        """Discard all changes, after DuckDB has discarded its changes."""
         self._end()
         self.discard()
 

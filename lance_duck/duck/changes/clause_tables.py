@@ -1,4 +1,4 @@
-"""Finds the tables that a clause reads, and aliases for their replacements."""
+"""Finds the tables that a clause reads, and chooses aliases for their replacements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by",
 
 
 def alias_of(part: Clauses, mention: TableName, name: str) -> str:
-    """Return an alias for a replaced table. Empty if the statement has one or does not allow one."""
+    """Return an alias for a replaced table. Empty if the table already has an alias or cannot have one."""
     if part.word(mention.first - 1) in _WITHOUT_ALIAS:
         return ""
     after = mention.after

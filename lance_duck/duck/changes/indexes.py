@@ -4,9 +4,10 @@
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
     DROP INDEX [IF EXISTS] name ON target
 
-Options are the parameters of the verbs. `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
-options. The kind defaults to BTREE. An index on vectors must specify its kind. UNIQUE is rejected, because indexes do
-not enforce uniqueness. `upkeep.statements` reads the other statements about indexes.
+Options are the parameters of these methods. `metric_type` and `distance_type` are aliases of `metric`. `params` is a
+JSON object with more options. The kind defaults to BTREE. For vector columns, the statement must specify the kind.
+UNIQUE is rejected, because indexes do not enforce uniqueness. `upkeep.statements` reads the other statements about
+indexes.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class CreateIndexStatement(TableStatement):
         unique: UNIQUE.
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.
-        definition: What follows the table.
+        definition: The clauses after the table.
     """
 
     name: str | None
@@ -87,7 +88,7 @@ class CreateIndexStatement(TableStatement):
         return cls(target, name, unique, replaces, may_exist, body.part(target.after))
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Make the index."""
+        """Create the index."""
         dataset = session.handle(self.target).current()
         kind, path, options = self._parts()
         column = path.index_path(dataset.handle.snapshot.schema, self.subject)

@@ -2,8 +2,9 @@
 
     [WITH] (name = value, …)
 
-`:=`, `=>` or nothing can replace `=`. A value is an expression, which DuckDB evaluates, or a bare word, which is read
-as a string. Names in parentheses are read as a list of strings. A name without a value means true.
+`:=` and `=>` mean the same as `=`, which can also be omitted. A value is an expression, which DuckDB evaluates, or a
+bare word, which is read as a string. Names in parentheses are read as a list of strings. A name without a value means
+true.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CONSTANTS: Final = frozenset({"true", "false", "null"})
 
 @dataclass(frozen=True)
 class Options:
-    """Options by their names, as DuckDB folds these.
+    """Options by their case-folded names.
 
     Attributes:
         texts: SQL of each value.
@@ -40,7 +41,7 @@ class Options:
         """Read the options of a statement, which may be empty.
 
         Args:
-            clauses: The part, from WITH or the parenthesis to the end of the statement.
+            clauses: The text from WITH or the parenthesis to the end of the statement.
             where: The statement, for errors.
 
         Raises:
@@ -67,11 +68,11 @@ class Options:
     def values(
         self, session: ChangeSession, names: Iterable[str], aliases: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the option values by name, as DuckDB evaluates them. Fractions are floats.
+        """Evaluate the options in DuckDB and return their values by name. Decimals are converted to floats.
 
         Args:
             session: Evaluates them.
-            names: Names that exist.
+            names: The supported options.
             aliases: Aliases of option names.
 
         Raises:
@@ -96,7 +97,7 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
     if len(option) == 1 and option.tokens[0].name is not None:
         return folded(option.tokens[0].name), "true"
     name, value = named_argument(option)
-    if name is None and len(option) > 1 and option.tokens[0].name is not None:  # as COPY and ATTACH have it
+    if name is None and len(option) > 1 and option.tokens[0].name is not None:  # `name value`, as in COPY and ATTACH
         name, value = folded(option.tokens[0].name), option.part(1)
     if name is None or not value.tokens:
         raise InvalidInputError("not an option", where=where, expected="name = value", found=option.text.strip())

@@ -1,4 +1,4 @@
-"""Parameters of a statement whose clauses run separately. Each part gets only the parameters that it uses."""
+"""Parameters of a statement whose clauses run separately. Each clause gets only the parameters that it uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class StatementParameters:
     """Values for the placeholders of a statement: `$1`, `$2`, …, or `$name`.
 
     Args:
-        sql: The statement. Its `?` are numbered.
+        sql: The statement. Each `?` was replaced by `$1`, `$2`, ….
         values: Parameters in DuckDB's forms: by position, by name, or None.
 
     Raises:
-        InvalidInputError: There are more or fewer than the statement has placeholders.
+        InvalidInputError: The number of parameters differs from the number of placeholders.
     """
 
     def __init__(self, sql: str, values: Any) -> None:
@@ -51,12 +51,12 @@ class StatementParameters:
 
 
 def placeholders_of(sql: str) -> set[str]:
-    """Return the names, and the numbers as text, of the placeholders that begin with `$`."""
+    """Return the names, or numbers as strings, of all `$` placeholders."""
     return {name for name, _ in places_of(sql)}
 
 
 def places_of(sql: str) -> list[tuple[str, tuple[int, int]]]:
-    """Return the name or number of each `$` placeholder as text, with its start and end."""
+    """Return the name or number of each `$` placeholder as a string, with its start and end."""
     return list(placeholders_in(tokens_of(sql))) if "$" in sql else []
 
 

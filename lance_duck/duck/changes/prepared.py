@@ -44,7 +44,7 @@ class Preparation:
 
     @classmethod
     def read(cls, sql: str) -> Preparation | None:
-        """Read a PREPARE. None for other statements."""
+        """Read a PREPARE. Returns None for other statements."""
         body = _only_statement(sql)
         if body is None or body.word(0) != "prepare" or body.word(2) != "as" or len(body) < 4:
             return None
@@ -65,7 +65,7 @@ class _Prepared:
 
 
 class PreparedStatements:
-    """The statements that PREPARE gave names on a connection.
+    """The prepared statements of one connection, by name.
 
     Args:
         native: DuckDB's connection.
@@ -76,7 +76,7 @@ class PreparedStatements:
         self._prepared: dict[str, _Prepared] = {}
 
     def keep(self, preparation: Preparation, *, is_ours: bool) -> None:
-        """Keep a statement.
+        """Store a prepared statement.
 
         Args:
             preparation: The statement.
@@ -86,15 +86,17 @@ class PreparedStatements:
         self._prepared[folded(preparation.name)] = _Prepared(text, is_ours)
 
     def executed(self, sql: str, reads_ours: Callable[[str], bool] | None) -> str:
-        """Return the statement that an EXECUTE runs, and other statements unchanged. A DEALLOCATE drops one.
+        """Return the statement that an EXECUTE runs.
+
+        Returns other statements unchanged. For DEALLOCATE, drops the statement.
 
         Args:
             sql: The statement.
-            reads_ours: Given in a transaction, which reads tables at other versions than DuckDB's prepared statement.
-                Returns whether a statement may read a Lance table.
+            reads_ours: Only given in a transaction, because it may read different table versions than DuckDB's prepared
+                statement. Returns whether a statement may read a Lance table.
 
         Raises:
-            InvalidInputError: The values do not fit the statement.
+            InvalidInputError: The values do not match the placeholders.
             duckdb.Error: A value is not a constant.
         """
         if (statement := _only_statement(sql)) is None:
@@ -161,7 +163,7 @@ def _only_statement(sql: str) -> Clauses | None:
 
 
 def _values(clauses: Clauses) -> dict[str, Clauses]:
-    """Return the values in parentheses by their names, or numbers as text."""
+    """Return the values in parentheses, keyed by name, or by number as a string."""
     if clauses.text_at(0) != "(":
         return {}
     values: dict[str, Clauses] = {}

@@ -1,4 +1,4 @@
-"""Procedures: the operations of `upkeep.operations` as CALL and SELECT … FROM run them.
+"""Procedures, which run the operations of `upkeep.operations` with CALL or SELECT … FROM.
 
     CALL lance_name(table, …) | CALL lance.name(table, …)
     SELECT list FROM lance_name(table, …) [[AS] alias] … | FROM lance_name(table, …) …
@@ -97,7 +97,7 @@ class ProcedureCall(LanceStatement):
         return operation.result(operation.run(about, values))
 
     def _table(self, session: ChangeSession, text: str) -> TableHandle:
-        """Return the table of a name or path.
+        """Return the table with a name or at a path.
 
         Raises:
             UnsupportedError: The operation would change a table of a read-only database.
@@ -139,7 +139,7 @@ class UnknownProcedure(LanceStatement):
         return self.name
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the name is free of DuckDB functions and macros."""
+        """Return whether DuckDB does not have a function or macro with this name."""
         sql = f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(self.name)}"  # noqa: S608
         return not session.relation(sql, {}).fetchall()
 
@@ -208,7 +208,7 @@ class SelectedProcedure(LanceStatement):
 
 
 def _without_bare_table(arguments: Mapping[str, Clauses]) -> Mapping[str, Clauses]:
-    """Return the arguments with a string instead of a table that is named without quotes."""
+    """Return the arguments with an unquoted table name converted to a string."""
     table = arguments.get(TABLE)
     name = None if table is None or table.word(0) == "null" else TableName.at(table, 0)
     if table is None or name is None or name.path is not None or name.after != len(table):

@@ -14,7 +14,7 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
-"""Words before VIEW for which the view is created in the database given by its name."""
+"""Words that may precede VIEW if the view is created in the database that its name specifies."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
 """The keyword before the table name, for each change."""
 _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
@@ -28,7 +28,7 @@ class RefusedStatement(TableStatement):
         ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
-        what: The statement's name in errors.
+        what: The name of the statement in error messages.
         remedy: The statement to use instead.
     """
 
@@ -68,13 +68,13 @@ class RefusedStatement(TableStatement):
 
 @dataclass(frozen=True)
 class RefusedObject(TableStatement):
-    """A CREATE of anything but a table in a Lance database. DuckDB would lose it with the connection.
+    """A CREATE in a Lance database for an object other than a table. DuckDB would drop the object at disconnect.
 
         CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
 
     Attributes:
-        kind: The word for it.
-        may_exist: IF NOT EXISTS. The statement then does nothing if a table of this name exists.
+        kind: The kind of object, for errors.
+        may_exist: IF NOT EXISTS. If a table with this name exists, the statement then does nothing.
     """
 
     kind: str
@@ -98,7 +98,7 @@ class RefusedObject(TableStatement):
         return f"{self.kind} {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it would be in a Lance database."""
+        """Return whether the object would be created in a Lance database."""
         database = session.database_of_new(self.target)
         return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
 
@@ -167,7 +167,7 @@ class NestedChange(TableStatement):
 
     @classmethod
     def targets(cls, head: StatementHead) -> list[NestedChange]:
-        """Return the changes inside WITH, of Lance tables and native tables."""
+        """Return the changes inside WITH. They may change Lance tables or native tables."""
         names = (_target(head.ctes, place) for place in range(len(head.ctes)))
         return [cls(name) for name in names if name is not None]
 
@@ -181,7 +181,7 @@ class NestedChange(TableStatement):
 
 
 def _target(ctes: Clauses, place: int) -> TableName | None:
-    """Return the table of the change that begins at a token, after AS (. None without a change."""
+    """Return the table of the change that begins at a token after `AS (`. Returns None if there is no change."""
     word = _NAMED_AFTER.get(ctes.word(place) or "")
     if word is None or ctes.text_at(place - 1) != "(" or ctes.word(place - 2) not in ("as", "materialized"):
         return None

@@ -91,6 +91,6 @@ def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:
 
 
 def statement_of(head: StatementHead) -> LanceStatement | None:
-    """Return a statement by its head. Returns None for other statements."""
+    """Return the statement with this head. Returns None if the package does not run it."""
     statements = (read(head) for read in READERS.get(head.verb or "", ()))
     return next((statement for statement in statements if statement is not None), None)

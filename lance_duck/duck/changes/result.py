@@ -16,7 +16,7 @@ _ROWS: Final = "__lance_result"
 _UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
 """Matches tuple types as DuckDB 1 writes them. It cannot store tuples in a table, or parse their type in a CAST."""
 _SIZES: Final[Mapping[str, int | None]] = {"fetchone": 1, "fetchmany": 1, "fetchall": None}
-"""Methods that fetch tuples, and how many without an argument."""
+"""Methods that fetch tuples, each with the default number of rows."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ChangeResult:
 
     @property
     def called(self) -> str:
-        """The same as a CALL."""
+        """The query as a CALL statement. DuckDB computes all rows of a CALL before it returns."""
         return f"CALL query({literal(self.sql)})"
 
 
@@ -47,7 +47,7 @@ def holds_tuple(type_: str) -> bool:
 
 
 def counted(rows: int) -> ChangeResult:
-    """Return the result that DuckDB has for a change without RETURNING."""
+    """Return the result that DuckDB returns for a change without RETURNING."""
     return ChangeResult(f'SELECT {int(rows)}::BIGINT AS "Count"', int(rows), is_count=True)
 
 
@@ -75,7 +75,7 @@ def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[
 
 
 def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> ChangeResult:
-    """Return a result with these rows.
+    """Return a result with the given rows.
 
     Args:
         columns: DuckDB types of the columns, by name.
@@ -89,9 +89,9 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
 class CountResult:
     """The result row of a change without RETURNING, held until the next statement.
 
-    Methods that fetch tuples read it directly. Other methods, such as those for data frames or column names, first
-    create the result in DuckDB. Most callers do not use them, and a DuckDB call takes 0.7 ms of the 5 ms of a
-    single-row INSERT (`benchmarks/sql_changes.py`).
+    Methods that fetch tuples read it directly. Methods for data frames, column names and so on first create the result
+    in DuckDB. Most callers do not use them. A DuckDB call takes 0.7 ms of the 5 ms of a single-row INSERT
+    (`benchmarks/sql_changes.py`).
 
     Attributes:
         is_held: Whether a result is held.
@@ -108,7 +108,7 @@ class CountResult:
 
         Args:
             count: Number of changed rows.
-            make: Creates the result in DuckDB, for the connection to fetch.
+            make: Creates the result in DuckDB, so that the connection can fetch it.
         """
         self._make, self._rows, self._reads, self.is_held = make, [(count,)], [], True
 
@@ -129,9 +129,9 @@ class CountResult:
 
         Args:
             name: The name of the method.
-            method: DuckDB's.
-            args: Its arguments.
-            options: Likewise, by name.
+            method: DuckDB's method.
+            args: The positional arguments.
+            options: The keyword arguments.
         """
         size = args[0] if args else _SIZES.get(name, -1)
         is_plain = name in _SIZES and not options and len(args) <= (name == "fetchmany")

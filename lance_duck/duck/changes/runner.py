@@ -51,10 +51,10 @@ _TARGET: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
-"""Words of statements that may create or write a Lance table without naming one."""
+"""Words of statements that may create or write a Lance table, without mentioning an existing one."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
-"""Statements that must not run together with others of a script."""
+"""Kinds of statements that must run separately from the other statements in a script."""
 _CONCERNED: Final = re.compile(
     rf"\b({'|'.join((*WORDS, *(words for words, kind in KINDS.items() if kind in _RUN_ALONE)))})\b", re.IGNORECASE
 )
@@ -67,7 +67,7 @@ class Change:
     Attributes:
         statement: Its clauses.
         sql: Its text, with numbered placeholders.
-        explain: The words of an EXPLAIN, or nothing.
+        explain: The words of an EXPLAIN. Empty without one.
     """
 
     statement: LanceStatement
@@ -76,7 +76,7 @@ class Change:
 
     @property
     def table(self) -> str:
-        """Unqualified name of the changed table. Empty if it changes none."""
+        """Unqualified name of the changed table. Empty if the statement does not change a table."""
         return self.statement.target.name if isinstance(self.statement, TableStatement) else ""
 
 
@@ -86,13 +86,13 @@ class ChangeRunner:
     Args:
         native: DuckDB's connection.
         catalog: The Lance tables of the connection.
-        names: Meaning of names on the connection.
+        names: Resolves names on the connection.
         read_only: Whether every change is rejected.
 
     Attributes:
-        read_only: Likewise.
+        read_only: Whether every change is rejected.
         rowcount: Number of rows changed by the last statement, or None if it did not change a Lance table.
-        count: The same as a result that is not fetched yet.
+        count: The row count result that is not fetched yet.
     """
 
     def __init__(
@@ -109,27 +109,27 @@ class ChangeRunner:
         self._prepared = PreparedStatements(native)
 
     def find(self, sql: str, parameters: Any = None, *, later: bool | None = False) -> Change | None:
-        """Read a statement that changes a Lance table. None for other statements.
+        """Read a statement that changes a Lance table. Returns None for other statements.
 
         Args:
             sql: The statement.
-            parameters: Its values, as DuckDB takes them. With `later=None`, a list of such sets.
-            later: As for `run`.
+            parameters: Its parameters, in the forms that DuckDB accepts. With `later=None`, a list of parameter sets.
+            later: See `run`.
 
         Raises:
             UnsupportedError: The connection is read-only.
-            duckdb.TransactionException: A statement of the transaction failed before.
+            duckdb.TransactionException: An earlier statement of the transaction failed.
         """
         self.rowcount = None
         if not _MAYBE.search(sql) or not self._may_name(sql):
             return None
-        if self._block is not None:  # the meaning of names could not be looked up
+        if self._block is not None:  # raises if the transaction failed, because names can then not be looked up
             (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
         if not later:
             self.drop_rows()  # names cannot be looked up while rows are unfetched
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
-            return None  # do not tokenize a long list of rows for a native table
+            return None  # avoids tokenizing a long list of rows for a native table
         readable = Statement.of(sql).readable
         statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
@@ -137,9 +137,9 @@ class ChangeRunner:
         return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a script that must run one by one. None for other texts, and for a single statement.
+        """Return the statements of a script if they must run separately. Returns None for other texts.
 
-        They must run separately if DuckDB does not run one of them, if one changes the meaning of names, or if a retry
+        They must run separately if DuckDB cannot run one of them, if one changes the meaning of names, or if a retry
         would repeat a change.
         """
         if ";" not in sql or not _CONCERNED.search(sql):
@@ -151,9 +151,9 @@ class ChangeRunner:
         return [edited(sql, (Edit(0, each.start, ""), Edit(each.end, len(sql), ""))) for each in statements]
 
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
-        """Return whether the first change of a text might be repeated.
+        """Return whether the first change in a script might run twice.
 
-        A text that reads a Lance table runs in rewritten form. After an error, the original text runs.
+        A script that reads a Lance table first runs in rewritten form. After an error, the original text runs.
         """
         has_change = any(_MAYBE.search(statement.text) for statement in statements[:-1])
         return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
@@ -161,7 +161,7 @@ class ChangeRunner:
     def _is_alone(self, statement: Clauses) -> bool:
         """Return whether a statement of a script must run separately."""
         first = FirstWords.of(statement.text)
-        if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
+        if first.kind in _RUN_ALONE and not first.explain:  # a file name may depend on earlier statements
             return True
         (spelled,) = statements_of(edited(statement.text, self._versions_called(statement.text)))
         return self._read(spelled) is not None
@@ -169,15 +169,15 @@ class ChangeRunner:
     # Prepared statements.
 
     def executed(self, sql: str) -> str:
-        """Return the statement that an EXECUTE runs. Returns other statements, and those for DuckDB, unchanged."""
+        """Return the statement that an EXECUTE runs. Returns the text unchanged if DuckDB should run it."""
         return self._prepared.executed(sql, None if self._block is None else self._may_read_ours)
 
     def _may_read_ours(self, sql: str) -> bool:
-        """Return whether a statement names a Lance table, or a user's view or macro that may read one."""
+        """Return whether a statement mentions a Lance table, or a user's view or macro that may read one."""
         return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
-        """Return the function that runs a PREPARE. None for other statements.
+        """Return the function that runs a PREPARE. Returns None for other statements.
 
         Args:
             sql: The statement.
@@ -193,7 +193,7 @@ class ChangeRunner:
             self._native.extract_statements(edited(text, self._versions_called(text)))
 
         def prepare() -> Any:
-            # DuckDB would read a view at its version at the time of PREPARE.
+            # DuckDB would always read a view at the version that was current at PREPARE.
             is_ours = is_alone or self._may_read_ours(preparation.text)
             answer = self._native.execute(nothing().sql) if is_alone else native()
             self._prepared.keep(preparation, is_ours=is_ours)
@@ -235,7 +235,7 @@ class ChangeRunner:
         return any(change.concerns(self._session(StatementParameters(sql, values))) for values in sets)
 
     def _may_name(self, sql: str) -> bool:
-        """Return whether a text may name a Lance table, a new table, or a procedure."""
+        """Return whether a text may mention a Lance table, a new table, or a procedure."""
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
         text = folded(sql)
@@ -253,7 +253,7 @@ class ChangeRunner:
             change: The change.
             method: DuckDB's `sql`, `execute` or `executemany`.
             options: Further arguments. Only parameters are used.
-            later: Whether to return a relation. None for several parameter sets.
+            later: Whether to return a relation. None if the statement runs for several parameter sets.
         """
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
@@ -277,7 +277,7 @@ class ChangeRunner:
             raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
 
         def answer() -> Any:
-            # DuckDB completes the rows of a CALL before it returns.
+            # DuckDB computes all rows of a CALL before it returns.
             with self._names.kept():
                 return call_as_user(partial(method, result.sql if later else result.called), result.tables)
 
@@ -290,8 +290,8 @@ class ChangeRunner:
         """Append rows to a Lance table as one version, or in the transaction. Returns False for other tables.
 
         Args:
-            name: In SQL syntax.
-            rows: A table of Python, as DuckDB reads it.
+            name: The table name in SQL syntax.
+            rows: A data frame or Arrow table that DuckDB can read.
             by_name: Whether columns are matched by name instead of position.
         """
         parts = parts_of_name(name)
@@ -314,10 +314,10 @@ class ChangeRunner:
 
         Args:
             what: The method.
-            of: The name of a table, or the statement that the appender runs.
+            of: The table name, or the statement that the appender runs.
 
         Raises:
-            UnsupportedError: It is a Lance table.
+            UnsupportedError: The table is a Lance table.
         """
         parts = parts_of_name(of)
         if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
@@ -328,7 +328,7 @@ class ChangeRunner:
             )
 
     def drop_rows(self) -> None:
-        """Drop unfetched rows, for which DuckDB 2.0 would keep the connection busy."""
+        """Drop unfetched rows. Until they are dropped or fetched, DuckDB 2.0 keeps the connection busy."""
         if self._abort_result is not None:
             self._abort_result()
 
@@ -370,7 +370,7 @@ class ChangeRunner:
         return self._block is not None
 
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
-        """Return the function that runs BEGIN, COMMIT or ROLLBACK. None for other statements."""
+        """Return the function that runs BEGIN, COMMIT or ROLLBACK. Returns None for other statements."""
         first = FirstWords.of(sql)
         runs = {
             StatementKind.BEGIN: self._begin,
@@ -381,11 +381,11 @@ class ChangeRunner:
 
     @contextmanager
     def reading(self, sql: str = "", *, later: bool) -> Iterator[None]:
-        """Have tables read at the versions of the transaction, if there is one.
+        """While the context is open, read tables at the versions of the transaction, if one is open.
 
         Args:
-            sql: A statement that reads them, or the name of a table.
-            later: Whether rows are read later.
+            sql: A statement that reads tables, or the name of a table.
+            later: Whether rows are read after the context is closed.
         """
         block = self._block
         if block is None:
@@ -399,7 +399,7 @@ class ChangeRunner:
             yield
 
     def visible(self, lifted: LiftedText) -> LiftedText:
-        """Make a statement read the versions of the transaction, under any name."""
+        """Rewrite a statement to read the transaction's versions, whichever names it uses."""
         if self._block is None:
             return lifted
         called = lifted.edited(self._versions_called(lifted.text))
@@ -408,7 +408,7 @@ class ChangeRunner:
     def settled(self, answer: Any) -> Any:
         """Return a relation that reads the transaction's versions, even if its rows are read later.
 
-        A relation that reads tables through a function or a user's view is read at once.
+        A relation that reads tables through a function or a user's view is read immediately.
         """
         versions = None if self._block is None else self._block.versions
         if versions is None or not versions.take_bound() or not isinstance(answer, duckdb.DuckDBPyRelation):
@@ -417,7 +417,7 @@ class ChangeRunner:
         return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
 
     def _versions_called(self, sql: str) -> Iterator[Edit]:
-        """Return edits that replace `AT (…)` by calls, since the name alone may later refer to a newer version."""
+        """Return edits that replace `AT (…)` with calls. Without `AT`, the name may later refer to a newer version."""
         return self._names.spelled(spelling.versions_in(sql), later=True)
 
     def _begin(self, native: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The connection as seen by statements that change tables: names, evaluation by DuckDB, and commits."""
+"""Services for statements that change tables: name lookup, evaluation by DuckDB, and commits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _NOT_IN_NAMES: Final = frozenset("/\\\0")
 
 
 def check_table_name(name: str) -> None:
-    """Check that a table's folder can have a name. Raises InvalidInputError."""
+    """Check that a name is a valid folder name. Raises InvalidInputError."""
     if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
         raise InvalidInputError(
             "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
@@ -74,7 +74,7 @@ def check_table_name(name: str) -> None:
 
 
 class PlannedQuery(Exception):  # noqa: N818
-    """Ends an explained statement, with the plan of the query that finds its rows."""
+    """Raised by EXPLAIN to end the statement. Contains the plan of the query that finds the rows."""
 
     def __init__(self, rows: list[tuple[Any, ...]], note: str = _NOTE) -> None:
         super().__init__("explained")
@@ -88,10 +88,10 @@ class ChangeSession:
     Attributes:
         native: DuckDB's connection.
         catalog: The Lance tables of the connection.
-        names: Meaning of names on the connection.
+        names: Resolves names on the connection.
         parameters: The values of the statement.
-        explain: The words of an EXPLAIN, which ends the statement at its first query; or nothing.
-        block: Changes to commit together. Without a block, the statement commits its own.
+        explain: The words of an EXPLAIN. Empty without one. An EXPLAIN ends the statement at its first query.
+        block: Changes to commit together. Without a block, the statement commits its own changes.
     """
 
     native: duckdb.DuckDBPyConnection
@@ -102,15 +102,15 @@ class ChangeSession:
     block: TransactionBlock | None = None
 
     def is_ours(self, name: TableName) -> bool:
-        """Return whether a name belongs to a Lance table."""
+        """Return whether a name refers to a Lance table."""
         return name.path is not None or self.names.are_ours(name.parts, later=True)
 
     def database(self, name: TableName) -> LanceDatabase | None:
-        """Return the Lance database with a table of this name. None for paths and other names."""
+        """Return the Lance database that contains the table. Returns None for paths and other names."""
         return None if name.path is not None else self.names.database(name.parts, later=True)
 
     def database_of_new(self, name: TableName) -> LanceDatabase | None:
-        """Return the Lance database in which a table of this name would be created, in any schema."""
+        """Return the Lance database in which a table with this name would be created, in any schema."""
         if name.path is not None:
             return None
         place = self.names.place_of_new(name.parts, later=True)
@@ -125,7 +125,7 @@ class ChangeSession:
         return handle
 
     def unknown_table(self, name: TableName) -> LanceDuckError:
-        """Return the error for a name that does not refer to a Lance table but must."""
+        """Return the error for a name that must refer to a Lance table, but does not."""
         where = ".".join(name.parts)
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
@@ -135,7 +135,7 @@ class ChangeSession:
         return UnsupportedError("not a Lance table", where=where, found="a native table or view")
 
     def dataset(self, name: TableName) -> LanceDataset:
-        """Return a Lance table as statements read it, including changes of the open transaction."""
+        """Return the version of a Lance table that statements read, including changes of the open transaction."""
         handle, block = self.handle(name), self.block
         if block is not None and not block.is_empty and block.handle is not None and block.handle.place == handle.place:
             return block.dataset
@@ -183,7 +183,7 @@ class ChangeSession:
         return database.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
-        """Reject a new table at the path of a file, or in a folder with other files, which DROP TABLE would remove.
+        """Reject a new table at the path of a file, or in a folder with files that DROP TABLE would delete.
 
         Raises:
             AlreadyExistsError: The location is in use.
@@ -223,7 +223,7 @@ class ChangeSession:
         """Return the rows of a query as a relation.
 
         Args:
-            sql: The query. It can use the caller's variables, and Lance tables by name and path.
+            sql: The query. It can refer to the caller's variables, and to Lance tables by name or path.
             tables: More tables, by name.
         """
         return self._call(self.native.sql, "params", sql, tables)
@@ -252,7 +252,7 @@ class ChangeSession:
         searches, columns = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
-            with suppress(duckdb.BinderException):  # a column that only the text functions can replace
+            with suppress(duckdb.BinderException):  # only the rewrite of text functions can resolve the column
                 text, tables_too = edited(sql, (*left, *searches)), {**tables, **columns}
                 if self.block is None or self._binds(text, {**paths, **tables_too}):
                     return call(text, tables_too)
@@ -261,8 +261,8 @@ class ChangeSession:
     def _binds(self, sql: str, tables: Mapping[str, Any]) -> bool:
         """Return whether DuckDB accepts a query. A rejected query would abort the transaction.
 
-        The check runs on another cursor. Queries of objects that it cannot see, such as temporary tables, count as
-        rejected.
+        The check runs on a separate cursor. Queries that use objects of the connection, such as temporary tables, count
+        as rejected.
         """
         path = call_as_user(partial(self.native.sql, "SELECT current_setting('search_path')")).fetchall()[0][0]
         with self.native.cursor() as cursor:
@@ -275,7 +275,7 @@ class ChangeSession:
         return True
 
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
-        """Return a Lance table that a query reads, at its version. None for other tables."""
+        """Return a Lance table that a query reads, at the requested version, or None for other tables."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
         table = tables.get(name, tables.get(folded(name)))
         if table is not None:
@@ -297,7 +297,7 @@ class ChangeSession:
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
         """Run a statement, and return its rows, column titles and column types.
 
-        Column titles of a SELECT may repeat. In other statements, DuckDB numbers repeated titles.
+        Titles of a SELECT may repeat. In other statements, DuckDB numbers repeated titles.
         """
 
         def read() -> tuple[pa.Table, list[str], list[str]]:
@@ -317,7 +317,7 @@ class ChangeSession:
         return bool(setting.fetchall()[0][0])
 
     def explain_query(self, sql: str, tables: Mapping[str, Any]) -> None:
-        """End an EXPLAIN with the plan of a query, by PlannedQuery."""
+        """End an EXPLAIN with the plan of a query, by raising PlannedQuery."""
         if self.explain:
 
             def run(text: str) -> list[tuple[Any, ...]]:
@@ -334,9 +334,9 @@ class ChangeSession:
 
     @contextmanager
     def stream(self, sql: str, tables: Mapping[str, Any], table: TargetTable) -> Iterator[pa.RecordBatchReader]:
-        """Open the rows of a query in batches, as a table takes them.
+        """Open the rows of a query in batches, in the form that the table stores.
 
-        The connection must stay idle meanwhile, because DuckDB 1.x would silently truncate the rows.
+        The connection must not be used while the reader is open. DuckDB 1.x would silently truncate the rows.
         """
         self.explain_query(sql, tables)
         with self.stream_of(lambda: self.relation(sql, tables), tables) as reader:
@@ -348,8 +348,8 @@ class ChangeSession:
         """Open the rows of a relation in batches. See `stream`.
 
         Args:
-            relation: Returns the rows, as `relation` does.
-            tables: What they read.
+            relation: Returns the relation to read.
+            tables: Tables that the relation reads.
         """
         with open_stream(self.native):
             reader: pa.RecordBatchReader = with_one_version(lambda: call_as_user(relation().to_arrow_reader, tables))
@@ -369,7 +369,7 @@ class ChangeSession:
         Args:
             table: The table at that version.
             name: Its name in the statement.
-            parts: Clauses. Those that read the table must not name columns in `TargetTable.ambiguous`.
+            parts: The clauses. Clauses that read the table must not use columns in `TargetTable.ambiguous`.
 
         Yields: The text of each clause, and the tables that it reads.
         """
@@ -392,14 +392,14 @@ class ChangeSession:
                 unbind_name(self.native, each)
 
     def _unqualified(self, identity: tuple[str, VersionChoice], parts: Sequence[Clauses]) -> list[str]:
-        """Return the unqualified names with which clauses may read a table, except names of the transaction."""
+        """Return the unqualified names with which clauses may read a table, except views of the transaction."""
         mentioned = {name for part in parts for name in unqualified_names(part)} & self.catalog.vocabulary.names
         names = [name for name in sorted(mentioned) if self.block is None or not self.block.is_shown(name)]
         handles = {name: self.names.table((name,), later=True) for name in names}
         return [name for name, handle in handles.items() if handle is not None and handle.identity == identity]
 
     def visible(self, sql: str) -> list[Edit]:
-        """Return edits that make a statement read the versions of the transaction, under any name."""
+        """Return edits that make a statement read the transaction's versions, whichever names it uses."""
         tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
         return [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
 
@@ -411,7 +411,7 @@ class ChangeSession:
         Args:
             part: The clause.
             identity: The location and version of the table.
-            name: Its unqualified name, which stays.
+            name: Its unqualified name, which is not replaced.
             source: The name to read instead.
         """
         at = 0
@@ -427,7 +427,7 @@ class ChangeSession:
     def _respelling(
         self, part: Clauses, mention: TableName, identity: tuple[str, VersionChoice], name: str, source: str
     ) -> Edit | None:
-        """Return the edit of a mention of a table. None for other names."""
+        """Return the edit that replaces one mention of a table. Returns None for other names."""
         start = part.tokens[mention.first].start
         if mention.path is not None:
             if not reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
@@ -435,7 +435,7 @@ class ChangeSession:
             end = part.tokens[mention.after - 1].end
             return Edit(start, end, quoted(source) + alias_of(part, mention, mention.name))
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
-            return None  # another version, found by the name itself
+            return None  # a different version, which the name itself selects
         for size in range(len(mention.parts), 1, -1):
             parts = mention.parts[:size]
             handle = self.names.table(parts, later=True)
@@ -470,7 +470,7 @@ class ChangeSession:
         base = current.handle.base
 
         def attempt(snapshot: Snapshot) -> tuple[Snapshot | None, ChangeResult]:
-            # The caller's dataset may move to another version meanwhile.
+            # Other code may move the caller's dataset to a different version meanwhile.
             is_current = snapshot is base and handle.given is None
             edits, result = evaluate(self.table(name, current if is_current else dataset_of(snapshot)))
             return None if edits.is_empty else edit_rows(snapshot, edits, predicate), result
@@ -489,7 +489,7 @@ class ChangeSession:
         dataset = handle.current() if pending is None else dataset_of(pending.current)
         snapshot = dataset.handle.base
         if handle.given is not None:
-            dataset = dataset_of(snapshot)  # the caller's dataset may move to another version meanwhile
+            dataset = dataset_of(snapshot)  # other code may move the caller's dataset meanwhile
         settings = WriteSettings()
         with rows(self.table(name, dataset)) as reader:
             staged = stage_append(reader, snapshot, settings)

@@ -17,19 +17,19 @@ class LanceStatement(ABC):
     """A statement run by this package instead of DuckDB.
 
     Attributes:
-        parses: Whether DuckDB's grammar has it, if its table is a name and not a path.
+        parses: Whether DuckDB can parse the statement, if it refers to the table by name instead of path.
     """
 
     parses: ClassVar[bool] = True
 
     @property
     def writes(self) -> bool:
-        """Whether the statement changes anything. Read-only connections reject such statements."""
+        """Whether the statement changes a table or database. Read-only connections reject such statements."""
         return True
 
     @property
     def is_only_ours(self) -> bool:
-        """Whether DuckDB's grammar lacks the statement, so that its table must be a Lance table."""
+        """Whether the statement is not in DuckDB's grammar. Its table must then be a Lance table."""
         return False
 
     @property
@@ -70,11 +70,11 @@ class TableStatement(LanceStatement):
         return session.is_ours(self.target)
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the database of the table, unless a path names it."""
+        """Return the database of the table. Empty if the table is given by path."""
         database = session.database(self.target)
         return () if database is None else (database,)
 
 
 def name_after_if_exists(body: Clauses, place: int) -> TableName | None:
-    """Return the name at a token, or after IF EXISTS there. None if the token is not a name."""
+    """Return the name at a token, after an optional IF EXISTS. Returns None if the token is not a name."""
     return TableName.at(body, place + 2 if body.says(place, "if", "exists") else place)

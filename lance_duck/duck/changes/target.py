@@ -1,4 +1,4 @@
-"""The table that a statement changes, at one version."""
+"""One version of the table that a statement changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ADDRESS: Final = f"__lance_address_{TOKEN}"
 
 _ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
 _OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__.startswith("2.0.0")
-"""Whether DuckDB's outer joins fail, or turn NULL into zeros, if they hash the side with arrays. 2.0.1 does not."""
+"""Whether DuckDB's outer joins fail, or turn NULL into zeros, if they hash the side with arrays. Fixed in 2.0.1."""
 
 
 class AddressedTable(TableWithColumns):
@@ -36,7 +36,7 @@ class AddressedTable(TableWithColumns):
 
     Args:
         dataset: The version.
-        computed: More columns than the address.
+        computed: Computed columns in addition to the address.
     """
 
     def __init__(self, dataset: LanceDataset, computed: Sequence[ComputedColumn] = ()) -> None:
@@ -48,9 +48,11 @@ class AddressedTable(TableWithColumns):
         return AddressedTable(self.dataset, [*own, *columns])
 
     def accepts(self, predicate: Any) -> bool:
-        """Apply every DuckDB filter that can be applied exactly, since a change usually needs few rows.
+        """Return whether a filter can be applied exactly.
 
-        Sampling the table, as queries do, is not worthwhile for a version that is read once.
+        All such filters are applied, because a change usually needs few rows.
+
+        Queries sample the table first. For a version that is read once, sampling is not worthwhile.
         """
         accepted = predicate_from_node(predicate, self.filtered_schema(self.dataset)) is not None
         self._offered(predicate, accepted=accepted)
@@ -79,17 +81,17 @@ class TargetColumn:
         return quoted(self.name)
 
     def read(self, expression: str) -> str:
-        """Return SQL of a value in Arrow's form, aliased as the column. Durations become microseconds.
+        """Return SQL of a value in a form that Arrow supports, aliased as the column. Durations become microseconds.
 
         Args:
-            expression: SQL of the value, in the type of the column.
+            expression: SQL of the value, which has the column's type.
         """
         value = f"epoch_us({expression})" if self.is_duration else expression
         return f"{value} AS {self.quoted}"
 
     @property
     def joined_type(self) -> str:
-        """The type that an outer join can return: lists instead of arrays."""
+        """The column's type with lists instead of arrays, which an outer join can return."""
         if not _OUTER_JOINS_LOSE_ARRAYS:
             return self.type
         return _ARRAY.sub(lambda found: found[1] or "[]", self.type)
@@ -101,12 +103,12 @@ class TargetColumn:
 
     @property
     def is_duration(self) -> bool:
-        """Whether it contains durations, which are intervals in DuckDB."""
+        """Whether the type contains durations. DuckDB reads them as intervals."""
         return bool(pa.types.is_duration(self.arrow))
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """Struct field names that differ only by case, by lower-case name."""
+        """Struct field names that differ only by case, keyed by lower-case name."""
         return _ambiguous_fields(self.arrow)
 
     def refuse_ambiguous(self, where: str = "") -> None:
@@ -135,7 +137,7 @@ class TargetColumn:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """A table that a statement changes, at the version at which the whole statement reads it.
+    """The version of a changed table that all clauses of the statement read.
 
     Attributes:
         name: Its unqualified name in the statement.
@@ -148,17 +150,17 @@ class TargetTable:
     columns: Sequence[TargetColumn]
 
     def read_all(self, source: str) -> str:
-        """Return the list of all columns and the address, as Arrow takes them, for a SELECT.
+        """Return the SELECT list of all columns and the address, in a form that Arrow supports.
 
         Args:
-            source: Name of the rows.
+            source: Name of the table in the SELECT.
         """
         columns = [column.read(f"{quoted(source)}.{column.quoted}") for column in self.columns]
         return ", ".join([*columns, f'{quoted(source)}."{ADDRESS}"'])
 
     @property
     def sources(self) -> dict[str, Any]:
-        """Objects for generated statements to read, by name."""
+        """Objects that generated statements read, by name."""
         return {SOURCE: AddressedTable(self.dataset)}
 
     def column(self, name: str) -> TargetColumn:
@@ -176,7 +178,7 @@ class TargetTable:
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """Column names that differ only by case, by lower-case name."""
+        """Column names that differ only by case, keyed by lower-case name."""
         names: dict[str, list[str]] = {}
         for column in self.columns:
             names.setdefault(folded(column.name), []).append(column.name)
@@ -184,15 +186,15 @@ class TargetTable:
 
     @property
     def unambiguous(self) -> TargetTable:
-        """The table without columns that native tables cannot have, because names differ by case alone."""
+        """The table without columns that a native table cannot have, because their names differ only by case."""
         columns = [c for c in self.columns if folded(c.name) not in self.ambiguous and not c.ambiguous]
         return self if len(columns) == len(self.columns) else replace(self, columns=columns)
 
     def refuse_ambiguous(self) -> None:
-        """Reject columns that native tables do not support, because names differ only by case.
+        """Reject columns that native tables do not support, because their names differ only by case.
 
         Raises:
-            InvalidInputError: There are some.
+            InvalidInputError: The table has such columns.
         """
         for name, names in self.ambiguous.items():
             raise ambiguous_name(name, names, f"table {self.name}")
@@ -200,10 +202,10 @@ class TargetTable:
             column.refuse_ambiguous(f"table {self.name}")
 
     def refuse_ambiguous_names(self, part: Clauses) -> None:
-        """Reject a clause that uses a column or field whose name differs from another only by case.
+        """Reject a clause that uses a name that matches several columns or fields ignoring case.
 
         Raises:
-            InvalidInputError: It has one.
+            InvalidInputError: The clause uses an ambiguous name.
         """
         fields = {name: names for column in self.columns for name, names in column.ambiguous.items()}
         known = {**fields, **self.ambiguous}
@@ -215,7 +217,7 @@ class TargetTable:
         """Return the columns with the given names, which must be distinct.
 
         Raises:
-            InvalidInputError: One is not there, or comes twice.
+            InvalidInputError: A column does not exist, or a name is repeated.
         """
         columns = [self.column(name) for name in names]
         repeated = next((column.name for i, column in enumerate(columns) if column in columns[:i]), None)
@@ -224,10 +226,10 @@ class TargetTable:
         return columns
 
     def stored(self, values: pa.Table) -> pa.Table:
-        """Return the values of columns as the table takes them: durations come from DuckDB as microseconds.
+        """Return values from DuckDB in the table's types. DuckDB returns durations as microseconds.
 
         Raises:
-            UnsupportedError: There are durations inside structs or lists.
+            UnsupportedError: A struct or list contains durations.
         """
         for column in self.columns:
             place = values.schema.get_field_index(column.name)
@@ -268,13 +270,13 @@ def _ambiguous_fields(type_: pa.DataType) -> dict[str, list[str]]:
 
 
 def _has_inner_duration(type_: pa.DataType) -> bool:
-    """Return whether a type holds durations, and is not one."""
+    """Return whether a type contains nested durations."""
     inner = (type_.field(i).type for i in range(type_.num_fields))
     return any(pa.types.is_duration(each) or _has_inner_duration(each) for each in inner)
 
 
 def dataset_of(snapshot: Snapshot) -> LanceDataset:
-    """Return a dataset on an open version, which may be in memory only."""
+    """Return a dataset on an open version, which may exist only in memory."""
     return LanceDataset(snapshot.uri, table=TableScan(snapshot))
 
 

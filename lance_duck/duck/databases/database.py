@@ -26,7 +26,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
 
 SCHEMA: Final = "main"
-"""The one schema of each database."""
+"""The only schema of each database."""
 COMMENT: Final = "comment"
 """Metadata key for comments on tables and fields."""
 
@@ -38,9 +38,9 @@ class LanceDatabase:
     Attributes:
         name: Name of the database.
         binder: Binder of its instance.
-        changed: Called when tables appear or disappear.
+        changed: Called after tables were added or removed.
         given: Tables named by the caller.
-        folder: Folder with further tables, or None.
+        folder: Folder with additional tables, or None.
         choice: The version to read of each table.
         read_only: Reason why its tables cannot be changed, if any.
     """
@@ -59,7 +59,7 @@ class LanceDatabase:
     _lock: RLock = field(default_factory=RLock)
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the database on an instance without one of that name, with a view for each table."""
+        """Create the database on an instance that does not have one with this name, and a view for each table."""
         connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
         self.refresh()
 
@@ -112,9 +112,9 @@ class LanceDatabase:
                 self._create_view(view, self._views[view][0])
 
     def show_changed_columns(self) -> None:
-        """Update the columns and comments that DuckDB lists for tables that anybody has changed.
+        """Update the columns and comments that DuckDB lists for tables that were changed by any writer.
 
-        Tables that cannot be read keep their old listing. Statements that read them raise the errors.
+        For tables that cannot be read, the listed columns do not change. Statements that read them raise the errors.
         """
         with self._lock:
             for name, (handle, _) in list(self._views.items()):
@@ -141,7 +141,7 @@ class LanceDatabase:
         return f"{len(self._views)} tables{where}"
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Add a table under a name, replacing another table of that name.
+        """Add a table. Replaces an existing table with the same name.
 
         Raises:
             LanceDuckError: The table cannot be opened.
@@ -160,7 +160,7 @@ class LanceDatabase:
             return True
 
     def refresh(self, *, force: bool = False) -> bool:
-        """List the tables again. Returns whether some appeared or disappeared.
+        """List the tables again. Returns whether tables were added or removed.
 
         Args:
             force: List even if nothing seems to have changed, and retry tables that could not be opened.
@@ -250,7 +250,7 @@ class LanceDatabase:
 
 
 def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None) -> bool:
-    """Return whether the listed schema, metadata and comment are still current."""
+    """Return whether the schema, metadata and comment that DuckDB lists are current."""
     if listed is None:
         return False
     schema, comment = listed

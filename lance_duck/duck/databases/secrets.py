@@ -1,4 +1,4 @@
-"""Secrets: object store settings by scope, which is a URI prefix. Their values are never shown."""
+"""Secrets contain object store settings for URIs with a given prefix, the scope. Their values are never displayed."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Secrets:
         self._lock = Lock()
 
     def add(self, secret: Secret, *, replaces: bool = False) -> None:
-        """Add a secret, optionally replacing one of the same name.
+        """Add a secret. `replaces` allows replacing a secret with the same name.
 
         Raises:
-            AlreadyExistsError: A secret of this name exists.
+            AlreadyExistsError: A secret with this name exists.
         """
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:
@@ -67,7 +67,7 @@ class Secrets:
             self._secrets = {**self._secrets, folded(secret.name): secret}
 
     def has(self, name: str) -> bool:
-        """Return whether there is a secret of this name."""
+        """Return whether a secret with this name exists."""
         return folded(name) in self._secrets
 
     def remove(self, name: str) -> None:
@@ -82,7 +82,7 @@ class Secrets:
 
 
 def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the storage options of a secret, given DuckDB's names or names of storage options.
+    """Return storage options, given values by DuckDB's names or by storage option names.
 
     Raises:
         InvalidInputError: A value is invalid.
@@ -110,5 +110,5 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_within(uri: str, scope: str) -> bool:
-    """Return whether a URI is a scope, or something below it."""
+    """Return whether a URI is equal to a scope or below it."""
     return scope == "" or uri == scope or uri.startswith(scope if scope.endswith("/") else scope + "/")

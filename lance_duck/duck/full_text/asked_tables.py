@@ -1,10 +1,10 @@
-"""Find the tables that `match` and `score` calls refer to, with their ranges in the text. Pure.
+"""Finds the tables to which `match` and `score` calls refer, and their ranges in the text. Pure.
 
     SELECT *, __lance_score(["t"."body"], …) FROM t JOIN u ON … WHERE NOT __lance_match(["t"."body"], …) OR k > 3
 
-`rewrite` generates these calls in any expression. Each call becomes a column of the source that replaces the table, see
-`match_columns`. The rest of the statement must not see these columns. A table is therefore left unchanged if its rows
-are used as values, or if a star cannot exclude columns.
+`rewrite` may generate these calls in any expression. Each call becomes a column of the source that replaces the table
+(see `match_columns`). Other parts of the statement must not include these columns. A table is therefore left unchanged
+if its rows are used as values, or if a star cannot exclude columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AskedCall:
     Attributes:
         start, end: Range of the call in the text, in characters.
         is_score: Whether the call is a `score`.
-        texts: SQL for the list of texts, or for a list column.
+        texts: SQL for a list of strings, or for a list column.
         request: The serialized `TextRequest`.
         words: The query string, or None for a parameter.
         mark: Source text of the parameter. Empty for a constant.
@@ -54,12 +54,12 @@ class AskedTable:
     """A table that a SELECT reads.
 
     Attributes:
-        read: The table as the statement names it.
+        read: The table's mention in the statement.
         start, end: Range of the name in the text, in characters.
         calls: Calls in text order.
         stars: Stars in text order.
         may_be_value: Whether the table name may refer to whole rows, unless a column has the same name.
-        is_kept: Whether the statement runs later: it creates a view or a macro, or is prepared.
+        is_kept: Whether DuckDB stores the statement and runs it later: as a view, a macro or a prepared statement.
     """
 
     read: TableRead
@@ -146,7 +146,7 @@ class _Reader:
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
         """Return the table that contains a call's column, and the SELECT that reads the table."""
         tokens = texts.tokens[1:] if texts.tokens[0].text == "[" else texts.tokens
-        tokens = tokens[2:] if tokens[0].word == "cast" else tokens  # JSON as text
+        tokens = tokens[2:] if tokens[0].word == "cast" else tokens  # JSON cast to a string
         if len(tokens) < 3 or tokens[0].name is None or tokens[1].text != ".":
             return None
         while scope is not None:

@@ -26,11 +26,11 @@ _BEFORE_OTHERS: Final = (
     "case when then else end between select set by , [ ] { } returning from join limit offset group order window values"
 )
 _INSIDE: Final = frozenset(_BEFORE_OTHERS.split())
-"""Words before an expression that is not part of a condition."""
+"""Words that precede an expression outside of conditions."""
 
 
 def is_kept(scopes: Scopes, at: int) -> bool:
-    """Return whether the statement that contains a token runs later, as a view, a macro or a prepared statement."""
+    """Return whether DuckDB stores the statement that contains a token, as a view, macro or prepared statement."""
     first = max((place + 1 for place in range(at) if scopes.text(place) == ";"), default=0)
     words = [scopes.word(place) for place in range(first, first + 6)]
     return words[0] == "prepare" or (words[0] == "create" and not _KEPT.isdisjoint(words))
@@ -54,7 +54,7 @@ def is_grouped(scopes: Scopes, at: int, scope: Scope) -> bool:
 
 
 def null_is_false(scopes: Scopes, at: int, close: int) -> bool:
-    """Return whether a call belongs to a condition that combines it only by AND and OR.
+    """Return whether a call is part of a condition that combines it only with AND and OR.
 
     Args:
         scopes: The text.

@@ -1,4 +1,4 @@
-"""Resolve the columns that calls name, in the tables of the enclosing SELECTs or through other queries."""
+"""Resolve the columns that calls mention, either in tables of the enclosing SELECTs or through other queries."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class CalledColumn:
     """The column of a call.
 
     Attributes:
-        table: Its table, as the call's SELECT reads it.
+        table: The table's mention in the call's SELECT.
         path: Its path in the Lance table.
-        texts: SQL for the list of its texts.
+        texts: SQL for the list of its strings.
         origin: Its origin through other queries, or None if the SELECT reads the table directly.
         scope: The SELECT that reads the outermost of these queries.
-        texts_below: SQL for the list of its texts in the SELECT that reads the table.
+        texts_below: SQL for the list of its strings in the SELECT that reads the table.
     """
 
     table: ReadTable
@@ -45,7 +45,7 @@ class CalledColumn:
 
 
 class CalledColumns:
-    """Resolver for the columns that one statement's calls name.
+    """Resolver for the columns in the calls of one statement.
 
     Args:
         catalog: The Lance tables.
@@ -146,7 +146,7 @@ class CalledColumns:
     def _passed_column(
         self, call: TextCall, table_read: TableRead, origin: Origin, spelled: tuple[str, ...], scope: Scope
     ) -> CalledColumn:
-        """Return a column that reaches the SELECT through other queries, perhaps under another name."""
+        """Return a column that reaches the SELECT through other queries, perhaps under a different name."""
         field = self._field(call, origin.table, origin.column)
         texts, below = _texts(table_read, spelled, field), _texts(origin.table.read, origin.column, field)
         return CalledColumn(replace(origin.table, read=table_read), field.path, texts, origin, scope, below)
@@ -195,7 +195,7 @@ class CalledColumns:
         return self._names.view(name, later=self._later, within=text.within)
 
     def placed(self, call: TextCall, error: LanceDuckError) -> LanceDuckError:
-        """Return a copy of an error that also shows the call in the statement."""
+        """Return a copy of an error that also contains the call's position in the statement."""
         place = drawn(self._statement.text, call.start, len(call.function))
         remedy = f"{error.remedy.removesuffix('?')}, here:{place}" if error.remedy else f"here:{place}"
         where = call.function if error.where is None else error.where
@@ -203,7 +203,7 @@ class CalledColumns:
 
 
 def _texts(table_read: TableRead, names: Sequence[str], field: TextColumn) -> str:
-    """Return SQL for the list of a column's texts."""
+    """Return SQL for the list of a column's strings."""
     text = ".".join(map(quoted, (table_read.alias, *names) if table_read.alias else names))
     if field.is_json:
         text = f"CAST({text} AS VARCHAR)"
@@ -211,7 +211,10 @@ def _texts(table_read: TableRead, names: Sequence[str], field: TextColumn) -> st
 
 
 def _at_version(handle: TableHandle, version: Sequence[tuple[str, Part]]) -> LanceDataset:
-    """Return the table at a constant version. Returns the newest version without one, or if it is an expression."""
+    """Return the table at a constant version.
+
+    Without a version, or if it is an expression, returns the newest version.
+    """
     texts = {name: part.text.strip() if part.string is None else part.string for name, part in version}
     are_constants = all(part.string is not None or texts[name].isdecimal() for name, part in version)
     if texts and are_constants and "asof" not in texts:  # DuckDB parses times

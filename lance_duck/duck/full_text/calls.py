@@ -26,7 +26,7 @@ SCORE: Final = "score"
 MARKED: Final = ("highlight", "snippet")
 FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
 _OPENS: Final = r"\b[\s\"]*(?:\(|/\*|--)"
-"""Text after the name in a call: a parenthesis, or a comment before it."""
+"""Matches the text after a function name: an opening parenthesis, or a comment before it."""
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)}){_OPENS}", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
 _EXTRACTS: Final = frozenset({"json_extract_string", "json_extract_path_text"})
@@ -48,7 +48,7 @@ class TextCall:
         scope: The SELECT that contains it.
         clause: First word of the clause that contains it.
         is_negated: Whether it is inside an odd number of NOTs.
-        headings: Missing column aliases of the SELECT and its enclosing SELECTs, as pairs of offset and alias.
+        headings: Column aliases to add to the SELECT and its enclosing SELECTs, as pairs of offset and alias.
     """
 
     function: str
@@ -71,7 +71,7 @@ class TextCall:
         return tuple(str(name) for name in names) if is_name and None not in names else ()
 
     def of_column(self) -> TextCall | None:
-        """Return the call with a JSON column instead of the value extracted from it.
+        """Return the call on the JSON column instead of the value that is extracted from it.
 
         Recognizes `column ->> path`, `column -> key ->> key` and `json_extract_string(column, path)`. Returns None for
         other arguments.
@@ -142,7 +142,7 @@ def _call(scopes: Scopes, at: int) -> TextCall | None:
 
 
 def _headings(scopes: Scopes, at: int) -> Iterator[tuple[int, str]]:
-    """Yield the missing column aliases around a call, from the inside out."""
+    """Yield the column aliases to add around a call, innermost first."""
     scope: Scope | None = scopes.scope_of(at)
     while scope is not None:
         clause, begin, end = scope.clause_of(at)

@@ -1,12 +1,13 @@
-"""Push calls down to the SELECTs that read their tables, so that an index can answer them. Pure.
+"""Push calls down to the SELECTs that read their tables. An index can then compute the calls. Pure.
 
     SELECT * FROM (SELECT id, body AS words FROM t) s WHERE __lance_match(["s"."words"], …)
     → SELECT * EXCLUDE ("c") FROM (SELECT id, body AS words, __lance_match(["t"."body"], …) AS "c" FROM t) s
       WHERE "s"."c"
 
-The value of a call depends only on the text in its row. Each query on the way can therefore pass it on as an additional
-column, unless that changes the query's rows. DISTINCT, GROUP BY, and uses of all columns at once prevent it. Filters,
-joins, windows and limits do not. A view is replaced by its text, with fully qualified names.
+The value of a call depends only on the text in its row. Each query between the table and the call can therefore return
+the value as an additional column, unless that changes the query's rows. DISTINCT, GROUP BY, and uses of all columns at
+once prevent the pushdown. Filters, joins, windows and limits do not. A view is replaced with its text, in which all
+names are fully qualified.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _VALUE: Final = "__lance_value_"
 
 @dataclass(eq=False)
 class _WidenedSelect:
-    """A SELECT with additional columns, or of tables with additional columns.
+    """A SELECT that gets additional columns, or reads tables with additional columns.
 
     Attributes:
         added: SQL of the new columns, by name.
@@ -78,7 +79,7 @@ class CallCarrier:
         return _column(origin.queries[0].read, name)
 
     def edits(self) -> list[Edit]:
-        """Return the edits that widen queries and inline views, without the edits of the calls."""
+        """Return the edits that widen queries and inline views, but not the edits of the calls."""
         return self._edits_of(self._text)
 
     # Checks.
@@ -92,7 +93,7 @@ class CallCarrier:
         return all(self._may_read(query, reader) for query, reader in _readings(origin, scope))
 
     def _may_read(self, query: PassingQuery, scope: Scope) -> bool:
-        """Return whether a query can return an additional column to a SELECT and to all its other readers."""
+        """Return whether a query can return an additional column to all SELECTs that read it."""
         readers = self._readers(query, scope)
         if readers is None or not _keeps_rows(query.text.scopes, query.scope):
             return False
@@ -104,7 +105,7 @@ class CallCarrier:
     def _stars(self, text: QueryText, table_read: TableRead, scope: Scope) -> list[tuple[int, str]] | None:
         """Return the stars that include the columns of a table.
 
-        Returns None if the SELECT exposes the columns in other ways, or if the statement changes a table.
+        Returns None if the SELECT returns the columns in other ways, or if the statement changes a table.
         """
         scopes = text.scopes
         unseen = self._unseen.setdefault(text, UnseenColumns(scopes.tokens, scopes))
@@ -116,7 +117,7 @@ class CallCarrier:
         return None if stars is None or not (stars or _has_list(scope)) else [(star.place, star.text) for star in stars]
 
     def _readers(self, query: PassingQuery, scope: Scope) -> Sequence[tuple[Scope, TableRead]] | None:
-        """Return all reads of a query, each with its SELECT. Returns None if further reads are possible."""
+        """Return all mentions of a query, each with its SELECT. Returns None if more mentions are possible."""
         if query.text is not query.around:
             return [(scope, query.read)]
         return query.around.scopes.readers(query.read, self._replaced_in(query.around))
@@ -127,7 +128,7 @@ class CallCarrier:
     # Pushing down.
 
     def _new_name(self, origin: Origin, beginning: str) -> str:
-        """Return a column name that none of the affected texts contains."""
+        """Return a column name that does not occur in any of the affected texts."""
         sources = {text.scopes.tokens[0].source for query in origin.queries for text in (query.around, query.text)}
         number = len(self._names)
         while any(f"{beginning}{number}" in source for source in sources) or number in self._numbers:
@@ -160,7 +161,7 @@ class CallCarrier:
         return edits + [self._reading(view, query) for view, query in self._views.items() if query.around is text]
 
     def _reading(self, view: QueryText, query: PassingQuery) -> Edit:
-        """Return the edit that replaces a view by its text."""
+        """Return the edit that replaces a view with its text."""
         tokens, place = query.around.scopes.tokens, query.read.place
         assert place is not None
         edits = self._edits_of(view)
@@ -171,7 +172,7 @@ class CallCarrier:
 
 
 def _readings(origin: Origin, scope: Scope) -> Iterator[tuple[PassingQuery, Scope]]:
-    """Yield each query that passes on a column, with the SELECT that reads it."""
+    """Yield each query through which a column passes, with the SELECT that reads the query."""
     return zip(origin.queries, (scope, *(query.scope for query in origin.queries)), strict=False)
 
 

@@ -11,7 +11,7 @@ from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 
 _OURS: Final = ("lance_", "__lance_")
-"""Name prefixes of lance_duck functions, which mean the same everywhere."""
+"""Name prefixes of lance_duck functions, which have the same meaning in every schema."""
 _OF_SEQUENCES: Final = frozenset({"nextval", "currval"})
 
 
@@ -29,7 +29,7 @@ class ViewInliner:
         self._edits: dict[QueryText, list[Edit] | None] = {}
 
     def edits(self, text: QueryText) -> list[Edit] | None:
-        """Return the edits that qualify all table names of a view, or None if one is uncertain."""
+        """Return the edits that qualify all table names of a view, or None if the meaning of a name is uncertain."""
         if text not in self._edits:
             self._edits[text] = self._qualified(text) if self._calls_duckdb_alone(text) else None
         return self._edits[text]

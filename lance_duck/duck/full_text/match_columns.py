@@ -1,11 +1,11 @@
-"""Answer `match` and `score` calls by index searches, anywhere in a statement.
+"""Use index searches to compute `match` and `score` calls anywhere in a statement.
 
-The table is read with an additional column for each query: whether the row matches, or its score. See
-`computed_columns`. The calls become references to these columns, so that no texts are read and analyzed for them.
+The table is read with an additional column for each query: whether the row matches, or its score (see
+`computed_columns`). The calls become references to these columns. The strings themselves are then not read or analyzed.
 DuckDB pushes conditions on these columns down to the scan, which then reads only the matching rows.
 
-Calls stay unchanged and run on each text in three cases: no index covers the column, the query is neither a constant
-nor a parameter, or the added columns could become visible.
+Calls stay unchanged and run on each string in three cases: no index covers the column, the query is not a constant or a
+parameter, or the added columns could become visible.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MatchColumns:
 
     @classmethod
     def of(cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset) -> MatchColumns | None:
-        """Return columns for the calls that a search can answer, or None if it can answer none of them.
+        """Return columns for the calls that a search can answer. Returns None if a search cannot answer any call.
 
         Args:
             asked_table: The table and its calls.
@@ -77,7 +77,7 @@ class MatchColumns:
         result = cls()
         searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
         for call in asked_table.calls:
-            with suppress(NotFoundHere, LanceDuckError):  # the function itself reports errors
+            with suppress(NotFoundHere, LanceDuckError):  # the function raises errors when it runs
                 query = _query(call, parameters, dataset, is_kept=asked_table.is_kept)
                 if query not in searches:
                     search = TextMatches(query)
@@ -126,17 +126,17 @@ class MatchColumns:
         self.edits.append(Edit(call.start, call.end, f"({text})"))
 
     def reading(self, asked_table: AskedTable, source: str) -> list[Edit]:
-        """Return the edits that make a statement read the table with its columns.
+        """Return the edits that make a statement read the table with the added columns.
 
         Args:
-            asked_table: The table as the statement reads it.
-            source: SQL of the table with the columns.
+            asked_table: The table's mention in the statement.
+            source: SQL of the table with the added columns.
         """
         alias = "" if asked_table.read.is_called else f" AS {quoted(asked_table.read.alias)}"
         return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
 
     def beside(self, asked_table: AskedTable) -> list[Edit]:
-        """Return the edits outside the table name: replaced calls, and stars that exclude the columns."""
+        """Return the edits outside the table name. They replace the calls, and exclude the columns from stars."""
         names = ", ".join(quoted(column.field.name) for column in self.columns)
         return [*self.edits, *(Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)]
 
@@ -162,18 +162,18 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
 def searched(
     statement: Statement, parameters: Mapping[str, Any], table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[list[Edit], Mapping[str, TableWithColumns]]:
-    """Return edits that make searches compute the calls of a query, and the tables that it then reads, by name.
+    """Return edits that let searches compute the calls of a query, and the tables that the edited query reads, by name.
 
     Args:
         statement: The query.
         parameters: Its parameter values, by name.
-        table_of: Returns a table of the query at its version, or None for tables other than Lance tables.
+        table_of: Returns a Lance table of the query at the requested version, or None for other tables.
     """
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
     asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find_asked_tables)
     for asked_table in asked_tables:
-        with suppress(LanceDuckError):  # the statement itself reports the error
+        with suppress(LanceDuckError):  # the error is raised when the statement runs
             table = table_of(asked_table.read)
             match_columns = (
                 None if table is None else MatchColumns.of(asked_table, ParameterValues((), parameters), table.dataset)
@@ -189,13 +189,13 @@ def searched(
 
 
 def _may_be_seen(asked_table: AskedTable, dataset: LanceDataset) -> bool:
-    """Return whether added columns could become visible, because rows are used as values."""
+    """Return whether the added columns could become visible, because the statement uses rows as values."""
     names = {folded(name) for name in dataset.schema.names}
     return asked_table.may_be_value and folded(asked_table.read.alias) not in names
 
 
 def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
-    """Return SQL of a table with its columns, for a statement that runs later, perhaps in another process."""
+    """Return SQL of a table with its columns, for a statement that runs later, perhaps in a different process."""
     pairs = zip(match_columns.columns, match_columns.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
     table, table_read = TextRequest.of(match_columns.calls[0].request).table, asked_table.read
@@ -207,7 +207,7 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
 
 
 def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
-    """Return the computed columns that a table read already has."""
+    """Return the computed columns that a mention of a table already has."""
     if table_read.columns is None:
         return []
     asked = AskedColumns.of(table_read.columns)
@@ -215,7 +215,7 @@ def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedCol
 
 
 def version_texts(table_read: TableRead) -> dict[str, str]:
-    """Return the version that a statement gives for a table, as arguments of `VersionChoice`."""
+    """Return the version that a statement specifies for a table, as arguments of `VersionChoice`."""
     return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
 
 
@@ -224,11 +224,11 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
     try:
         return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
-    """Return the Lance table that a SELECT reads. None for other tables, and if the version is an expression."""
+    """Return the Lance table that a SELECT reads. Returns None for other tables, or if the version is an expression."""
     handle: TableHandle | None
     if table_read.path is not None:
         handle = catalog.path_handle(table_read.path)

@@ -1,7 +1,7 @@
-"""Run `WHERE match(…) ORDER BY score(t) DESC LIMIT k` by a search that finds the best rows. Only these are read.
+"""Run `WHERE match(…) ORDER BY score(t) DESC LIMIT k` with a search, and read only the best rows.
 
-The match conditions are then true and are dropped, unless the result is read later. Scores come from the search. They
-stay calls on the remaining rows if the result is read later, or if several conditions have a score.
+The match conditions are then true and are dropped, unless the result is read later. The search also returns the scores.
+The `score` calls are kept if the result is read later, or if several conditions have a score.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
 def run(proposal: MatchSelect, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by its best rows. Returns None if a search cannot find them."""
+    """Replace a table with its best rows. Returns None if a search cannot find them."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -41,7 +41,7 @@ def run(proposal: MatchSelect, request: Request, database: Database) -> Rewritin
         matches = BestMatches(ask, database.names.constancy() if request.later else _always)
         columns, scores = _scores(proposal, request, handle, matches)
         matched = MatchedTable(handle.reader(), matches, columns)
-        matched.rows()  # the statement itself reports errors
+        matched.rows()  # the error is raised when the statement runs
     except (NotFoundHere, LanceDuckError):
         return None
     table = named(database.native, matched)
@@ -73,7 +73,10 @@ def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQ
 
 
 def _known(call: MatchCall) -> str:
-    """Return the replacement of a true condition. It keeps the parameter, because DuckDB rejects unused values."""
+    """Return the replacement for a condition that is always true.
+
+    It keeps the parameter, because DuckDB rejects unused values.
+    """
     return f"(typeof({call.mark}) IS NOT NULL)" if call.mark else "true"
 
 

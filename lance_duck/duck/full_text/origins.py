@@ -1,7 +1,7 @@
 """Trace columns of subqueries, common table expressions and views to columns of Lance tables.
 
-A column is traced through SELECTs that return it unchanged, perhaps under another name: `SELECT t.body AS text FROM t`,
-`SELECT * FROM t`. It is not traced through set operations, PIVOT and expressions.
+A column is traced through SELECTs that return it unchanged, perhaps under a different name: `SELECT t.body AS text FROM
+t`, `SELECT * FROM t`. It is not traced through set operations, PIVOT and expressions.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ReadTable:
     """A Lance table that a SELECT reads, directly or through other queries.
 
     Attributes:
-        read: The table as the statement names it, or the subquery, common table expression or view.
+        read: The mention of the table in the statement, or of the subquery, common table expression or view.
         name: Name of the Lance table, as an argument of `lance_scan`.
-        dataset: The version that is read. The newest if the version is an expression.
-        held: Number of the version if a transaction holds it, otherwise None.
-        version: The version in the statement, as arguments of `lance_scan`.
+        dataset: The version that is read. The newest version if the statement specifies an expression.
+        held: The version number if a transaction pins the version, otherwise None.
+        version: The version that the statement specifies, as arguments of `lance_scan`.
     """
 
     read: TableRead
@@ -46,7 +46,7 @@ class ReadTable:
     version: tuple[tuple[str, Part], ...]
 
     def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
-        """Return the path of a possibly nested column in the table's spelling, or None if it does not exist."""
+        """Return the path of a column or nested field in the table's case, or None if it does not exist."""
         fields, path = list(self.dataset.schema), []
         for part in parts:
             exact = [each for each in fields if each.name == part]
@@ -73,16 +73,16 @@ class QueryText:
 
     @property
     def within(self) -> Place | None:
-        """The schema that is searched first for names in a view. None for a statement."""
+        """The schema in which names of a view are looked up first. None for a statement."""
         return None if self.view is None else self.view.within
 
 
 @dataclass(frozen=True, eq=False)
 class PassingQuery:
-    """A query that passes on a column.
+    """A query through which a column passes.
 
     Attributes:
-        read: The subquery, common table expression or view, as a SELECT reads it.
+        read: The mention of the subquery, common table expression or view in a SELECT.
         around: The text that contains this SELECT.
         text: The text that contains the query.
         scope: Its SELECT.
@@ -99,9 +99,9 @@ class Origin:
     """The origin of a column.
 
     Attributes:
-        table: The Lance table, as the innermost query reads it.
+        table: The Lance table, as mentioned in the innermost query.
         column: Path of the column in the table.
-        queries: The queries that pass on the column, outermost first.
+        queries: The queries through which the column passes, outermost first.
     """
 
     table: ReadTable
@@ -149,7 +149,7 @@ class Origins:
         return None if found is None else self._in_query(text, table_read, *found, parts, depth + 1)
 
     def _query_of(self, text: QueryText, table_read: TableRead) -> tuple[QueryText, tuple[int, int]] | None:
-        """Return the query that a SELECT reads with its text, or None if it is unknown."""
+        """Return the text and token range of the query that a SELECT reads, or None if the query is unknown."""
         if table_read.query is not None:
             return text, table_read.query
         view = None if table_read.name is None or table_read.version else self.view_of(table_read.name, text)
@@ -172,7 +172,7 @@ class Origins:
         parts: Sequence[str],
         depth: int,
     ) -> Origin | None:
-        """Return the origin of a column of a query's result."""
+        """Return the origin of a result column of a query."""
         scopes, scope = text.scopes, _select_of(text.scopes, query)
         if scope is None:
             return None
@@ -240,7 +240,7 @@ def _query_of_view(sql: str) -> Scopes | None:
 
 
 def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Yield the name and the source column of each item of a SELECT. Expressions have None as their source.
+    """Yield the name and source column of each item in a SELECT list. The source of an expression is None.
 
     The name of a star is `*`, and its source is the qualifier.
     """

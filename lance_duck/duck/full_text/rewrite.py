@@ -1,10 +1,10 @@
-"""Replace calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` by functions of this package.
+"""Replace calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` with functions of this package.
 
     match(body, 'duck lake', fuzziness := 1)  →  __lance_match(["t"."body"], '{"table": …}', ('duck lake'), '')
     score(t)                                  →  the sum of __lance_score(…) over the matches of t
 
-The score of a row is the sum over the table's matches in the SELECT that reads it. Only matches in WHERE and ON count
-if there are any. Negated matches do not count, and repeated matches count once.
+The score of a row is the sum over the table's matches in the SELECT that reads it. If WHERE and ON contain matches,
+only these count. Negated matches do not count, and repeated matches count once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RewrittenText:
     Attributes:
         text: The statement with each call replaced in its original position.
         carried: The statement with calls on columns of queries and views pushed down to the tables. It returns the same
-            result as `text`, which runs if DuckDB rejects `carried`.
+            result as `text`. If DuckDB rejects it, `text` runs.
     """
 
     text: LiftedText
@@ -123,7 +123,7 @@ class _Match:
         call: The call.
         arguments: SQL arguments of the internal function.
         column: Its column.
-        arguments_below: The arguments in the SELECT that reads the table, or None if the call cannot move there.
+        arguments_below: The arguments in the SELECT that reads the table, or None if the call cannot be pushed down.
     """
 
     call: TextCall
@@ -161,17 +161,17 @@ class _Rewriting:
         self._carried: dict[Edit, str] = {}
         views = ViewInliner(names, later=later)
         kept = any(is_kept(calls.scopes, call.at) for call in calls.calls)
-        # DuckDB 1 rejects some correlated queries over an inlined view, and relations report that only on fetch.
+        # DuckDB 1 rejects some correlated queries over an inlined view. Relations raise the error only on fetch.
         refuses = kept or (later and not SPEAKS_SOURCE)
         self._carrier = CallCarrier(
             self._columns.text, _replaced(calls), lambda view: None if refuses else views.edits(view)
         )
 
     def edits(self, *, has_tables: bool) -> Iterator[Edit]:
-        """Yield the edits of the text: calls, aliases of result columns, and numbers for `?`.
+        """Yield the edits that replace calls, add aliases to result columns, and number each `?`.
 
         Args:
-            has_tables: Whether the statement reads Lance tables. If not, calls that need one stay unchanged.
+            has_tables: Whether the statement reads Lance tables. If not, calls that need a Lance table stay unchanged.
         """
         calls = [call for call in self._found.calls if call.function not in self._own]
         if not has_tables:
@@ -255,7 +255,7 @@ class _Rewriting:
         return edit
 
     def _marked(self, call: TextCall) -> Edit:
-        """Return the edit of `highlight` or `snippet`. Uses the column's analyzer if a table column is named."""
+        """Return the edit of `highlight` or `snippet`. For a table column, the column's analyzer is used."""
         self._check_alone(call)
         request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
         value_of = call.of_column()
@@ -269,7 +269,7 @@ class _Rewriting:
             ).text
             beside = self._beside([], table)
         except LanceDuckError:
-            pass  # any text can be marked
+            pass  # without a table column, the default analyzer marks the string
         function, defaults = _MARKS[call.function]
         names = list(defaults)
         arguments = dict(zip(names, call.positional[2:], strict=False))
@@ -321,7 +321,7 @@ class _Rewriting:
         return _Match(call, f"{column.texts}, {rest}", column, f"{column.texts_below}, {rest}" if is_below else None)
 
     def _is_indexed(self, column: CalledColumn) -> bool:
-        """Return whether an index covers a column that is read through another query."""
+        """Return whether an index covers a column that is read through a subquery or view."""
         snapshot = column.table.dataset.handle.snapshot
         return column.origin is not None and text_route(snapshot, column.path, None).name is not None
 
@@ -332,7 +332,7 @@ class _Rewriting:
         return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
 
     def _options(self, call: TextCall) -> tuple[dict[str, Any], list[tuple[str, Part]]]:
-        """Return the constant options of a call, and the others."""
+        """Return the constant options of a call, and the non-constant ones."""
         named = list(call.named)
         rest = call.positional[2:]
         if call.function == PHRASE and len(rest) == 1:
@@ -367,7 +367,7 @@ class _Rewriting:
 
 
 def _replaced(calls: TextCalls) -> frozenset[int]:
-    """Return the token indices of all calls up to the end of the first argument, a column or a table."""
+    """Return the token indices of each call, from the name to the end of the first argument (a column or table)."""
     mine = (call for call in calls.calls if call.function not in MARKED)
     return frozenset(at for call in mine for at in range(call.at, call.at + 2 + len(call.positional[0].tokens)))
 

@@ -1,4 +1,4 @@
-"""Report in EXPLAIN which `match` calls run on each text without an index, and why."""
+"""Adds a note to EXPLAIN about each `match` call that runs without an index, with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.text.route import text_route
 
 _KNOWN: Final = re.compile(r"\(*('(?:[^']|'')*'|\$\w+)\s*\)*::varchar", re.IGNORECASE)
-"""Query argument that is a constant or a parameter."""
+"""Matches a query argument that is a constant or a parameter."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
 
 
 def run(call: StandingCall, request: Request, database: Database) -> Rewriting | None:
-    """Explain why a call compares each text. Returns None if an earlier rule has replaced the call."""
+    """Explain why a call does not use an index. Returns None if an earlier rule has replaced the call."""
     if not request.is_free(call.start, call.end):
         return None
     if call.table is not None and not request.is_free(call.table.start, call.table.end):

@@ -23,11 +23,11 @@ _LEFT_OUT: Final = ("exclude", "except")
 
 @dataclass(frozen=True)
 class Star:
-    """A `*` that includes columns of the table, with the text that excludes the added ones.
+    """A `*` that includes columns of the table, and the text that excludes added columns from it.
 
     Attributes:
         place: Insertion offset, in characters.
-        text: Text to insert, with `{}` for the columns.
+        text: The text to insert. `{}` stands for the column names.
         is_of_all: Whether it includes the columns of all tables in its SELECT.
     """
 
@@ -142,7 +142,7 @@ class UnseenColumns:
         return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
 
     def _first_from(self, scope: Scope) -> list[Star] | None:
-        """Return the SELECT list for a statement that begins with FROM and lacks one."""
+        """Return the SELECT list to add to a statement that starts with FROM and does not have one."""
         place = next((place for word, place in scope.clauses if word == "from"), -1)
         before = self._scopes.text(place - 1).lower()
         if place < 0 or before in ("delete", "update"):

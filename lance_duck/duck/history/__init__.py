@@ -1,8 +1,8 @@
-"""History and metadata of tables as relations: `lance_versions`, `lance_table_changes`, `lance_files` and their kind.
+"""History and metadata functions, such as `lance_versions`, `lance_table_changes` and `lance_files`.
 
 You hold: a table at a version, and the arguments of a function. You get: a source that DuckDB scans. `names` lists the
-functions, `functions` runs them (settings, metadata and indexes: `duck/tables/facts`). `about` and `storage` build
-tables from manifests, `table_changes` streams changed rows. The SQL of the functions is in `sql/history` at the root of
-the repository, one file for each function.
-Never here: row changes of a version, which `verbs.versions.row_changes` computes; and name resolution.
+functions, and `functions` runs them. Functions about settings, metadata and indexes are in `duck/tables/facts`. `about`
+and `storage` build tables from manifests. `table_changes` streams changed rows. The folder `sql/history` at the root of
+the repository contains one SQL file for each function.
+Never here: computing the row changes of a version (see `verbs.versions.row_changes`), and name resolution.
 """

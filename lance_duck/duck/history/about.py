@@ -1,4 +1,4 @@
-"""Versions of a table, their names, and a summary of the table in one row."""
+"""The history functions for versions, tags and branches, and the one-row summary of a table."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ _INFO: Final = pa.schema(
 
 
 def versions(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each version of a branch, oldest first. A transaction sees only its own versions."""
+    """Return a row for each version of a branch, oldest first.
+
+    In a transaction, versions newer than the version that it reads are omitted.
+    """
     snapshot = dataset.handle.snapshot
     newest = None if pinned_versions() is None else (snapshot.base or snapshot).version
     manifests = [each for each in load_all(snapshot.store) if newest is None or each.version <= newest]
@@ -89,14 +92,14 @@ def versions(dataset: LanceDataset) -> pa.Table:
 
 
 def tags(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each tag of a table, by name."""
+    """Return a row for each tag of a table, ordered by name."""
     entries = sorted(dataset.handle.snapshot.tags().items())
     rows = ((name, tag.version, tag.branch or MAIN, tag.created_at, tag.updated_at) for name, tag in entries)
     return table_of(_TAGS, rows)
 
 
 def branches(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each branch of a table: main, then the others by name."""
+    """Return a row for each branch of a table: first main, then the other branches ordered by name."""
     snapshot = dataset.handle.snapshot.checkout((MAIN, None))
     rows: list[Sequence[Any]] = [(MAIN, None, None, snapshot.version, None)]
     for name, branch in sorted(snapshot.branches().items()):
@@ -109,8 +112,8 @@ def branches(dataset: LanceDataset) -> pa.Table:
 def info(dataset: LanceDataset) -> pa.Table:
     """Return one row about a table at a version.
 
-    In a transaction that changed the table, this is the number of the version that the changes are based on. It is null
-    for detached versions, whose numbers do not fit the column.
+    In a transaction that changed the table, the version number is the version that the changes are based on. For
+    detached versions it is null, because their numbers exceed the column's type.
     """
     snapshot = dataset.handle.snapshot
     manifest = snapshot.manifest
@@ -160,7 +163,7 @@ def _version(manifest: Manifest, transaction: Transaction | None, tags: Mapping[
 
 
 def _tags(snapshot: Snapshot) -> dict[int, list[str]]:
-    """Return the tags of a branch by version."""
+    """Return the names of a branch's tags, keyed by version number."""
     names: dict[int, list[str]] = {}
     for name, tag in sorted(snapshot.tags().items()):
         if (tag.branch or MAIN) == (snapshot.branch or MAIN):

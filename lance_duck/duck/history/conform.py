@@ -1,4 +1,4 @@
-"""Converts older values of a column to its present type, and compares columns."""
+"""Converts values from older versions to the current column type, and compares columns."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lance_duck.errors import UnsupportedError
 
 
 def conformed(values: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
-    """Return the values of an older column in its current type. Struct members added later are null.
+    """Return values from an older version in the current column type. Struct members added since then are null.
 
     Raises:
-        UnsupportedError: A value does not fit the type.
+        UnsupportedError: A value cannot be cast to the current type.
     """
     if values.type == field.type:
         return values

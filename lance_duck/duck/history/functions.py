@@ -1,4 +1,4 @@
-"""The functions of history and metadata, by their names."""
+"""Runs the history and metadata functions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class HistoryCall:
 
     Attributes:
         name: Name of the function, without its prefix.
-        arguments: Further arguments, as strings. `table_changes` takes each bound twice: as given, and as microseconds
-            since the epoch if it is a time.
+        arguments: More arguments, as strings. `table_changes` gets two strings for each bound: the caller's string, and
+            the microseconds since the epoch if it is a time.
     """
 
     name: str

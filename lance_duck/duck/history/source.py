@@ -14,14 +14,14 @@ from lance_duck.scan.predicate.evaluate import mask
 from lance_duck.scan.predicate.tree import Predicate
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-"""Yields rows with columns of these names, in this order."""
+"""Yields rows with the columns of the given names, in that order."""
 
 
 class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     """Rows that are computed at each scan. DuckDB applies all filters if its version supports that.
 
     Args:
-        schema: Columns, in types that DuckDB reads.
+        schema: Columns, with types that DuckDB supports.
         batches: Returns the rows.
         rows: Number of rows, if known.
     """
@@ -51,7 +51,7 @@ class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._rows
 
     def accepts(self, predicate: Any) -> bool:
-        """Accept no filter."""
+        """Return False: DuckDB must apply all filters."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:

@@ -56,7 +56,7 @@ def fragments(dataset: LanceDataset) -> pa.Table:
 
 
 def files(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each data file, each overlay and each deletion file of a version, by fragment."""
+    """Return a row for each data file, overlay and deletion file of a version, ordered by fragment."""
     snapshot = dataset.handle.snapshot
 
     def rows() -> Iterable[Sequence[Any]]:

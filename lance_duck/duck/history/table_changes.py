@@ -1,8 +1,9 @@
 """Rows changed by versions, in the form of DuckLake's `table_changes`.
 
-Columns are `snapshot_id`, `rowid` and `change_type`, followed by the table's columns in the last requested version. In
-older versions, columns are matched by field id. If the schema was replaced, or a column's type was changed, they are
-matched by name. Before a replacement, a column that a version between lacks is found by its name and type.
+Columns are `snapshot_id`, `rowid` and `change_type`, followed by the table's columns in the last requested version.
+Columns of older versions are matched by field id. If the schema was replaced, or a column's type was changed, they are
+matched by name. Some columns exist before a replacement and in the last version, but not in a version between. They are
+matched by name and type.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 UInt64s = NDArray[np.uint64]
 Columns = Mapping[str, str]
-"""Column names in a version, by the names in the last requested version."""
+"""Maps column names in the last requested version to the names in an older version."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """First or last version of the requested span.
+    """The first or last version in a request.
 
     Attributes:
-        text: A version number or a tag name. Defaults to the newest version.
-        time: A time, if the string is neither a number nor a tag.
+        text: A version number, tag name or time, as a string. None means the oldest version as the first bound, and the
+            newest version as the last bound.
+        time: A time, if `text` is not a number or a tag.
     """
 
     text: str | None
@@ -55,7 +57,7 @@ class Bound:
 
     @classmethod
     def of(cls, text: str | None, microseconds: str | None) -> Bound:
-        """Return a bound from its text, and its microseconds since the epoch if it is a time."""
+        """Return the bound for a text. For a time, the microseconds since the epoch must be given."""
         return cls(text, None if microseconds is None else _EPOCH + timedelta(microseconds=int(microseconds)))
 
     def version(self, snapshot: Snapshot, *, is_first: bool) -> int:
@@ -63,7 +65,8 @@ class Bound:
 
         Args:
             snapshot: The newest version of the branch.
-            is_first: Whether a time resolves to the first version at or after it, not to the last one at or before it.
+            is_first: Whether a time means the first version at or after it, instead of the last version at or before
+                it.
 
         Raises:
             InvalidInputError: The text is not a number, tag or time.
@@ -94,15 +97,15 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
 
     Args:
         dataset: The newest version of a branch, or a transaction's version on top of it.
-        start: The first requested version, or None for the first that exists.
-        end: The last one.
+        start: The first requested version. Defaults to the oldest existing version.
+        end: The last requested version.
 
     Raises:
         InvalidInputError: The bounds are invalid, or in the wrong order.
         NotFoundError: A version does not exist, or the version before the first one was cleaned up.
     """
     newest = dataset.handle.snapshot
-    newest = newest.base or newest  # changes of a transaction are not in a version yet
+    newest = newest.base or newest  # uncommitted changes of the transaction are not included
     numbers = newest.version_numbers()
     first = numbers[0] if start.text is None else start.version(newest, is_first=True)
     last = end.version(newest, is_first=False)
@@ -122,7 +125,7 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
 
 def _check_there(newest: Snapshot, number: int) -> None:
     """Reject a version that is not on the branch."""
-    newest.checkout(number)  # its error lists the versions
+    newest.checkout(number)  # raises an error that lists the versions
     if is_detached(number):
         raise InvalidInputError(
             f"version {number} is detached",
@@ -214,7 +217,7 @@ class _Changes:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Reserve and return an unused name, chosen like DuckDB's."""
+    """Reserve and return an unused name. Names are numbered as in DuckDB."""
     candidates = (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2)))
     free = next(candidate for candidate in candidates if candidate.lower() not in taken)
     taken.add(free.lower())
@@ -222,7 +225,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _earlier_names(later: Snapshot, earlier: Snapshot, columns: Columns) -> Columns:
-    """Return the names that columns have in the version before."""
+    """Map the columns to their names in the preceding version."""
     before = {field.name: field for field in earlier.schema.fields}
     by_id = {field.id: field.name for field in earlier.schema.fields}
     after = {field.name: field for field in later.schema.fields}
@@ -244,7 +247,7 @@ def _replaces_schema(snapshot: Snapshot) -> bool:
 
 
 def _with_returned(columns: Columns, last: Snapshot, earlier: Snapshot) -> Columns:
-    """Return the column names, including columns that some later version lacks but the last one has again."""
+    """Add columns of an earlier version that were missing in between, but exist again in the last version."""
     before, after = earlier.schema.arrow, last.schema.arrow
     read = set(columns.values())
     returned = {
@@ -258,7 +261,7 @@ def _with_returned(columns: Columns, last: Snapshot, earlier: Snapshot) -> Colum
 
 @dataclass(frozen=True)
 class _Side:
-    """A version, and its columns."""
+    """A version and its column names."""
 
     snapshot: Snapshot
     columns: Columns
@@ -292,7 +295,7 @@ class _Images:
     Attributes:
         version: The version.
         wanted: Columns of the result.
-        before, after: The version before, if there is one, and the version.
+        before, after: The preceding version, if any, and the version itself.
     """
 
     version: int
@@ -320,12 +323,12 @@ class _Images:
             kind = f"update_{image}" if len(given) == 2 else "delete" if image == "preimage" else "insert"
             tables.append(self._table(side, addresses, rows.ids, kind))
         table = pa.concat_tables(tables)
-        if len(tables) == 2:  # an update: both images, row by row
+        if len(tables) == 2:  # for an update, the preimage and postimage of each row alternate
             table = table.take(pa.array(np.arange(len(table)).reshape(2, -1).T.ravel()))
         yield from table.combine_chunks().to_batches()
 
     def _updated(self, rows: ChangedRows) -> ChangedRows:
-        """Return the rows that were updated, among candidates."""
+        """Return the candidates whose values were changed."""
         if rows.fields is None:
             return rows
         assert self.before is not None

@@ -3,7 +3,7 @@
     SELECT rowid, * FROM t WHERE _rowid IN (3, 7)
 
 You hold: the user's statement, or the SELECT of a change. You get: a statement whose tables have the requested
-identifiers as columns, and whose stars exclude them. Steps: `references` (tables and stars, from tokens, pure) →
-`rewrite` (queries, and SELECTs of changes) → `tables/row_identifier_columns`.
+identifiers as columns, and whose stars exclude them. Steps: `references` (finds tables and stars in the tokens, pure) →
+`rewrite` (edits queries, and SELECTs of changes) → `tables/row_identifier_columns`.
 Never here: computing row addresses and row ids.
 """

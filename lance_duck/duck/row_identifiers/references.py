@@ -4,7 +4,7 @@
     → SELECT t.rowid, * EXCLUDE ("t"."rowid") FROM <t with rowid> AS "t" JOIN u USING (id)
 
 An unqualified name is looked up in each table of the SELECT, or of the nearest enclosing SELECT with tables. DuckDB
-reports ambiguities. Names with another meaning are harmless, because the added columns are not visible.
+reports ambiguous names. If a name has a different meaning, the added column does not matter, because it is not visible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class IdentifiedTable:
     """A table of a SELECT whose row identifiers are used.
 
     Attributes:
-        read: The table as the statement names it.
+        read: The table's mention in the statement.
         start, end: Range of the name in the text, in characters.
         names: Row identifiers that the statement uses, in lower case.
         stars: Stars that include its columns.
@@ -64,10 +64,10 @@ def find_identified_tables(statement: Statement) -> tuple[IdentifiedTable, ...]:
 
 
 def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> list[Edit]:
-    """Return the edits that make a statement read tables with added columns.
+    """Return the edits that replace tables with sources that have the added columns.
 
     Args:
-        tables: SQL of the replacement and names of the added columns, by table.
+        tables: SQL of the source and names of the added columns, by table.
     """
     edits, unseen = [], dict[tuple[int, str], list[str]]()
     for table, (source, names) in tables.items():
@@ -103,7 +103,7 @@ def _means_otherwise(scopes: Scopes, at: int) -> bool:
 
 
 def _asked(scopes: Scopes, at: int) -> Iterator[tuple[TableRead, Scope]]:
-    """Yield the tables that a name may belong to."""
+    """Yield the tables to which a column name may belong."""
     qualifier = scopes.name(at - 2) if scopes.text(at - 1) == "." else None
     scope: Scope | None = scopes.scope_of(at)
     while scope is not None:

@@ -31,7 +31,7 @@ class RowIdentifierRewriter:
         self._names = names
 
     def edits(self, statement: Statement, *, later: bool) -> list[Edit]:
-        """Return edits that add the row identifiers that a statement uses to its tables.
+        """Return edits that add the requested row identifiers to the tables of a statement.
 
         Args:
             statement: One or more statements.
@@ -42,9 +42,9 @@ class RowIdentifierRewriter:
         return edits_of(calls)
 
     def _call(self, table: IdentifiedTable, *, later: bool) -> tuple[str, list[str]] | None:
-        """Return a call that reads a Lance table with added columns, and their names.
+        """Return a call that reads a Lance table with added columns, and the names of these columns.
 
-        Returns None for other tables, and if columns cannot be added.
+        Returns None for other tables, or if columns cannot be added.
         """
         handle = handle_of(table.read, self._catalog, self._names, later=later)
         if handle is None:
@@ -67,11 +67,11 @@ class RowIdentifierRewriter:
 def with_row_identifiers(
     sql: str, table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[str, Mapping[str, TableWithColumns]]:
-    """Return a query with row identifiers added to its tables, and these tables by name.
+    """Return a query whose tables have row identifiers, and these tables by name.
 
     Args:
         sql: The query.
-        table_of: Returns a table of the query at its version, or None for tables other than Lance tables.
+        table_of: Returns a Lance table of the query at the requested version, or None for other tables.
     """
     tables: dict[str, TableWithColumns] = {}
     sources = {}

@@ -1,4 +1,4 @@
-"""Aggregates of whole columns that metadata or an index may answer. Pure.
+"""Finds aggregates of whole columns, which metadata or an index may answer. Pure.
 
 SELECT count(*) | count(x) | min(x) | max(x) [[AS] name] [, …] FROM t [;]
 """
@@ -39,7 +39,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class AggregatedTable:
-    """A statement that returns only aggregates of one table.
+    """A statement that only returns aggregates of one table.
 
     Attributes:
         start, end: Range in the text, in characters, without the `;`.
@@ -76,7 +76,7 @@ def find(statement: Statement) -> tuple[AggregatedTable, ...]:
 
 
 def _aggregate(item: Clauses) -> Aggregate | None:
-    """Read one SELECT item. Returns None if it is not just an aggregate of a column."""
+    """Read one SELECT item. Returns None if it is not an aggregate of a column."""
     tokens = item.tokens
     function = tokens[0].text.lower() if tokens else ""
     if function not in FUNCTIONS or item.text_at(1) != "(" or item.text_at(3) != ")":

@@ -1,4 +1,4 @@
-"""The tables of one FROM in order, with their joins."""
+"""Reads the tables of a FROM clause, in order, with their joins."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _KINDS: Final = frozenset({"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"})
 
 @dataclass(frozen=True, eq=False)
 class FromItem:
-    """A table or another source of rows.
+    """A table, subquery or other source of rows.
 
     Attributes:
         node: Its syntax.
         alias: Qualifier of its columns, in lower case.
-        join: Its join to the previous items, or None for the first item.
+        join: The join with the previous items, or None for the first item.
     """
 
     node: Node
@@ -70,11 +70,11 @@ class Chain:
         return cls(select, tuple(sources)) if len(set(names)) == len(names) else None
 
     def knows(self, name: str) -> bool:
-        """Return whether one of the tables has this name."""
+        """Return whether one of the tables has this name or alias."""
         return any(source.alias == name.lower() for source in self.sources)
 
     def source_of(self, column: exp.Column, join: int | None = None) -> FromItem | None:
-        """Return the table that a column belongs to, or None if it is uncertain.
+        """Return the table to which a column belongs, or None if it is uncertain.
 
         Args:
             column: A column in WHERE or in ON.
@@ -89,10 +89,10 @@ class Chain:
         return None
 
     def sources_of(self, column: Node, join: int | None = None) -> list[FromItem]:
-        """Return the tables that a column may belong to. The arguments are the same as for `source_of`.
+        """Return the tables to which a column may belong. Takes the same arguments as `source_of`.
 
-        An unqualified column belongs to the table that has it. If several tables have it, DuckDB reports an ambiguity,
-        except for USING columns, whose values are equal.
+        An unqualified column may belong to any of the tables. If several tables contain it, DuckDB reports an
+        ambiguity. USING columns are an exception, because their values are equal.
         """
         if column.table:
             found = self.source_of(column, join)
@@ -101,11 +101,11 @@ class Chain:
         return [source for i, source in enumerate(seen) if i == join or source.kind not in ("SEMI", "ANTI")]
 
     def may_narrow(self, source: FromItem, join: int) -> bool:
-        """Return whether rows of a table without a match in ON may be skipped.
+        """Return whether rows of a table that do not satisfy ON may be skipped.
 
         Args:
             source: The table.
-            join: Index of the item whose ON is meant.
+            join: Index of the item with the ON clause.
         """
         kind = self.sources[join].kind
         if source is self.sources[join]:

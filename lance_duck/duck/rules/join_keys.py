@@ -1,19 +1,19 @@
 """Find tables that a join or IN restricts to the keys of a smaller relation. Pure.
 
-DuckDB does not pass the join keys to a scan in Python. The keys are therefore read first, by a separate query, and the
-table is read with only the rows that have these keys:
+DuckDB does not pass join keys to a scan in Python. Therefore a separate query first reads the keys. The table is then
+read with only the rows that have one of these keys:
 
     FROM big b JOIN small s ON b.k = s.x WHERE s.y = 3        keys: SELECT s.x FROM small s WHERE s.y = 3
     FROM big WHERE k IN (SELECT x FROM small)                 keys: SELECT x FROM small
 
-The condition itself stays in the statement. Filtering rows instead of inserting values into the text avoids literals,
-also for NULL and NaN, allows many keys, and lets DuckDB plan with the remaining row count. (Inserted conditions would
-have to be parsed and bound again, and only some forms are pushed down to a scan. A join through a table function would
-have to pass all columns through a list of structs.)
+The condition itself stays in the statement. The keys are not inserted into the text as literals, for three reasons.
+NULL and NaN do not need literals, the number of keys can be large, and DuckDB plans with the remaining row count.
+(DuckDB would have to parse and bind an inserted condition again, and pushes only some forms down to a scan. A join
+through a table function would have to pass all columns through a list of structs.)
 
-A row may be skipped if it cannot be part of the result: its key fails a condition that also rejects NULL. The
-condition must be in WHERE or in the ON of a join. For an outer join, only rows of the side that is filled with NULL may
-be skipped, and for an anti join, only rows of the right side. All other tables are left unchanged.
+A row can be skipped if its key does not satisfy a condition that also rejects NULL. The condition must be in WHERE or
+in the ON of a join. In an outer join, only rows of the side that is filled with NULL can be skipped. In an anti join,
+only rows of the right side can be skipped. All other tables are left unchanged.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A table that can be read with only the rows of certain keys.
+    """A table from which a statement only needs the rows with certain keys.
 
     Attributes:
         start, end: Range of its name in the text, in characters.
         alias: Alias to add to the text, or None if the text has one.
         name: Parts of its name.
-        column: Key column of the table, in the statement's spelling.
+        column: Key column of the table, as written in the statement.
         keys: Query that returns the keys in one column.
-        parameters: Parameters of `keys`, as pairs of the name in `keys` and the statement's parameter: a name, or a
-            position from 1.
+        parameters: Parameters of `keys`, as pairs. The first item is the name in `keys`. The second item is the name of
+            the statement's parameter, or its position, counted from 1.
         reads: Names of the tables that `keys` reads, in lower case.
     """
 
@@ -74,7 +74,7 @@ class KeyJoins:
     """Tables of a statement that are restricted by keys.
 
     Attributes:
-        joins: Proposals. If a table occurs more than once, any one of its proposals is sufficient.
+        joins: Proposals. If a table has several proposals, only one of them is needed.
     """
 
     joins: tuple[KeyJoin, ...]
@@ -129,7 +129,7 @@ class _Finder:
             yield from self._exists(part.this, chain)
 
     def _equal(self, big: FromItem, column: Node, other: Node, chain: Chain) -> Iterator[KeyJoin]:
-        """Yield the proposals of `big.k = small.x`. Small is in the same FROM or in the enclosing one."""
+        """Yield the proposals of `big.k = small.x`. `small` is in the same FROM or in the enclosing one."""
         small = _other_of(big, chain.sources_of(other))
         if small is None and other.table and not chain.knows(other.table):
             around = chain.select.find_ancestor(exp.Select)

@@ -1,9 +1,9 @@
-"""LATERAL searches: the rows of a table nearest to each row of another table. Pure.
+"""Finds LATERAL searches for the rows of a table that are nearest to each row of another table. Pure.
 
     SELECT … FROM queries q, LATERAL (SELECT … FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 5) n
 
-The rest of the statement applies after the search. Only the two tables in FROM matter, and the subquery inside LATERAL.
-`order_by_distance` must recognize this subquery.
+The rule only reads FROM. FROM must contain a table and a LATERAL subquery that `order_by_distance` recognizes. All
+other clauses apply after the search.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LateralNearest:
         start, end: Range of the other table's name in the text, in characters.
         name: Parts of that name.
         alias: Alias or name of the other table.
-        has_alias: Whether the text gives it an alias.
+        has_alias: Whether the other table has an alias in the text.
     """
 
     inner: NearestSelect

@@ -1,4 +1,4 @@
-"""SQL expressions for the distance or similarity between a vector column and a vector."""
+"""Recognizes SQL expressions for the distance or similarity between a vector column and a vector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NODES: Final = {
     exp.EuclideanDistance: ("l2", False),
     exp.CosineDistance: ("cosine", False),
 }
-"""`<->`, `<=>`, list_distance and list_cosine_distance."""
+"""Syntax nodes of `<->`, `<=>`, list_distance and list_cosine_distance, with their measures."""
 _CASTS: Final = ("FLOAT", "DOUBLE")
 
 
@@ -35,9 +35,9 @@ class Measure:
     Attributes:
         metric: Metric of searches: "l2", "cosine" or "dot".
         similarity: Whether larger values are nearer.
-        column: The column as named in the text.
-        vector: The other operand, the same for all rows.
-        takes_arrays: Whether both operands must be arrays of equal length. Lists are rejected.
+        column: The column's syntax node.
+        vector: The other operand. It has the same value for all rows.
+        takes_arrays: Whether both operands must be arrays of equal length. Lists are then rejected.
     """
 
     metric: str

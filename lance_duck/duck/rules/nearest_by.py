@@ -1,11 +1,11 @@
-"""Joins with nearest rows: `JOIN t NEAREST k BY DISTANCE expression`. Pure.
+"""Finds joins with nearest rows: `JOIN t NEAREST k BY DISTANCE expression`. Pure.
 
     SELECT … FROM queries q JOIN t NEAREST 5 BY DISTANCE array_distance(q.vec, t.vec) WHERE …
 
 The join returns the same result if the table contains only the nearest rows for each vector of the other table. The
-joined item must be a table or a plain query of one table. The expression must measure the distance between one of its
-columns and a column of a table on the left. WHERE applies after the join. Conditions that only read the other table
-restrict the vectors.
+joined item must be a table or a plain query of one table. The expression must measure the distance between a column of
+this item and a column of a table on the left. WHERE applies after the join. Conditions that only read the table on the
+left restrict the vectors.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class NearestBy:
     Attributes:
         clause: The NEAREST BY clause.
         search: The search. Its column and vector are column names.
-        is_guess: Whether the vector is unqualified. It then belongs to the other table only if no other table has it.
+        is_guess: Whether the vector's column is unqualified. The proposal is then valid only if no other table has a
+            column with that name.
         where: Condition on the other table, with `$name` parameters. None for all rows.
-        where_keys: Its parameters, by name.
+        where_keys: Parameters of `where`, by name.
     """
 
     clause: NearestClause
@@ -107,7 +108,7 @@ class _JoinReader:
     place: int
 
     def measures(self, node: Node) -> Iterator[tuple[Measure, FromItem, bool]]:
-        """Yield the interpretations of an expression: a measure, its vector's table, and whether that is a guess."""
+        """Yield the interpretations of an expression: the measure, the vector's table, and whether it is a guess."""
         own, before = self.chain.sources[self.place].alias, self.chain.sources[: self.place]
         columns = list(node.find_all(exp.Column))
         if len(columns) != 2 or any(column.args.get("db") for column in columns):
@@ -131,7 +132,7 @@ class _JoinReader:
         if searched is None:
             return None
         table, condition = searched
-        node.set("joins", None)  # the first item of FROM carries the joins
+        node.set("joins", None)  # sqlglot may attach the joins to the first item of FROM
         named = {cte.alias.lower() for cte in self.chain.select.root().find_all(exp.CTE)}
         is_known = (
             measure.similarity == clause.largest_first
@@ -187,7 +188,7 @@ class _JoinReader:
         return table, None if where is None else Condition.of_where(where, table.alias_or_name.lower())
 
     def _columns(self) -> frozenset[str] | None:
-        """Return all possible column names of the statement, in lower case. None if it may read any column."""
+        """Return the column names that the statement may use, in lower case. Returns None if it may read any column."""
         root, aliases = self.chain.select.root(), {item.alias for item in self.chain.sources}
         if root.find(*_IMPLICIT) is not None or any(
             join.args.get("using") or join.method for join in root.find_all(exp.Join)

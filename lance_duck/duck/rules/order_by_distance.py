@@ -1,12 +1,12 @@
-"""Searches by `ORDER BY distance LIMIT k`. Pure.
+"""Finds searches in the form `ORDER BY distance LIMIT k`. Pure.
 
     SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
 
 The SELECT returns the same result if t contains only its nearest rows, also as a subquery or a common table expression.
-This holds for a SELECT from one table that sorts by a measure of one column first, and does not combine rows before
-sorting (windows, groups, DISTINCT, unnest). Its WHERE must be simple enough for the search to apply. The table may be
-followed by LEFT JOINs: they keep each of its rows at least once, so the first result rows still come from the nearest
-rows. All other statements are left unchanged.
+Three conditions apply. The SELECT reads one table, and its first sort key is a measure of one column. It does not
+combine rows before sorting (windows, groups, DISTINCT, unnest). Its WHERE is simple enough to apply in the search. LEFT
+JOINs may follow the table. They return each of its rows at least once, so the first result rows still come from the
+nearest rows. All other statements are left unchanged.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class NearestSelect:
     Attributes:
         place: The table in the text.
         metric: "l2", "cosine" or "dot".
-        largest_first: Whether rows are ordered by a similarity, largest first.
+        largest_first: Whether the rows are ordered by a similarity, with the largest first.
         column: Vector column.
         vector: The query vector: a parameter (`__lance_v…` for a list in the text), a query that returns it, or the
             name of a column of the outer table.
         length: Array length in the vector's cast, or None if it is not cast to a fixed-size array.
-        bare: Range of a vector that needs a cast to an array, in characters. None if no cast is needed.
+        bare: Range of a vector that needs a cast to an array, in characters. None if it does not need a cast.
         query_place: Range of the query without its parentheses, in characters. None if the vector is not a query.
         vector_keys: Parameters of the query, in text order: the name in the query, the parameter, and its source text.
         condition: Condition on the rows, or None for all rows.
-        limit, offset: Numbers or parameters.
+        limit, offset: A number or parameter each.
         columns: Column names that the statement reads, in lower case. None if it may read any column.
         explained: Whether the statement is an EXPLAIN.
     """
@@ -82,7 +82,8 @@ class DistanceParameter:
 def find(statement: Statement) -> tuple[NearestSelect, ...]:
     """Find the searches of a statement, its subqueries and its common table expressions.
 
-    Skips operands of set operations, whose ORDER BY applies to the whole, and queries that name a result column.
+    Skips queries whose ORDER BY uses an alias, and operands of set operations, because their ORDER BY sorts the whole
+    result.
     """
     text = statement.text
     if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text) or statement.tree is None:
@@ -194,7 +195,7 @@ class SelectReader:
         return measure, descending
 
     def _is_plain(self) -> bool:
-        """Return whether each result row stems from one table row and each key is deterministic."""
+        """Return whether each result row comes from one table row, and all sort keys are deterministic."""
         order = self._select.args["order"].expressions
         for part in [*self._select.expressions, *(each.this for each in order)]:
             for node in part.walk(prune=self._is_measured):
@@ -210,7 +211,7 @@ class SelectReader:
         return measure_of(node, self._outer) is not None
 
     def _is_hidden(self, name: str) -> bool:
-        """Return whether the alias of another expression hides a column name."""
+        """Return whether the alias of a different expression hides a column name."""
         return any(
             each.alias.lower() == name.lower() and not (isinstance(each.this, exp.Column) and each.this.name == name)
             for each in self._select.expressions

@@ -1,4 +1,4 @@
-"""Point lookups: statements that read one table with a simple WHERE. Pure.
+"""Finds point lookups: statements that read one table with a simple WHERE. Pure.
 
 `table_select` explains why the result stays the same if the table contains only rows that satisfy the condition.
 """

@@ -1,10 +1,10 @@
-"""WHERE conditions on searches with a prefilter: `lance_vector_search(…, prefilter := true)`. Pure.
+"""Finds WHERE conditions on searches with a prefilter: `lance_vector_search(…, prefilter := true)`. Pure.
 
     SELECT … FROM lance_vector_search('t', 'vec', [1, 2], k := 10, prefilter := true) WHERE label = 1
 
-As in DuckDB's `lance` extension, the search then returns k rows that satisfy the condition. Parts of the condition that
-are equivalent to a `filter` (constants and columns of the table) become that argument, and WHERE stays. Calls with a
-`filter`, or without `prefilter`, are left unchanged: WHERE then applies to the rows found.
+As in DuckDB's `lance` extension, the search then returns k rows that satisfy the condition. Parts of the condition with
+only constants and columns of the table are passed as the `filter` argument. WHERE is kept. Calls with a `filter`, or
+without `prefilter`, are left unchanged: WHERE then applies to the found rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PrefilterCondition:
     Attributes:
         function: Name of the function.
         start, end: Range of the call in the text, in characters. `end` follows the closing parenthesis.
-        condition: SQL of bare columns and constants.
+        condition: SQL with unqualified columns and constants.
     """
 
     function: str
@@ -65,7 +65,7 @@ class PrefilterCondition:
 
 
 def find(statement: Statement) -> tuple[PrefilterCondition, ...]:
-    """Find the calls of a statement that are the only item of their FROM and are followed by WHERE."""
+    """Find the calls that are the only item of a FROM, with a WHERE after it."""
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
         return ()
     return tuple(_conditions(statement))
@@ -103,7 +103,7 @@ def _asks(arguments: Sequence[Token]) -> bool:
 
 
 def _alias(tokens: Sequence[Token], function: str, at: int) -> tuple[str, int | None]:
-    """Return the alias or name of a call, and the index of the WHERE right after it, or None."""
+    """Return the alias or name of a call, and the index of the WHERE that directly follows, or None."""
     alias = function
     place = at + (at < len(tokens) and tokens[at].word == "as")
     if place < len(tokens) and tokens[place].name is not None and tokens[place].word != "where":
@@ -123,7 +123,7 @@ def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
 
 
 def _plain(text: str, alias: str) -> str:
-    """Return the parts of a condition that are equivalent to a filter. Empty if no part is."""
+    """Return the parts of a condition that are equivalent to a filter. Empty if no part is equivalent."""
     try:
         tree = sqlglot.parse_one(text, read="duckdb")
     except (SqlglotError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tables that a statement may name more than once. Pure.
+"""Finds tables that a statement may mention more than once. Pure.
 
 SELECT … FROM t AS a JOIN lance.t AS b USING (k) WHERE a.x > (SELECT avg(x) FROM t)
 """
@@ -24,17 +24,17 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Command)
 
 @dataclass(frozen=True)
 class RepeatedTables:
-    """Tables whose unqualified names occur more than once.
+    """Mentions of tables whose unqualified names occur more than once.
 
     Attributes:
-        places: Their names in the text.
+        places: The mentions in the text.
     """
 
     places: tuple[TablePlace, ...]
 
 
 def find(statement: Statement) -> tuple[RepeatedTables, ...]:
-    """Find the tables of a statement that it names more than once."""
+    """Find the tables that a statement mentions more than once."""
     if len(statement.text) > LONGEST or statement.nearest or not _MAYBE.search(statement.text):
         return ()
     named = Counter(folded(table.name[-1]) for table in statement.scopes.tables if table.name is not None)

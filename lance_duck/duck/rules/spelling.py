@@ -1,4 +1,4 @@
-"""Rewrite syntax that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`) as function calls.
+"""Rewrites syntax that only DuckDB catalogs support (`FROM 'x.lance'`, `AT (VERSION => n)`) to function calls.
 
     FROM 'dir/x.lance'                    → FROM lance_scan('dir/x.lance') AS "x"
     FROM t [AS] a AT (VERSION => 3)       → FROM lance_scan('t', version := 3) AS "a"
@@ -9,8 +9,8 @@
     FROM lance_scan('t')                  → FROM lance_scan('"ns"."t"') if the name refers to a table of ns;
                                             likewise for all functions whose first argument is a table
 
-Matching uses tokens, not the raw text: strings, comments and quoted names stay unchanged, as does all text outside the
-rewritten ranges. If the tokens are ambiguous, nothing is rewritten.
+Matching uses tokens, not the raw text. Strings, comments and quoted names stay unchanged, and so does all text outside
+the rewritten ranges. If the tokens are ambiguous, nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _CTE: Final = frozenset({"(", "not", "materialized"})
 
 @dataclass(frozen=True)
 class Spelling:
-    """A table reference in syntax that DuckDB leaves to catalogs.
+    """A table reference in a syntax that only DuckDB catalogs support.
 
     Attributes:
         edit: The call that replaces it.
         name: Parts of the name, which must refer to a Lance table. None for a path.
-        is_version: Whether it gives a version.
+        is_version: Whether the reference specifies a version.
         database: Qualifier of a call, which must be a database of Lance tables.
-        is_argument: Whether the name is a string argument of a function, and may have to be qualified.
-        is_reference: Whether the name qualifies a column. The edit removes its own qualifiers.
-        value: The version if a call does not accept it: a query that must run first, or a column.
+        is_argument: Whether the name is a string argument of a function. It may have to be qualified.
+        is_reference: Whether the name qualifies a column. The edit then removes the name's own qualifiers.
+        value: The version, if a call does not accept it as an argument: a query that must run first, or a column.
     """
 
     edit: Edit
@@ -130,7 +130,7 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
 
 
 def versions_in(text: str) -> tuple[Spelling, ...]:
-    """Find only `AT (…)`, and the columns that refer to its table."""
+    """Find only tables with `AT (…)`, and columns qualified by their names."""
     if not may_find(text):
         return ()
     spellings: tuple[Spelling, ...] = Statement.of(text).result("spelling", find)
@@ -138,7 +138,7 @@ def versions_in(text: str) -> tuple[Spelling, ...]:
 
 
 def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
-    """Return the spelling of a history function qualified by a database, given its opening parenthesis."""
+    """Return the spelling of a database-qualified history function, given its opening parenthesis."""
     first = _name_start(tokens, opener - 1)
     close = closing(tokens, opener)
     if first is None or close is None or opener - first < 3:
@@ -153,7 +153,7 @@ def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
 
 
 def _argument(tokens: Sequence[Token], opener: int) -> Spelling | None:
-    """Return the spelling of a table that a function takes as a string, given its opening parenthesis."""
+    """Return the spelling of a table in a string argument, given the opening parenthesis of the call."""
     function = folded(tokens[opener - 1].name or "") if opener > 0 else ""
     if not function.startswith(PREFIX) or opener + 2 >= len(tokens) or tokens[opener + 2].text not in (",", ")"):
         return None
@@ -215,7 +215,7 @@ def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
 
 
 def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
-    """Return the spelling of a table with AT, and the token after the clause. None if it is not an AT clause."""
+    """Return the spelling of a table with AT, and the token after the clause. Returns None without an AT clause."""
     head = [token.text for token in tokens[at + 1 : at + 4]]
     if len(head) < 3 or head[0] != "(" or head[1].lower() not in _KEYS or head[2] != "=>":
         return None
@@ -225,7 +225,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
         return None
     first, last, alias = before
     if tokens[first - 1].word == "from" and tokens[first - 2].word == "delete":
-        return None  # changes apply to the newest version
+        return None  # a change always applies to the newest version
     path = tokens[last].path
     parts = None if path is not None else tuple(token.name or "" for token in tokens[first : last + 1 : 2])
     table = path if parts is None else parts[-1]
@@ -245,7 +245,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
 
 
 def _is_column(tokens: Sequence[Token]) -> bool:
-    """Return whether tokens are certainly a column name, qualified or not."""
+    """Return whether tokens are certainly a (qualified) column name."""
     names = [token.name is not None for token in tokens]
     if len(tokens) == 1:
         return names[0] and folded(tokens[0].name or "") not in _CONSTANTS

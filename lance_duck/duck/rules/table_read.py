@@ -1,4 +1,4 @@
-"""Tables that a statement reads, and conditions on their rows. Pure."""
+"""Describes tables that a statement reads, and conditions on their rows. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.text import Statement
 
 Key = int | str
-"""A parameter: its position from 1, or its name."""
+"""A parameter: its position, counted from 1, or its name."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TablePlace:
         return cls(*statement.place(table), added, tuple(part.name for part in table.parts))
 
     def reading(self, source: str) -> Edit:
-        """Return the edit that replaces the table by another source under the same alias.
+        """Return the edit that replaces the table with a different source under the same alias.
 
         Args:
             source: SQL for FROM, in parentheses.
@@ -67,7 +67,7 @@ class Condition:
 
     @classmethod
     def of(cls, parts: Iterable[Node]) -> Condition | None:
-        """Combine conditions by AND. Returns None for an empty iterable."""
+        """Combine conditions with AND. Returns None for an empty iterable."""
         nodes = list(parts)
         return cls._read(" AND ".join(f"({sql_of(node)})" for node in nodes), nodes) if nodes else None
 
@@ -81,7 +81,7 @@ class Condition:
             hidden: Names that do not refer to columns of the table, in lower case.
 
         Raises:
-            ValueError: The condition may have another meaning outside the statement.
+            ValueError: The condition may have a different meaning outside the statement.
         """
         bare = without_table(where.this, alias, hidden)
         if bare is None or not is_plain_condition(bare, [""], lists=True):
@@ -99,7 +99,7 @@ class Condition:
 
 
 def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
-    """Return a condition with unqualified columns, or None if a column may belong to another table.
+    """Return a condition with unqualified columns, or None if a column may belong to a different table.
 
     Args:
         condition: Condition of a statement that reads one table.

@@ -1,4 +1,4 @@
-"""SELECTs from one table, with their WHERE conditions. Pure.
+"""Finds SELECTs from one table, and their WHERE conditions. Pure.
 
 The SELECT returns the same result if the table contains only rows that may satisfy WHERE, because all other clauses
 apply after WHERE. This also holds in a subquery, a common table expression or a UNION.
@@ -38,7 +38,7 @@ class TableSelect:
 
     @classmethod
     def of(cls, select: exp.Select, statement: Statement) -> TableSelect | None:
-        """Read a SELECT. Returns None if it does not read exactly one named table with a WHERE.
+        """Read a SELECT. Returns None if it does not have a WHERE, or does not read exactly one named table.
 
         Raises:
             LookupError: Sqlglot does not report the position of the name.
@@ -66,7 +66,7 @@ class TableSelect:
 
 
 def table_selects(statement: Statement, *odd: type[exp.Expression]) -> Iterator[TableSelect]:
-    """Yield the SELECTs of a statement that read one table each, not a common table expression.
+    """Yield the SELECTs of a statement that each read a single table, other than a common table expression.
 
     Args:
         statement: The statement. Statements that store their rows are skipped.

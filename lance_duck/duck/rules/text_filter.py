@@ -1,4 +1,4 @@
-"""SELECTs from one table with string conditions in WHERE, such as contains or LIKE '%part%'. Pure.
+"""Finds SELECTs from one table with string conditions in WHERE, such as contains or LIKE '%part%'. Pure.
 
 DuckDB does not pass these conditions to a scan in Python.
 """
@@ -29,7 +29,7 @@ _is_known = partial(is_plain_condition, aliases=[""], texts=True)
 
 @dataclass(frozen=True)
 class TextSelect:
-    """A table of a SELECT with conditions on its strings.
+    """A table that a SELECT reads, with conditions on strings.
 
     Attributes:
         table: The table in the text.

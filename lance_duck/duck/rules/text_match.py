@@ -1,10 +1,11 @@
-"""SELECTs of the best matching rows of one table. Pure.
+"""Finds SELECTs that return the best matching rows of one table. Pure.
 
     SELECT … FROM t WHERE __lance_match(["t"."body"], …, 'words', '') AND k > 3 ORDER BY __lance_score(…) DESC LIMIT 10
 
-`duck.full_text` has already replaced `match` and `score` by functions. The rule requires that the SELECT sorts by score
-first, in descending order, and that all other conditions are known. The result is then the same if the table contains
-only rows with scores at least as high as the last result row. `full_text.asked_tables` handles other statements.
+`duck.full_text` has already replaced `match` and `score` with functions. The rule requires that the SELECT sorts by
+score first, in descending order, and that all other conditions are known. The result is then the same if the table
+contains only rows whose scores are at least as high as in the last result row. `full_text.asked_tables` handles other
+statements.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class TopMatches:
     """The rows with the best scores, up to a limit.
 
     Attributes:
-        limit, offset: Numbers or parameters.
+        limit, offset: A number or parameter each.
         condition: The other conditions, or None.
     """
 
@@ -69,7 +70,7 @@ class MatchSelect:
 
     Attributes:
         table: The table in the text.
-        calls: The `match` conditions, combined by AND.
+        calls: The `match` conditions, combined with AND.
         best: The row limit and the other conditions.
     """
 
@@ -79,7 +80,7 @@ class MatchSelect:
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
-    """Find the tables of a statement whose best matching rows it returns."""
+    """Find the tables whose best matching rows a statement returns."""
     if MATCHES not in statement.text or len(statement.text) > LONGEST:
         return ()
     try:
@@ -102,7 +103,7 @@ def _is_asked(part: Node, alias: str) -> bool:
         return False
     texts, request, words, values = part.expressions
     column = texts.expressions[0] if isinstance(texts, exp.Array) and len(texts.expressions) == 1 else texts
-    column = column.this if isinstance(column, exp.Cast) else column  # JSON as text
+    column = column.this if isinstance(column, exp.Cast) else column  # JSON cast to a string
     root = column.parts[0].name.lower() if isinstance(column, exp.Column | exp.Dot) else ""
     is_constant = isinstance(request, exp.Literal) and isinstance(values, exp.Literal) and not values.name
     return root == alias and is_constant and isinstance(_words(words), exp.Literal | exp.Placeholder)
@@ -145,7 +146,7 @@ def _arguments(call: Node) -> str:
 
 
 def _best(table: TableSelect, asked: list[Node]) -> TopMatches | None:
-    """Return the limit and conditions of a SELECT. Returns None if it may return other rows than the best matches."""
+    """Return the limit and conditions of a SELECT. Returns None if it may return rows other than the best matches."""
     select, known = table.select, PARTS - {"kind"}
     order = select.args.get("order")
     if order is None or any(value and name not in known for name, value in select.args.items()):

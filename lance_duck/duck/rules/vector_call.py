@@ -1,4 +1,4 @@
-"""Calls of `lance_vector_search` with constants and parameters. Pure."""
+"""Finds calls of `lance_vector_search` with constants and parameters. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "lance_vector_search"
 _PLACE: Final = "__lance_found"
-"""Table name that replaces the call in the syntax tree."""
+"""Name of the table that replaces the call in the syntax tree."""
 _NAMES: Final = ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef", "metric")
 _MORE: Final = ("recall", "prefilter", "filter", "use_index", "version", "tag", "asof", "branch")
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -31,7 +31,7 @@ _DECIMAL: Final = re.compile(r"\d{0,9}\.\d{1,15}")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the statement, by the position of its `?`, from 1, or by name."""
+    """A parameter of the statement: its name, or the position of its `?`, counted from 1."""
 
     key: Key
 
@@ -82,7 +82,7 @@ def find(statement: Statement) -> tuple[VectorCall, ...]:
 def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
     """Return the column names that a SELECT reads from a call, in a tuple.
 
-    Returns None if the call is not its only source.
+    Returns None if the call is not the SELECT's only source.
     """
     select = select.copy()
     table: Any = None if select.args.get("from_") is None else select.args["from_"].this
@@ -97,7 +97,7 @@ def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
 
 
 def _arguments(statement: Statement, first: int, end: int) -> dict[str, Any] | None:
-    """Return the arguments by name. Returns None if one is neither a constant nor a parameter."""
+    """Return the arguments by name. Returns None if an argument is not a constant or a parameter."""
     arguments: dict[str, Any] = {}
     for number, part in enumerate(divided(statement.tokens[first:end], ",")):
         if not part:

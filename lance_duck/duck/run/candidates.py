@@ -1,11 +1,11 @@
 """Finds rows of a table that may be among the nearest according to DuckDB's arithmetic.
 
 DuckDB computes float32 distances of float32 vectors and sums them in a different order. A search computes each distance
-in float64. The candidates therefore include every row within the last distance wanted plus the maximum rounding error,
-so that ties, and near-ties that DuckDB takes for ties, are among them. A search does not return vectors that are NULL
-or hold NaN or infinite numbers, nor zero vectors under the cosine metric. Such rows sort last in ascending order. The
-exception is the dot product with infinite numbers, which may sort first. If one of them may sort first, DuckDB reads
-the whole table, even if the column has an index.
+in float64. The candidates therefore include every row up to the last requested distance plus the maximum rounding
+error. Ties, and near-ties that are ties in DuckDB, are then among the candidates. A search does not return vectors that
+are NULL or contain NaN or infinite numbers. With the cosine metric, it does not return zero vectors either. These rows
+sort last in ascending order. Dot products with infinite numbers are an exception, and may sort first. If such rows may
+sort first, DuckDB reads the whole table, even if the column has an index.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _FULL: Final = 1e37
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """Request of a statement for nearest rows.
+    """A statement's request for nearest rows.
 
     Attributes:
         metric: "l2", "cosine" or "dot".
-        largest_first: Ordered by a similarity.
-        column: Name of the column of vectors.
-        vector: The query: one vector, or a row for each of several.
-        rough: Maximum rounding difference of each value from DuckDB's.
+        largest_first: Whether the rows are ordered by a similarity, with the largest first.
+        column: Name of the vector column.
+        vector: The query vector, or a matrix with one query vector per row.
+        rough: Maximum rounding difference between each value and DuckDB's value.
         limit: Number of rows for each vector.
         condition: Condition on the rows, or None.
         parameters: Values of the parameters of the condition.
-        columns: Names, in lower case; None: all.
+        columns: Names of the columns to return, in lower case. None for all columns.
         settings: Settings of the connection.
     """
 
@@ -61,22 +61,22 @@ class Ask:
     settings: SearchSettings
 
     def scanner(self, dataset: LanceDataset, k: int) -> LanceScanner:
-        """Return the search for a number of rows."""
+        """Return a search for k rows per vector."""
         return dataset.scan(columns=[DISTANCE], **self.arguments(k))
 
     def arguments(self, k: int) -> dict[str, Any]:
-        """Return the arguments of the search for a number of rows."""
+        """Return the arguments of a search for k rows per vector."""
         settings = self.settings
         nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
         nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}
-        # k includes the rows to rank again.
+        # `k` already includes the additional rows to re-rank.
         nearest |= {"recall": settings.recall, "refine_factor": None if settings.refine_factor is None else 1}
         where = None if self.condition is None else self.condition.where
         filter_ = (where, list(self.parameters)) if self.parameters else where
         return {"nearest": nearest, "filter": filter_}
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:
-        """Return the columns that the statement reads, as DuckDB sees them."""
+        """Return the schema of the columns that the statement reads, with the types that DuckDB receives."""
         whole = duckdb_arrow_schema(dataset.schema)
         if self.columns is None:
             return whole
@@ -99,8 +99,8 @@ class Ask:
         return self.limit * (self.settings.refine_factor or 1) + max(MORE, self.limit // 4)
 
 
-class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
-    """DuckDB runs the statement alone. The text explains why."""
+class NotFoundHere(Exception):  # noqa: N818  # control flow between functions
+    """Raised if DuckDB must run the statement without a search. The message is the reason."""
 
 
 def candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
@@ -147,7 +147,7 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
 
 
 def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
-    """Return an upper bound of the vector lengths. Returns 0 if the metric does not need one.
+    """Return an upper bound of the vector lengths. Returns 0 if the metric does not need a bound.
 
     Raises:
         NotFoundHere: The column has vectors that may sort first but that a search does not return.
@@ -157,7 +157,7 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
         return 0.0
     seen: Extremes = scanner.extremes()
     lengths = ask.lengths
-    # The product with an infinite number may be the largest; NaN sorts last in ascending order.
+    # The product with an infinite number may be the largest. NaN sorts last in ascending order.
     odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
     if odd or (seen.zero and metric == "cosine" and largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
@@ -170,7 +170,7 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
 
 
 def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
-    """Return the largest distances that DuckDB's arithmetic may still rank within `last`."""
+    """Return the largest exact distances for which DuckDB may compute a distance of at most `last`."""
     lengths, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
     error = 4 * (dim + 8) * _UNIT
     bound: NDArray[np.float64]

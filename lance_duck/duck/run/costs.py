@@ -1,7 +1,7 @@
-"""Thresholds that decide whether proposals are executed or left to DuckDB, each with its unit and reason.
+"""Thresholds that determine whether proposals are executed, each with a unit and a reason.
 
 A threshold changes speed, never the rows of a statement. `benchmarks/sql.py`, `benchmarks/sql_indexes.py` and
-`benchmarks/tpch.py` measure their combined effect. None was measured in isolation.
+`benchmarks/tpch.py` measure their combined effect. Individual thresholds were not measured.
 """
 
 from __future__ import annotations
@@ -11,31 +11,32 @@ from typing import Final
 # Rows first
 
 FEW: Final = 8192
-"""Index results of up to this many rows are read before the statement runs, so that DuckDB knows their exact count."""
+"""Index results of up to this many rows are read before the statement runs. DuckDB then plans with the exact row
+count."""
 
 KEYS_ASKED: Final = 16
-"""An IN with up to this many values is looked up in the index even if the estimate, which counts whole index pages,
-exceeds `FEW`. Reading these pages takes less time than DuckDB needs to start a scan."""
+"""An IN with up to this many values is always looked up in the index, even if the estimate exceeds `FEW`. The estimate
+counts whole index pages. Reading these pages takes less time than DuckDB needs to start a scan."""
 
 VALUES_BYTES: Final = 1024
-"""Maximum size of rows that are passed as parameter values, in bytes. DuckDB binds those faster than a table."""
+"""Maximum size of rows that are passed as parameter values, in bytes. DuckDB binds parameters faster than a table."""
 
 # Keys first
 
 MOST_KEYS: Final = 10_000
-"""Maximum number of distinct join keys by which a table is narrowed."""
+"""Maximum number of distinct join keys to filter a table by."""
 
 LARGE: Final = 100_000
 """Minimum row count of a table that is worth a key query."""
 
 PER_KEY: Final = 1000
-"""Minimum number of table rows per key: each key may be on a different page."""
+"""Minimum number of table rows per key, because each key may be on a different page."""
 
 SMALLER: Final = 8
-"""The tables of a key query must be smaller than the table by this factor, because they are read twice."""
+"""The tables of a key query must be smaller than the restricted table by this factor, because they are read twice."""
 
 SELECTIVE: Final = 8
-"""The keys may select at most one table row in this many. Otherwise, a scan is as fast."""
+"""The keys may select at most one in this many table rows. Otherwise, a scan is as fast."""
 
 # Nearest rows first
 

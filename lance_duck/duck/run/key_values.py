@@ -1,4 +1,4 @@
-"""Keys of a semi-join as values of the large table's column."""
+"""Converts the keys of a semi-join to the type of the large table's column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
 def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Array | None:
-    """Return the keys that a column can hold, without NULL, or None if SQL may compare them differently.
+    """Return the non-NULL keys that the column can contain, or None if SQL may compare them differently.
 
     Args:
         values: The values, as DuckDB returns them to Python.
@@ -38,7 +38,7 @@ def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Arra
 
 
 def _same(sql_type: str, type_: pa.DataType) -> bool:
-    """Return whether DuckDB reads the column as this type, and compares it like Arrow."""
+    """Return whether DuckDB reads the column as this type, and compares values like Arrow."""
     match sql_type:
         case "VARCHAR":
             return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
@@ -65,5 +65,5 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
 
 
 def _is_edge(value: object) -> bool:
-    """Return whether a date or time may represent an infinite value, or one out of Python's range."""
+    """Return whether a date or time may represent infinity, or a value outside of Python's range."""
     return isinstance(value, date) and value.year in (date.min.year, date.max.year)

@@ -1,8 +1,8 @@
-"""Gives tables names that a statement can read.
+"""Registers tables under names that a statement can read.
 
 DuckDB 2.0 registers an object under a generated name while its handle lives. A running query no longer needs the
-handle. DuckDB 1.x can only create a view, which starts a transaction and cannot refer to relations. On 1.x the table is
-therefore passed as a variable of the call, and DuckDB keeps a reference while it reads the table.
+handle. DuckDB 1.x can only create a view, which starts a transaction and cannot refer to relations. On 1.x, the table
+is therefore passed as a Python variable. DuckDB keeps a reference while it reads the table.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class NamedTable:
 
     Attributes:
         name: The name in SQL.
-        variable: The table, if DuckDB finds it as a variable. Unused for registered tables.
-        handle: Keeps it registered.
+        variable: The table, if DuckDB finds it as a Python variable. None for registered tables.
+        handle: Handle that keeps the table registered.
     """
 
     name: str
@@ -33,11 +33,11 @@ class NamedTable:
 
 
 def named(native: duckdb.DuckDBPyConnection, table: Any) -> NamedTable:
-    """Give a table a name in SQL that stays valid while the returned object is alive."""
+    """Register a table under an SQL name. The name is valid while the returned object is alive."""
     if _REGISTERS:
         handle = native._register_source(table)
         return NamedTable(str(handle.name), handle=handle)
-    return NamedTable(f"__lance_named_{next(_NUMBERS)}", table)  # the binder names others __lance_table_…
+    return NamedTable(f"__lance_named_{next(_NUMBERS)}", table)  # names in the binder begin with __lance_table_
 
 
 def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
@@ -54,4 +54,4 @@ def variables(tables: Sequence[NamedTable]) -> Mapping[str, Any]:
 _REGISTERS: Final = hasattr(duckdb.DuckDBPyConnection, "_register_source") and hasattr(
     duckdb.DuckDBPyRelation, "_handles"
 )
-"""Whether this DuckDB registers tables, and lets relations keep them."""
+"""Whether this DuckDB version can register tables, and relations can keep them alive."""

@@ -1,6 +1,6 @@
-"""Runs joins with the nearest rows: one search for all rows of the other table, whose result DuckDB sorts.
+"""Runs joins with nearest rows. One search covers all rows of the other table, and DuckDB sorts the result.
 
-The join becomes a LATERAL one over the rows found for each vector: see `nearest_join`.
+The join becomes a LATERAL join over the rows that the search found for each vector (see `nearest_join`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Place = tuple[int, int]
 
 
 def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:
-    """Replace tables by search results. Returns None if DuckDB must run the joins itself."""
+    """Replace tables with search results. Returns None if DuckDB must run the joins itself."""
     if database.session.settings.nearest == "off":
         return None
     joins = _Joins(request, database)
@@ -38,7 +38,7 @@ class _Joins:
 
     Args:
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
     """
 
     def __init__(self, request: Request, database: Database) -> None:
@@ -50,7 +50,7 @@ class _Joins:
         self._others: dict[Place, pa.Table] = {}
 
     def is_free(self, join: NearestBy) -> bool:
-        """Return whether both tables of a join are unedited. The other one may already be replaced by its copy."""
+        """Return whether both tables of a join are unedited. The other table may already be replaced with its copy."""
         inner, other = join.search.inner.place, (join.search.start, join.search.end)
         places = [(inner.start, inner.end), *([] if other in self._others else [other])]
         return not any(edit.overlaps(*place) for edit in (*self._request.edits, *self._edits) for place in places)
@@ -87,7 +87,7 @@ class _Joins:
         return Rewriting(tuple(self._edits), tuple(self._tables), plan="\n".join(self._plans) or None)
 
     def _has(self, name: tuple[str, ...], column: str) -> bool:
-        """Return whether a table has a column of a name."""
+        """Return whether a table has a column with this name."""
         handle = self._database.names.table(name, later=False)
         names = () if handle is None else handle.current().schema.names
         return any(each.lower() == column.lower() for each in names)

@@ -1,8 +1,8 @@
-"""Runs LATERAL searches: one search for all rows, and the statement over its result.
+"""Runs LATERAL searches. One search covers all rows, and the statement reads its result.
 
 The other table is read once, before the statement runs, and the statement uses that copy. The searched table is
-replaced by the rows found, each with its query vector. A condition in the edited text joins on that vector, so that
-DuckDB sorts only the rows found for each query.
+replaced with the found rows, each with its query vector. A condition in the edited text joins on that vector. DuckDB
+then sorts only the rows found for each query vector.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FRAMES: Final = ("pandas", "polars")
 
 
 def run(proposal: LateralNearest, request: Request, database: Database) -> Rewriting | None:
-    """Replace both tables by the result of one search. Returns None if DuckDB has to run the join itself."""
+    """Replace both tables with the result of one search. Returns None if DuckDB has to run the join itself."""
     place = proposal.inner.place
     free = request.is_free(place.start, place.end) and request.is_free(proposal.start, proposal.end)
     if not free or database.session.settings.nearest == "off" or not database.names.are_ours(place.name, later=False):
@@ -58,13 +58,13 @@ def run(proposal: LateralNearest, request: Request, database: Database) -> Rewri
 
 @dataclass(frozen=True)
 class NearestSearch:
-    """The searches of one table for the rows of another one.
+    """The search of one table for each row of the other table.
 
     Attributes:
         proposal: The proposal of the search.
         request: The run of the statement.
-        database: The database that it runs on.
-        is_exact: Whether no index is used.
+        database: The database on which the statement runs.
+        is_exact: Whether the search does not use an index.
         skips_null: Whether NULL query vectors are skipped.
     """
 
@@ -75,7 +75,7 @@ class NearestSearch:
     skips_null: bool = False
 
     def nearest_in_place(self, queries: pa.Table) -> tuple[Edit, NamedTable, str | None]:
-        """Search, and return the edit that replaces the table by the rows found.
+        """Search, and return the edit that replaces the table with the found rows.
 
         Args:
             queries: The other table.
@@ -117,14 +117,14 @@ class NearestSearch:
         return inner.place.reading(source), rows, plan
 
     def others_in_place(self, others: NamedTable) -> Edit:
-        """Return the edit that replaces the other table by its copy."""
+        """Return the edit that replaces the other table with its copy."""
         proposal = self.proposal
         outer = f'(SELECT * FROM "{others.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         outer += "" if proposal.has_alias else f" AS {quoted(proposal.alias)}"
         return Edit(proposal.start, proposal.end, outer)
 
     def queries(self, where: str | None = None, values: Mapping[str, Any] | None = None) -> pa.Table:
-        """Return the other table.
+        """Return the rows of the other table.
 
         Args:
             where: Condition on its rows, or None for all rows.
@@ -183,10 +183,11 @@ class NearestSearch:
 
 
 def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> pa.Array:
-    """Return the vectors of a column, each once.
+    """Return the distinct vectors of a column.
 
     Raises:
-        NotFoundHere: The column is missing or empty, does not hold vectors, or has NULLs or a different vector length.
+        NotFoundHere: The column is missing or empty, does not contain vectors, contains NULLs, or has a different
+            vector length.
     """
     matches = [each for each in table.column_names if each.lower() == name.lower()]
     if len(matches) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:

@@ -1,4 +1,4 @@
-"""A table that shows DuckDB only rows that may be among the nearest."""
+"""A table source that only returns rows that may be among the nearest."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lance_duck.scan.predicate.tree import Predicate
 
 
 class FoundRows(pads.Dataset):  # type: ignore[misc]
-    """Rows that a search has found, for DuckDB 1.x.
+    """A source of rows that a search has found, for DuckDB 1.x.
 
-    DuckDB 1.x pushes the runtime filters of a join through ORDER BY and LIMIT into Arrow tables, which changes the rows
-    that LIMIT keeps. This dataset ignores the filters. The join still applies them.
+    DuckDB 1.x pushes the runtime filters of a join through ORDER BY and LIMIT into Arrow tables, which would change the
+    rows that LIMIT returns. This dataset ignores the filters. The join still applies them.
 
     Args:
         rows: The rows.
@@ -45,9 +45,9 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 
 
 class NearestTable(DuckTable):
-    """The nearest rows for a statement with ORDER BY and LIMIT, searched when DuckDB scans the table.
+    """The nearest rows for a statement with ORDER BY and LIMIT. The search runs when DuckDB scans the table.
 
-    If a search cannot find them, the whole table is read.
+    If a search cannot find the nearest rows, the whole table is read.
 
     Args:
         resolve: See `DuckTable`.
@@ -65,7 +65,7 @@ class NearestTable(DuckTable):
         return self._ask.first
 
     def accepts(self, predicate: Any) -> bool:
-        """Reject all filters. The search has applied them."""
+        """Return False: the search already applies the conditions."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -75,7 +75,7 @@ class NearestTable(DuckTable):
         return self._found(output, any_form=True).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`. Filters pushed through the limit come from a join, which applies them."""
+        """See `ScanSource.pushed_scanner`. Filters are ignored. They come from a join, which also applies them."""
         schema = duckdb_arrow_schema(self.dataset.schema)
         output = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output, any_form=False))

@@ -1,4 +1,4 @@
-"""Runs `ORDER BY distance LIMIT k`: a search, and the statement over its candidates."""
+"""Runs `ORDER BY distance LIMIT k`. A search finds candidate rows, and the statement reads only these."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROUNDING: Final = 2.0**-22
 
 
 def run(proposal: NearestSelect, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by its nearest rows. Returns None if it is not a Lance table with this vector column."""
+    """Replace a table with its nearest rows. Returns None if it is not a Lance table with this vector column."""
     later, place = request.later, proposal.place
     if not request.is_free(place.start, place.end):
         return None
@@ -63,10 +63,10 @@ class _OrderBySearch:
     Attributes:
         proposal: The proposal for the statement.
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
         handle: The table.
         dataset: The version to search.
-        vectors: Its column of vectors, as DuckDB sees it.
+        vectors: The vector column, with its DuckDB type.
         tables: Tables that the edited text reads.
         edits: Edits of the text.
     """
@@ -81,12 +81,12 @@ class _OrderBySearch:
     edits: list[Edit] = field(default_factory=list)
 
     def about_condition(self) -> About:
-        """Return the names that the meaning of the condition depends on."""
+        """Return the SQL features that the condition depends on."""
         condition = self.proposal.condition
         return about_condition(condition, self.dataset.schema, self.request.values.values_of(condition))
 
     def prepare(self) -> None:
-        """Replace the table by its candidate rows.
+        """Replace the table with its candidate rows.
 
         Raises:
             NotFoundHere: DuckDB must read all rows.
@@ -103,7 +103,7 @@ class _OrderBySearch:
         table = named(self.database.native, rows)
         self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
-        # The limit exceeds the row count; it only keeps DuckDB from pushing filters into the table.
+        # The limit exceeds the row count. It only prevents DuckDB from pushing filters into the table.
         inner = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         self.edits.append(proposal.place.reading(inner))
 
@@ -148,7 +148,7 @@ class _OrderBySearch:
         )
 
     def _query(self, place: tuple[int, int], later: bool) -> NDArray[np.float64]:
-        """Run the query for the vector, and replace it in the statement by its result.
+        """Run the query for the vector, and replace it in the statement with its result.
 
         Raises:
             NotFoundHere: The query does not return a vector, or may return a different one when the statement runs.
@@ -167,14 +167,14 @@ class _OrderBySearch:
             raise NotFoundHere("there is no vector")
         table = named(self.database.native, rows)
         self.tables.append(table)
-        # The parameters of the query stay, because DuckDB rejects unused values.
+        # The parameters of the query are kept, because DuckDB rejects unused values.
         is_known = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.proposal.vector_keys)
         self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{is_known}'))  # noqa: S608
         return vector_numbers(rows.column(0)[0].as_py())
 
 
 def sql_vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
-    """Return a vector column by its SQL name, in DuckDB's type. Returns None if no column matches."""
+    """Return a vector column by its SQL name, with its DuckDB type. Returns None if no column matches."""
     fields = [each for each in dataset.schema if each.name.lower() == name.lower()]
     if len(fields) != 1:
         return None

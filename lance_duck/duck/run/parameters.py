@@ -1,4 +1,4 @@
-"""Parameter values of a statement, and the numeric lists extracted from its text."""
+"""Parameter values of a statement, and the number lists extracted from its text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ParameterValues:
     """Values for a run of a statement.
 
     Args:
-        lists: Number lists from the text: see `LiftedText`.
-        bound: Values as DuckDB takes them, by position or by name.
+        lists: Number lists from the text (see `LiftedText`).
+        bound: Values in DuckDB's forms: by position or by name.
     """
 
     def __init__(self, lists: Sequence[str], bound: Any) -> None:
@@ -41,18 +41,18 @@ class ParameterValues:
         raise NotFoundHere("a parameter is missing")
 
     def values(self, keys: Sequence[Key]) -> list[Any]:
-        """Return the values of parameters. Raises NotFoundHere if one is missing."""
+        """Return the values of parameters. Raises NotFoundHere if a value is missing."""
         return [self.value(key) for key in keys]
 
     def values_of(self, condition: Condition | None) -> list[Any]:
-        """Return the values of the parameters of a condition. Raises NotFoundHere if one is missing."""
+        """Return the values of the parameters of a condition. Raises NotFoundHere if a value is missing."""
         return [] if condition is None else self.values(condition.keys)
 
     def number(self, number: int | DistanceParameter) -> int:
-        """Return a number of rows.
+        """Return the value of a LIMIT or OFFSET.
 
         Raises:
-            NotFoundHere: The value is not a number of rows.
+            NotFoundHere: The value is not a valid row count.
         """
         value = self.value(number.key) if isinstance(number, DistanceParameter) else number
         if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:

@@ -1,10 +1,10 @@
-"""Runs point lookups: an index finds the rows, and the statement runs over these alone.
+"""Runs point lookups. An index finds the rows, and the statement reads only these.
 
-DuckDB calls Python from several threads that wait for each other, and binds a view before it reaches a table. That
-takes longer than a point lookup. Rows that an index finds are therefore read before the statement runs. Rows of plain
-types are passed as parameter values: DuckDB does not scan a Python object, and the text stays the same, so that it is
-parsed once. Rows of other types are passed as an Arrow table. The manifest likewise provides count(*), and the first
-and last entries of an index provide a column's minimum and maximum.
+DuckDB binds a view before the table, and calls Python from several threads that wait for each other. That takes longer
+than a point lookup. Rows that an index finds are therefore read before the statement runs. Rows of plain types are
+passed as parameter values. DuckDB then does not scan a Python object, and parses the unchanged text only once. Rows of
+other types are passed as an Arrow table. Similarly, count(*) comes from the manifest, and a column's minimum and
+maximum come from the first and last entries of an index.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ _TYPES: Final = {
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by few rows. Returns None if no index can find them, or if there are too many."""
+    """Replace a table with the matching rows. Returns None without a suitable index, or if too many rows match."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=False)
     try:
         return None if handle is None else _rewriting(proposal, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 def run_aggregates(proposal: AggregatedTable, request: Request, database: Database) -> Rewriting | None:
-    """Replace aggregates, or the whole statement, by values from metadata or an index.
+    """Replace aggregates, or the whole statement, with values from metadata or an index.
 
     Returns:
-        The edits, or None if functions may be redefined, or if only row counts are known and the table is scanned
-        anyway.
+        The edits, or None to leave the statement unchanged. This is the case if functions may be redefined, or if only
+        row counts are known and the table is scanned anyway.
     """
     names = database.names
     if request.values.bound or not names.are_built_in(_BUILT_IN, later=False):
@@ -79,11 +79,11 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
         dataset = handle.current()
         values = [_value(dataset, each) if dialect.is_usual(_about(each)) else None for each in proposal.aggregates]
     except LanceDuckError:
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     known = [(each, value) for each, value in zip(proposal.aggregates, values, strict=True) if value is not None]
     is_whole = len(known) == len(values)
     if not is_whole and not any(each.column for each, _ in known):
-        return None  # a scan that also counts rows costs as much
+        return None  # the scan can also count the rows at no extra cost
     edits, tables = zip(*(_constant(each, value, database) for each, value in known), strict=True)
     if is_whole:
         text, marks = ", ".join(edit.text for edit in edits), tuple(mark for edit in edits for mark in edit.values)
@@ -92,12 +92,12 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
 
 
 def _about(aggregate: Aggregate) -> About:
-    """Return the kinds of settings that may change an aggregate."""
+    """Return the SQL features that an aggregate depends on."""
     return About.SYNTAX if aggregate.function == "count" else About.SYNTAX | About.TEXTS
 
 
 def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
-    """Return the value of an aggregate in DuckDB's type. Returns None if that requires a scan."""
+    """Return the value of an aggregate with its DuckDB type. Returns None if that requires a scan."""
     if aggregate.column is None:
         return pa.array([dataset.count_rows()], pa.int64())
     columns = [field for field in dataset.schema if folded(field.name) == folded(aggregate.column)]
@@ -114,7 +114,7 @@ def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
 
 
 def _constant(aggregate: Aggregate, value: pa.Array, database: Database) -> tuple[Edit, NamedTable | None]:
-    """Return the edit that replaces an aggregate by its value, and the table that the edit reads, if any."""
+    """Return the edit that replaces an aggregate with its value, and the table that the edit reads, if any."""
     title, type_ = quoted(aggregate.title), _TYPES.get(value.type)
     plain = value[0].as_py() if type_ is not None else None
     if type_ is not None and not _is_strange(plain):
@@ -135,9 +135,9 @@ def _rewriting(proposal: PlainWhere, request: Request, database: Database, datas
 
 
 def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
-    """Read the matching rows. Returns None if no index can find them, or if there are too many.
+    """Read the matching rows. Returns None without a suitable index, or if too many rows match.
 
-    Conditions and their index results are cached by text and values, as for other scans.
+    As in other scans, conditions and their index results are cached. The cache key is the text with the values.
     """
 
     def read() -> TreeFilter | None:
@@ -159,7 +159,7 @@ def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]
 
 
 def _may_be_few(condition: Filter, expected: int | None) -> bool:
-    """Return whether to look rows up even if the page-based estimate is high."""
+    """Return whether to look up rows. Short IN lists are looked up even if the page-based estimate is high."""
     if not isinstance(condition, TreeFilter):
         return False
     lists = (len(part.values) for part in conjuncts(condition.predicate) if isinstance(part, In))
@@ -170,15 +170,15 @@ def _may_be_few(condition: Filter, expected: int | None) -> bool:
 def in_place(
     rows: pa.Table, start: int, end: int, alias: str | None, request: Request, database: Database
 ) -> Rewriting:
-    """Replace a source in a statement by rows.
+    """Replace a source in a statement with rows.
 
     Args:
         rows: Rows in DuckDB types.
-        start: Start of the part, the source in FROM or JOIN.
-        end: End of the part.
+        start: Start of the source in FROM or JOIN, in characters.
+        end: End of the source, in characters.
         alias: Alias of the rows, unless the text has one or does not need one.
         request: The run of the statement.
-        database: The database that it runs on.
+        database: The database on which the statement runs.
     """
     alias_text = "" if alias is None else f" AS {quoted(alias)}"
     query = _as_values(rows, start, request)
@@ -187,7 +187,7 @@ def in_place(
         return Rewriting((Edit(start, end, f"({text}){alias_text}", values),))
     table = named(database.native, rows)
     columns = ", ".join(map(quoted, rows.column_names))
-    # The limit exceeds the row count; it only keeps DuckDB from pushing filters into the table.
+    # The limit exceeds the row count. It only prevents DuckDB from pushing filters into the table.
     text = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS}){alias_text}'  # noqa: S608
     return Rewriting((Edit(start, end, text, ()),), (table,))
 
@@ -196,8 +196,8 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
     """Return a query that reads rows from parameters, and the parameter values.
 
     Returns:
-        The query and the values, or None if the rows are too large, hold values that are not plain, or do not fit the
-        statement's parameters.
+        The query and the values. None if the rows are too large, if a value is not of a plain type, or if the values
+        cannot be added to the statement's parameters.
     """
     types = [_type_name(field.type) for field in rows.schema]
     if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > VALUES_BYTES:
@@ -227,7 +227,10 @@ def _type_name(type_: pa.DataType) -> str | None:
 
 
 def _is_strange(value: Any) -> bool:
-    """Return whether DuckDB may misread a Python value: NaN as NULL, a text up to its first NUL."""
+    """Return whether DuckDB may misread a Python value.
+
+    It may read NaN as NULL, and may end a string at a NUL character.
+    """
     if isinstance(value, list):
         return any(map(_is_strange, value))
     return bool(value != value) or (isinstance(value, str) and "\0" in value)

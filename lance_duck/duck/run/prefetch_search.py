@@ -1,8 +1,8 @@
-"""Runs calls of `lance_vector_search` ahead of the statement, and passes WHERE conditions to other searches.
+"""Runs calls of `lance_vector_search` before the statement, and passes WHERE conditions to other searches.
 
-DuckDB binds a call by running Python, which creates a source that DuckDB then scans. That takes longer than a search.
-If all arguments are constants or parameters, the search runs before the statement, and an Arrow table replaces the
-call.
+For each call, DuckDB runs Python at bind, and then scans the source that Python returns. That takes longer than a
+search. If all arguments are constants or parameters, the search runs before the statement, and an Arrow table replaces
+the call.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _KINDS: Final = {
     **dict.fromkeys(("prefilter", "use_index"), bool),
 }
 _MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
-"""Settings that change these do not apply to filters."""
+"""If a setting changes one of these features, a condition may have a different meaning as a filter."""
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
-    """Replace a call by the rows that it finds. Returns None if its arguments are unknown."""
+    """Replace a call with the rows that it finds. Returns None if its arguments are unknown."""
     if not request.is_free(call.start, call.end):
         return None
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
@@ -47,7 +47,7 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     try:
         rows = _rows(call, request.values, database)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 
@@ -92,7 +92,7 @@ def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
     """Return the value of an argument, checked against the parameter type.
 
     Raises:
-        NotFoundHere: The value has another type, or DuckDB would reject it.
+        NotFoundHere: The value has a different type, or DuckDB would reject it.
     """
     if name == "query_vector":
         key = value.key

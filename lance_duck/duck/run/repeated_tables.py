@@ -1,7 +1,8 @@
-"""Lets all mentions of a table in a statement read one object.
+"""Replaces all mentions of a table in a statement with one source object.
 
 DuckDB 2.0 resolves the version of a source when it binds a statement, and reads the rows later, on its worker threads.
-All cursors share the source of a name: a cursor that binds a newer version in between would change the rows read.
+All cursors share the source of a name. If another cursor binds a newer version in between, the statement would read
+rows of that version.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 
 def run(proposal: RepeatedTables, request: Request, database: Database) -> Rewriting | None:
-    """Read each repeated table from one object. Returns None if the statement does not need that."""
+    """Read each repeated table from one object. Returns None if that is not necessary."""
     if not SPEAKS_SOURCE or request.later or pinned_versions() is not None:
         return None
     mentions: dict[tuple[str, VersionChoice], list[tuple[TableHandle, TablePlace]]] = {}

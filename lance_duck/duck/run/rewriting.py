@@ -1,4 +1,4 @@
-"""Result of carrying out a proposal."""
+"""The result of executing a proposal, and its context."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lance_duck.duck.statement.text import Statement
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Edits that make a statement read less for the same result.
+    """Edits after which a statement reads less data and returns the same result.
 
     Attributes:
         edits: Edits of its text.
         tables: Tables that the edited text reads.
         dropped: Names of parameters that are no longer used.
-        plan: How the tables were built, for EXPLAIN. Unset if the tables describe themselves.
+        plan: Description of how the tables were created, for EXPLAIN. None if the scans add their own descriptions.
     """
 
     edits: tuple[Edit, ...]
@@ -39,7 +39,7 @@ class Database:
     Attributes:
         native: DuckDB's connection.
         catalog: Its Lance tables.
-        names: Meaning of names on the connection.
+        names: Resolves names on the connection.
         session: Its settings.
     """
 
@@ -55,7 +55,7 @@ class Request:
 
     Attributes:
         statement: Its text.
-        values: Values of its parameters, and lists of numbers in its text.
+        values: Values of its parameters, and number lists from its text.
         later: Whether the result is a relation, whose rows are read later, possibly more than once.
         rewritings: Rewritings by earlier proposals.
     """
@@ -66,7 +66,7 @@ class Request:
     rewritings: list[Rewriting] = field(default_factory=list)
 
     def is_free(self, start: int, end: int) -> bool:
-        """Return whether no edit so far overlaps a range of the text."""
+        """Return whether a range of the text does not overlap any edit so far."""
         return not any(edit.overlaps(start, end) for edit in self.edits)
 
     @property

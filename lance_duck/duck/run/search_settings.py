@@ -1,7 +1,7 @@
 """Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others.
 
-Scripts for the DuckDB extension `lance` also run. Its settings `lance_knn_…` are aliases, and its INSTALL and LOAD do
-nothing.
+Scripts for DuckDB's `lance` extension also run. The extension's settings `lance_knn_…` are aliases. INSTALL and LOAD of
+the extension do nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.errors import InvalidInputError, UnsupportedError
 
 _LONGEST: Final = 1000
-"""Characters of the longest INSTALL or LOAD that is recognized, with its comments."""
+"""Maximum length of a recognized INSTALL or LOAD with its comments, in characters."""
 _MODES: Final = ("auto", "exact", "off")
 _SET: Final = re.compile(
     r"\s*(?:set\s+(?:session\s+|local\s+|global\s+)?lance_(?P<set>\w+)\s*(?:=|\bto\b)\s*(?P<value>'[^']*'|[\w.+-]+)"
@@ -39,13 +39,13 @@ _ALIASES: Final[Mapping[str, str]] = {
     "knn_ef_search": "ef",
     "knn_use_index": "nearest",
 }
-"""Maps settings of the DuckDB extension to lance_duck's names."""
+"""Maps settings of DuckDB's `lance` extension to names in this package."""
 _PREFILTER: Final = "knn_prefilter"
 _WITHOUT_MEANING: Final[Mapping[str, str]] = {
     _PREFILTER: ("WHERE always filters before the search; lance_vector_search(…, prefilter := false) filters after it"),
     "knn_max_k": "leave it out: LIMIT decides how many rows a search returns",
 }
-"""Other settings of the extension, which are rejected, each with an alternative."""
+"""Settings of the extension that are rejected, each with an alternative."""
 _TRUE: Final = frozenset({"true", "t", "1", "on", "yes", "y"})
 _FALSE: Final = frozenset({"false", "f", "0", "off", "no", "n"})
 
@@ -56,15 +56,16 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings for implicit searches, which statements do not call by name.
+    """Settings for implicit searches, which do not call a search function.
 
     Attributes:
-        nearest: "auto": use an index if there is one; "exact": compare all vectors that satisfy WHERE;
-            "off": DuckDB reads the table and sorts all rows.
+        nearest: "auto" uses an index if one exists. "exact" compares all vectors that satisfy WHERE. With "off", DuckDB
+            reads the table and sorts all rows.
         nprobes: Number of index partitions to search. Chosen automatically by default.
         ef: Number of candidates of a graph search. Chosen automatically by default.
-        refine_factor: Re-rank this many times k index results by exact distance. Defaults to slightly more than k.
-        recall: Target recall if none of these three is set. Defaults to 0.95.
+        refine_factor: Factor of k. That number of index results is re-ranked by exact distance. By default, slightly
+            more than k results are re-ranked.
+        recall: Target recall if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
     """
 
     nearest: str = "auto"
@@ -106,12 +107,12 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 
 @dataclass
 class Session:
-    """The settings of one connection, which it may change."""
+    """The current settings of one connection."""
 
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def take(self, sql: str) -> None:
-        """Run a statement that sets one of these settings: see `is_setting`.
+        """Run a statement that changes one of these settings (see `is_setting`).
 
         Raises:
             InvalidInputError: The setting does not exist, or the value is invalid.
@@ -127,7 +128,7 @@ class Session:
             self.settings = self.settings.changed(match["set"].lower(), value)
 
     def shown(self, lifted: LiftedText) -> list[Edit]:
-        """Return edits that replace `current_setting('lance_…')` by values.
+        """Return edits that replace `current_setting('lance_…')` with values.
 
         Raises:
             InvalidInputError: The setting does not exist.

@@ -1,4 +1,4 @@
-"""Semi-join pushdown: the keys are read first, then the rows of the large table that have them."""
+"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import In, Predicate
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
-"""Increments of DuckDB's transaction id: per statement, and from one statement to the queries inside the next."""
+"""Increments of DuckDB's transaction id: from one statement to the next, and from a statement to queries during the
+next one."""
 _FRAMES: Final = ("pandas", "polars")
 
 
 class NarrowedTable(DuckTable):
-    """A table without the rows that fail a condition, while the statement is known to imply the condition.
+    """A table without rows that fail a condition. The condition is applied only while the statement implies it.
 
     Args:
         resolve: See `DuckTable`.
         condition: Condition on rows.
         rows: Estimated number of rows that satisfy it.
-        holds: Returns whether the statement would still see the same keys. Called before reading.
+        holds: Returns whether the statement would read the same keys again. Called before each scan.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class NarrowedTable(DuckTable):
 
 
 def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
-    """Narrow the tables that join with few keys. Returns None if no table qualifies."""
+    """Restrict the tables that join with few keys. Returns None if no table qualifies."""
     pushdown = _Pushdown(request, database)
     joins = [join for join in proposal.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
     if not joins:
@@ -75,7 +76,7 @@ def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting |
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,12 @@ class _Pushdown:
         return names.dialect(join.name, later=later).is_usual(about)
 
     def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
-        """Read the join keys, and replace the tables that have few keys by narrowed tables."""
+        """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
         objects = _Objects.of(run, names, [each.name for each in self.database.catalog.databases])
         if run.in_transaction(objects.transaction):
-            return None  # a failed query would end the transaction
+            return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []
         edits: dict[int, Edit] = {}
         for join in joins:
@@ -139,7 +140,7 @@ class _Pushdown:
         if len(condition.values) * PER_KEY > table.count_rows():
             return None
         rows = table.index_estimate(condition)
-        if rows is None:  # many scattered values cannot be estimated without reading their rows
+        if rows is None:  # the row count for many scattered values cannot be estimated without reading rows
             rows = len(condition.values)
         if rows * SELECTIVE > table.count_rows():
             return None
@@ -147,11 +148,11 @@ class _Pushdown:
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
-        """Return the key sources. Returns None if one cannot be read twice or is not small."""
+        """Return the sources of the keys. Returns None if a source cannot be read twice, or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
             if self.database.catalog.is_repeated(name):
-                return None  # the name alone is ambiguous
+                return None  # the unqualified name is ambiguous
             handle = None if objects.has(name) else self.database.names.table((name,), later=later)
             if handle is not None:
                 tables.append((handle, handle.current().version))
@@ -173,7 +174,8 @@ class _Pushdown:
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, parameters: Mapping[str, Any]
     ) -> Callable[[], bool]:
         clock, is_steady = run.clock, self.database.names.constancy() if run.later else None
-        # The closure must not capture the request or its tables: a registered table must not hold its own handle.
+        # The closure must not capture the request or its tables, because a registered table must not hold its own
+        # handle.
         binder = self.database.catalog.binder
 
         def holds() -> bool:
@@ -187,7 +189,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # Other connections were idle, or at least did not change the keys in between.
+            # The keys are unchanged. A different transaction id means that other connections ran statements.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 
@@ -196,30 +198,30 @@ class _Pushdown:
 
 @dataclass(frozen=True)
 class _KeyQuery:
-    """The sources that keys were read from.
+    """The sources from which keys were read.
 
     Attributes:
         tables: Lance tables, and the versions that were read.
-        native: Whether native tables are among them, which other connections may change.
+        native: Whether the sources include native tables, which other connections may change.
     """
 
     tables: tuple[tuple[TableHandle, int], ...]
     native: bool
 
     def unchanged(self) -> bool:
-        """Return whether the Lance tables still are at these versions."""
+        """Return whether the Lance tables are still at these versions."""
         return all(handle.current().version == version for handle, version in self.tables)
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Result of a query for keys.
+    """The result of a key query.
 
     Attributes:
         values: The keys.
         type: Their DuckDB type.
-        transaction: DuckDB's id of the transaction in which it ran.
-        statements: The count of the clock, when it had run.
+        transaction: DuckDB's id of the transaction in which the query ran.
+        statements: The value of `_Clock.statements` after the query.
     """
 
     values: list[Any]
@@ -239,9 +241,9 @@ class _Runner:
     """Runs auxiliary queries for a statement.
 
     Args:
-        connection: The statement's connection, or another one to the same database.
+        connection: The statement's connection, or a different one to the same database.
         clock: Counter of the queries.
-        later: Leave a result alone that the user has not fetched yet.
+        later: Whether an unfetched result must stay intact.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, clock: _Clock, later: bool) -> None:
@@ -271,7 +273,7 @@ class _Runner:
         return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
 
     def has_collations(self) -> bool:
-        """Return whether a collation may apply, so that strings do not compare bytewise."""
+        """Return whether a collation may apply. Strings are then not compared bytewise."""
         return bool(self.rows(HAS_COLLATIONS)[0][0])
 
 
@@ -281,8 +283,8 @@ class _Objects:
 
     Attributes:
         transaction: DuckDB's id of the transaction that found them.
-        found: Row count and whether the table is temporary, by lower-case name. Objects that must not be read twice
-            have the row count None.
+        found: Row count, and whether the table is temporary, by lower-case name. The row count is None for objects that
+            must not be read twice.
     """
 
     transaction: int
@@ -306,7 +308,7 @@ class _Objects:
         return cls(transaction, found)
 
     def has(self, name: str) -> bool:
-        """Return whether DuckDB has something of this name."""
+        """Return whether DuckDB has a table or view with this name."""
         return name.lower() in self.found
 
     def rows(self, name: str) -> int | None:
@@ -314,7 +316,7 @@ class _Objects:
         return self.found[name][0]
 
     def is_temporary(self, name: str) -> bool:
-        """Return whether only this connection sees it."""
+        """Return whether the object is temporary, and thus only visible to this connection."""
         return self.found[name][1]
 
 
@@ -323,7 +325,7 @@ def _fields(row: Any) -> tuple[Any, ...]:
 
 
 def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
-    """Return the parameters of the query for keys, by its own names, or None if one is missing."""
+    """Return the parameters of the key query, by their names in that query, or None if one is missing."""
     values = {}
     for name, key in join.parameters:
         if isinstance(parameters, Mapping):
@@ -338,7 +340,7 @@ def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return a column by its SQL name, if it has an index."""
+    """Return a column by its SQL name. Returns None if it does not exist or does not have an index."""
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
     return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
 

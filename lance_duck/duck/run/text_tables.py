@@ -1,6 +1,6 @@
-"""Runs substring conditions on tables without the rows that an n-gram index excludes.
+"""Runs substring conditions on tables. Rows that an n-gram index excludes are skipped.
 
-The conditions themselves stay, and DuckDB evaluates them on the remaining rows.
+The conditions stay in the statement. DuckDB evaluates them on the remaining rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_duck.scan.sql.mixed import implied_tree
 
 
 class TextTable(NarrowedTable):
-    """A table without rows that cannot satisfy the text conditions of a statement."""
+    """A table without rows that cannot satisfy the string conditions of a statement."""
 
     @property
     def condition_words(self) -> str:
@@ -32,7 +32,7 @@ class TextTable(NarrowedTable):
 
 
 def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:
-    """Narrow a table. Returns None if no index excludes rows."""
+    """Restrict a table to possible matches. Returns None if no index excludes rows."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -41,7 +41,7 @@ def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting
     try:
         narrowed = _narrowed(proposal, request, database, handle.current)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself reports the error
+        return None  # the error is raised when the statement runs
     if narrowed is None:
         return None
     table = named(database.native, narrowed)

@@ -2,7 +2,7 @@
 
     CALL [database.][schema.]name([argument, …] [parameter => argument, …])
 
-`:=` and `=` are also accepted after a parameter. Arguments stay text; DuckDB evaluates them.
+`:=` and `=` are also accepted after a parameter. Arguments are returned as text. DuckDB evaluates them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Call:
         """Parse a CALL. Returns None if the statement is not a single, complete CALL.
 
         Raises:
-            InvalidInputError: An argument lacks a value, a positional argument follows a named one, or a name is
-                repeated.
+            InvalidInputError: An argument does not have a value, a positional argument follows a named one, or a name
+                is repeated.
         """
         name = TableName.at(body, 1) if body.word(0) == "call" else None
         if name is None or name.path is not None or body.text_at(name.after) != "(":
@@ -61,7 +61,7 @@ class Call:
         return cls(tuple(map(folded, name.parts)), tuple(positional), named)
 
     def bound(self, parameters: Sequence[str], required: int = 0) -> dict[str, Clauses]:
-        """Return the arguments by parameter name. Omitted parameters are left out.
+        """Return the arguments by parameter name. The result does not contain omitted parameters.
 
         Args:
             parameters: Names of all parameters, in positional order.

@@ -1,7 +1,7 @@
 """Split statements into clauses, based on DuckDB's tokens.
 
-No parser outside DuckDB reads statements that change tables correctly. This module only finds clause boundaries, by
-words outside parentheses, brackets, braces and CASE … END. DuckDB parses the text of each clause.
+Only DuckDB's parser reads statements that change tables correctly. This module only finds clause boundaries: words
+outside of parentheses, brackets, braces and CASE … END. DuckDB parses the text of each clause.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Clauses:
 
     Attributes:
         sql: The whole text.
-        tokens: The tokens of the part.
+        tokens: The tokens of the range.
         depths: Number of parentheses, brackets, braces and CASE … END around each token. Opening and closing tokens
-            have the depth outside.
-        end: End of the part in the text, in characters.
+            have the depth of the text around them.
+        end: End of the range in the text, in characters.
     """
 
     sql: str
@@ -61,8 +61,8 @@ class Clauses:
         return self.tokens[place].text if 0 <= place < len(self) else ""
 
     def says(self, place: int, *words: str) -> bool:
-        """Return whether the tokens from here on are exactly these words."""
-        for at, word in enumerate(words, place):  # noqa: SIM110  a generator takes longer than the rest
+        """Return whether the tokens from this position on are exactly these words."""
+        for at, word in enumerate(words, place):  # noqa: SIM110  a generator is slower than this loop
             if self.word(at) != word:
                 return False
         return True
@@ -102,21 +102,21 @@ class Clauses:
 
     @property
     def start(self) -> int:
-        """Start of the part in the text, in characters."""
+        """Start of the range in the text, in characters."""
         return self.tokens[0].start if self.tokens else self.end
 
     @cached_property
     def text(self) -> str:
-        """The text of the part with a newline, since it may end with a comment."""
+        """The text of the range with a final newline, because it may end with a comment."""
         return self.sql[self.start : self.end].rstrip() + "\n" if self.tokens else ""
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """Return the edited text of the part. Edit offsets refer to the whole text."""
+        """Return the edited text of the range. Edit offsets refer to the whole text."""
         start = self.start
         return apply(self.text, (Edit(edit.start - start, edit.end - start, edit.text) for edit in edits))
 
     def split(self, separator: str = ",") -> list[Clauses]:
-        """Split the part at separators at depth 0. Returns an empty list for an empty part."""
+        """Split the range at separators at depth 0. Returns an empty list for an empty range."""
         return list(self._pieces(lambda token: token.text == separator)) if self.tokens else []
 
     def cut(self, *beginnings: str, start: int = 0) -> list[Clauses] | None:
@@ -127,7 +127,7 @@ class Clauses:
             start: First token.
 
         Returns:
-            One part per clause, empty if the clause is missing. None if the first token begins no clause.
+            One range per clause, empty if the clause is missing. None if the first token does not begin a clause.
         """
         places, at = [], start
         for words in beginnings:
@@ -155,17 +155,17 @@ def _cut(sql: str) -> Clauses:
 
 
 def statements_of(sql: str) -> list[Clauses]:
-    """Return the statements of a text, without empty ones."""
+    """Return the non-empty statements of a text."""
     return [part for part in Clauses.of(sql).split(";") if part.tokens]
 
 
 @dataclass(frozen=True)
 class TableName:
-    """A table as a statement names it.
+    """The mention of a table in a statement.
 
     Attributes:
         parts: Parts of its qualified name. For a path, only the table name.
-        path: Its path, if the statement names it by path.
+        path: The path, if the statement refers to the table by path.
         first: Its first token.
         after: The token after it.
     """
@@ -177,7 +177,7 @@ class TableName:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> TableName | None:
-        """Parse the name that begins at a token. None if the token is not a name."""
+        """Parse the name that begins at a token. Returns None if the token is not a name."""
         tokens = clauses.tokens
         if place >= len(tokens):
             return None
@@ -201,7 +201,7 @@ class TableName:
         """Return the alias of the table, or its name, and the token after it.
 
         Args:
-            clauses: The tokens that hold the name.
+            clauses: The tokens that contain the name.
             ends: Words that may follow the name and are not an alias.
         """
         place = self.after + (clauses.word(self.after) == "as")
@@ -242,7 +242,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the tokens outside all parentheses, brackets and CASE … END, by number."""
+    """Yield the positions of the tokens outside all parentheses, brackets and CASE … END."""
     depth = cases = 0
     for at, token in enumerate(tokens):
         depth += _DEEPER.get(token.text, 0)
@@ -273,7 +273,7 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def _begins_case(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the word CASE begins an expression. It may be a name."""
+    """Return whether the word CASE begins an expression. Otherwise, it is a name."""
     after = tokens[place + 1].text if place + 1 < len(tokens) else ";"
     before = tokens[place - 1].text if place else ""
     return before != "." and after not in _SEPARATORS and after not in _CLOSE and after not in (".", "=")

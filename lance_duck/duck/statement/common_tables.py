@@ -1,4 +1,4 @@
-"""Common table expressions of a statement, and its parentheses, from tokens alone. Pure."""
+"""Finds the common table expressions and parentheses of a statement in its tokens. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ QUERIES: Final = frozenset(
 )
 """Words that begin a query."""
 _CHANGES: Final = frozenset({("insert", "into"), ("insert", "or"), ("delete", "from"), ("merge", "into")})
-"""First two words of changes allowed in a common table expression. UPDATE lacks a fixed second word."""
+"""First two words of changes in common table expressions. UPDATE is missing, because its second word is not a
+keyword."""
 _BEGINNINGS: Final = QUERIES | {"insert", "update", "delete", "merge"}
 
 
@@ -24,8 +25,8 @@ class CommonTable:
 
     Attributes:
         name: Its name, folded.
-        start, end: Token range in which the name is visible. It follows the query, or the UNION of a recursive query.
-        query: Tokens of its query, `end` exclusive. None if its columns have other names.
+        start, end: Token range in which the name is visible. It begins after the query, or after the UNION of a
+        recursive query. query: Token range of its query, `end` exclusive. None if its columns are renamed.
     """
 
     name: str
@@ -35,7 +36,7 @@ class CommonTable:
 
 
 def parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
-    """Return the closing position of each parenthesis, and for each token the parenthesis around it, or -1."""
+    """Return the closing position of each opening parenthesis, and for each token the parenthesis around it, or -1."""
     openers: list[int] = []
     closers: dict[int, int] = {}
     around = []
@@ -49,7 +50,7 @@ def parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
 
 
 def begins_query(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a query or a change begins at this token, the first one in parentheses."""
+    """Return whether a query or a change begins at this token, which is the first token in parentheses."""
     if place + 1 >= len(tokens):
         return place < len(tokens) and tokens[place].word in QUERIES
     first, second = tokens[place].word, tokens[place + 1]
@@ -63,10 +64,10 @@ def common_tables(tokens: Sequence[Token], closers: Mapping[int, int], openers: 
 
     Args:
         tokens: Tokens of the text.
-        closers: The closing position of each parenthesis.
+        closers: The closing position of each opening parenthesis.
         openers: For each token, the parenthesis around it, or -1.
     """
-    recursive: set[int] = set()  # parentheses, or -1, of WITH RECURSIVE
+    recursive: set[int] = set()  # parentheses that contain WITH RECURSIVE, or -1
     for place, token in enumerate(tokens):
         before = tokens[place - 1].text.lower() if place else ""
         if before == "recursive":
@@ -86,7 +87,7 @@ def common_tables(tokens: Sequence[Token], closers: Mapping[int, int], openers: 
 
 
 def _after_keys(tokens: Sequence[Token], closers: Mapping[int, int], place: int) -> int:
-    """Return the position after `USING KEY (…)`, or the given one."""
+    """Return the position after `USING KEY (…)`, or the given position without this clause."""
     words = [each.text.lower() for each in tokens[place : place + 3]]
     return closers.get(place + 2, place) + 1 if words == ["using", "key", "("] else place
 

@@ -1,6 +1,6 @@
-"""Recognize deterministic SQL: parts of a statement that return the same rows when run separately.
+"""Recognizes deterministic SQL: parts of a statement that return the same rows if they run separately.
 
-Only constructs known to be deterministic are listed. Parts with any other construct are left unchanged.
+This module lists the constructs that are known to be deterministic. Parts with any other construct are not accepted.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI"
 
 
 def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False, texts: bool = False) -> bool:
-    """Return whether an expression is deterministic and reads only columns of these tables.
+    """Return whether an expression is deterministic and only reads columns of the given tables.
 
     Args:
         node: The expression.
         aliases: Table aliases, in lower case. Each column must be qualified.
         lists: Accept parameters that replace number lists. See `LiftedText`.
-        texts: Accept string functions. The caller must check that no macro overrides them.
+        texts: Accept string functions. The caller must check that macros do not override them.
     """
     known = set(aliases)
     kinds = _CONDITION + _TEXTS if texts else _CONDITION
@@ -104,7 +104,7 @@ def sql_of(node: Node) -> str:
 
 
 def _is_known(part: Node) -> bool:
-    """Return whether a node has only the arguments known for its kind."""
+    """Return whether a node only has arguments that are known for its type."""
     match part:
         case exp.Literal():
             return bool(part.is_string) or _LITERAL.fullmatch(str(part.this)) is not None

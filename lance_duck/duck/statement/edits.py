@@ -27,7 +27,7 @@ class Edit:
     values: Sequence[Any] | Mapping[str, Any] | None = None
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Return whether the replaced range overlaps another range."""
+        """Return whether the replaced range overlaps a given range."""
         return self.start < end and start < self.end
 
 

@@ -74,7 +74,7 @@ KINDS: Final[Mapping[str, StatementKind]] = {
     "delete": StatementKind.ROWS,
     "merge": StatementKind.ROWS,
 }
-"""Statement kinds by the first word, or by the first two."""
+"""Statement kinds, keyed by the first word or the first two words."""
 
 _SKIPPED: Final = rf"(?:\s|;|{COMMENT})*+"
 """Comments, blanks and semicolons before a statement and between its words."""

@@ -1,4 +1,4 @@
-"""Replace number lists and numbers by parameters, so that statements for other vectors or keys share one text.
+"""Replaces numbers with parameters. Statements that only differ in vectors or keys then share one text.
 
 [1, 2.5, …]                              →  $__lance_v0
 SELECT … WHERE [t.]x = 5 [AND …] [;]     →  SELECT … WHERE x = ?
@@ -29,7 +29,7 @@ _TAIL: Final = re.compile(rf"\bwhere\s+{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*
 _NUMBERS: Final = re.compile(rf"\b{_NUMBER}\b", re.ASCII)
 _SELECTS: Final = re.compile(r"\s*select\b", re.IGNORECASE)
 _MAY_HAVE_PARAMETERS: Final = re.compile(r"""['"?$]|--|/\*""")
-"""Start of a parameter, or of a token that may contain similar characters."""
+"""Matches the start of a parameter, or of a token that may contain similar characters."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LiftedText:
 
     @classmethod
     def of(cls, sql: str) -> LiftedText:
-        """Replace the lists of a text. Texts are unchanged if a comment or string might contain a list."""
+        """Replace the lists of a text. The text stays unchanged if a comment or string may contain a list."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
             return cls(sql)
         lists: list[str] = []
@@ -79,14 +79,14 @@ class LiftedText:
         return self if text is self.text else LiftedText(text, self.lists)
 
     def restored(self, text: str) -> str:
-        """Replace the parameters in a text by the original lists."""
+        """Replace the parameters in a text with the original lists."""
         if not self.lists:
             return text
         return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
 
 
 def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
-    """Return a SELECT with `?` instead of the numbers in WHERE, and the numbers. None for other statements."""
+    """Return a SELECT with `?` instead of the numbers in WHERE, and the numbers. Returns None for other statements."""
     if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
         return None
     tail = _TAIL.search(sql)

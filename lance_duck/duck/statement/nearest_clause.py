@@ -50,7 +50,7 @@ class NearestClause:
         alias: Alias or name of the table, or None for a query without an alias.
         k: Number of rows, at least 1.
         largest_first: Whether the expression is a similarity.
-        is_exact: Whether EXACT is given.
+        is_exact: Whether the clause contains EXACT.
         is_left: Whether rows without a match are kept.
     """
 
@@ -90,7 +90,10 @@ class NearestClause:
         )
 
     def sorted_lateral(self) -> tuple[Edit, ...]:
-        """Return edits that sort the source replacing the table. The expression must not be NULL for its rows."""
+        """Return edits that sort the source that has replaced the table.
+
+        The expression must not be NULL for its rows.
+        """
         order = "DESC" if self.largest_first else "ASC"
         return (
             Edit(self.table, self.table, "LATERAL (SELECT * FROM "),
@@ -220,7 +223,7 @@ def _end(clauses: Clauses, start: int) -> int:
 
 
 def _number(clauses: Clauses, place: int) -> str:
-    """Return the source text of a number or parameter. DuckDB reports only its start."""
+    """Return the source text of a number or parameter. DuckDB only reports the start of the token."""
     start = clauses.tokens[place].start if place < len(clauses) else 0
     match = _NUMBER.match(clauses.tokens[place].source, start) if place < len(clauses) else None
     return "" if match is None else match[0]

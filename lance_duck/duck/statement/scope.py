@@ -1,8 +1,8 @@
-"""Find the SELECTs of a statement and the tables that each reads, from tokens alone. Pure.
+"""Finds the SELECTs of a statement, and the tables that each one reads, in its tokens. Pure.
 
-No parser outside DuckDB covers every statement that may contain an expression (UPDATE, MERGE, CREATE VIEW, PREPARE,
-…). Names are therefore resolved as far as tokens allow. Anything that is not clearly a plain table counts as a table
-with unknown columns.
+Only DuckDB's parser covers every statement that may contain an expression (UPDATE, MERGE, CREATE VIEW, PREPARE, …).
+This module therefore resolves names from tokens, as far as possible. A source that is not clearly a plain table counts
+as a table with unknown columns.
 """
 
 from __future__ import annotations
@@ -88,15 +88,16 @@ class TableRead:
     Attributes:
         alias: Qualifier of its columns, without quotes. Empty if the table cannot be qualified.
         name: Parts of the qualified name, or None for a path, subquery or function.
-        path: Its path, if it is named by a path or read by `lance_scan`.
-        version: The chosen version, as arguments of `lance_scan`.
-        is_hidden: Whether no SELECT sees its columns. ON sees those on the right of a SEMI or ANTI JOIN.
-        place: Token range of the name, path or call, `end` exclusive. None if an alias precedes or interrupts it, or if
-            the syntax accepts only a name.
+        path: Its path, if the statement refers to it by path or through `lance_scan`.
+        version: The requested version, as arguments of `lance_scan`.
+        is_hidden: Whether the SELECT cannot refer to its columns. In a SEMI or ANTI JOIN, ON can refer to columns of
+            the right side.
+        place: Token range of the name, path or call, `end` exclusive. None if an alias precedes or splits it, or if the
+            syntax only accepts a name.
         end: The token after its alias.
-        is_called: Whether the text gives it an alias.
-        query: Token range of the subquery or common table expression, `end` exclusive. None for other tables, and if
-            the columns are renamed.
+        is_called: Whether the table has an alias in the text.
+        query: Token range of the subquery or common table expression, `end` exclusive. None for other tables, or if the
+            columns are renamed.
         columns: Serialized `AskedColumns` that extend the table, or None.
     """
 
@@ -121,7 +122,7 @@ class TableRead:
 
 @dataclass(eq=False)
 class Scope:
-    """One SELECT, or a statement that changes a table.
+    """A SELECT, or a statement that changes a table.
 
     Attributes:
         outer: The enclosing scope, or None.
@@ -159,7 +160,7 @@ class Scopes:
         self._read(0, len(tokens), None)
 
     def scope_of(self, place: int) -> Scope:
-        """Return the scope that a token belongs to."""
+        """Return the scope to which a token belongs."""
         return self._of_tokens[place]
 
     def closer(self, opener: int) -> int:
@@ -192,12 +193,12 @@ class Scopes:
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
     def cte(self, name: str, place: int) -> CommonTable | None:
-        """Return the innermost common table expression that a name refers to at a token, or None."""
+        """Return the innermost common table expression to which a name refers at a token, or None."""
         visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
         return max(visible, key=lambda cte: cte.start, default=None)
 
     def readers(self, table_read: TableRead, replaced: Collection[int] = ()) -> list[tuple[Scope, TableRead]] | None:
-        """Return all reads of a table's query, each with its SELECT. Returns None if further reads are possible.
+        """Return all mentions of a table's query, each with its SELECT. Returns None if more mentions are possible.
 
         Args:
             table_read: The table.
@@ -231,7 +232,7 @@ class Scopes:
         if inner == opener or self.text(inner + 1) == "." or not begins_query(self.tokens, inner):
             return False
         behind = (self.text(self.closer(at) + 1).lower() for at in range(opener + 1, inner))
-        return all(text in _AFTER_QUERY for text in behind)  # otherwise a join of subqueries
+        return all(text in _AFTER_QUERY for text in behind)  # otherwise, it is a join of subqueries
 
     def read_nested(self, opener: int, outer: Scope) -> None:
         """Read the query in parentheses."""
@@ -267,9 +268,9 @@ class _ScopeReader:
         self._scope = scope
         self._depth = 0
         self._expects = False
-        """A table may begin here."""
+        """Whether the next token may begin a table."""
         self._is_hidden = False
-        """Only ON sees the columns of the next table."""
+        """Whether only ON can refer to the columns of the next table."""
         self._lists: list[int] = []
         """Depths of the enclosing table lists. A comma at one of these depths precedes a table."""
         self._item = {0: scope.start}
@@ -340,7 +341,7 @@ class _ScopeReader:
             if word in _CLAUSES and (word != "set" or self._lists):
                 self._scope.clauses.append((word, place))
                 self._lists = []
-            elif word == "on" and not self._scope.clauses:  # PIVOT … ON a list of columns
+            elif word == "on" and not self._scope.clauses:  # PIVOT … ON is followed by a list of columns
                 self._lists = []
             is_named = self._names_query(place, word)
             if word == "from" or is_named or self._names_target(place, word):
@@ -350,7 +351,7 @@ class _ScopeReader:
                 self._awaits_using = self._all.word(place - 1) in ("delete", "merge")
 
     def _pivot(self, place: int) -> None:
-        """Hide the input tables of a PIVOT in FROM: one table, a join in parentheses, or a whole longer join."""
+        """Hide the input tables of a PIVOT in FROM: one table, a join in parentheses, or all joined tables."""
         opener = next((at for at in range(place + 1, place + 4) if self._all.text(at) == "("), -1)
         tables = self._scope.tables
         begin = self._all.opener_of(place - 1)
@@ -381,7 +382,7 @@ class _ScopeReader:
         return word in _NAMING and begins and is_name
 
     def _names_target(self, place: int, word: str) -> bool:
-        """Return whether the target of a change follows, or the table that it is compared with."""
+        """Return whether the target or the source of a change follows."""
         before = self._all.word(place - 1)
         if word == "update":
             return before not in ("do", "then", "for")

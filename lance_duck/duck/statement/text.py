@@ -24,12 +24,12 @@ LONGEST_TREE: Final = 100_000
 """Maximum length of a parsed statement, in characters."""
 _CACHED: Final = 512
 _DOLLAR_FOLLOWS: Final = re.compile(r"[^\s$?]*[$?]")
-"""Characters directly before `$`, or before a `?` that becomes one."""
+"""Matches characters directly before `$`, or before a `?` that becomes `$`."""
 _SELECTS: Final = ("select", "from", "with")
 
 
 class Statement:
-    """A statement with its tokens, placeholders and tree. Each is computed once, on first use.
+    """A statement with its tokens, placeholders and tree. Each attribute is computed once, on first use.
 
     Args:
         text: The statement, without long number lists. See `LiftedText`.
@@ -41,11 +41,11 @@ class Statement:
 
     @classmethod
     def of(cls, text: str) -> Statement:
-        """Return the statement of a text. Recent ones are cached, unless they are long."""
+        """Return the statement for a text. Recent statements are cached, unless they are long."""
         return _statement(text) if len(text) <= LONGEST else cls(text)
 
     def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
-        """Return the cached result of a function of the statement. Drops the tree after a new computation."""
+        """Return the cached result of a function on the statement. After a new computation, the tree is dropped."""
         if key not in self._results:
             self._results[key] = read(self)
             self.__dict__.pop("tree", None)
@@ -143,7 +143,7 @@ class Statement:
         """Return the start and end of a qualified table name in the text, in characters.
 
         Raises:
-            LookupError: Sqlglot reports no position.
+            LookupError: Sqlglot does not report the position of the name.
         """
         first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
         return self.for_sqlglot.origin(first), self.for_sqlglot.origin(last) + 1
@@ -173,7 +173,7 @@ class Opening:
 
     @classmethod
     def of(cls, tokens: tuple[Token, ...]) -> Opening | None:
-        """Read the opening of one statement. None if no SELECT follows."""
+        """Read the opening of one statement. Returns None if no SELECT follows."""
         words = [token.word for token in tokens[:16]]
         at = 0
         explained = words[:1] == ["explain"]

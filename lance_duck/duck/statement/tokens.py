@@ -1,7 +1,7 @@
 """Tokenize statements as DuckDB's lexer does.
 
-DuckDB tokenizes the user's text. The tokens of an edited text are derived from it: unchanged tokens are shifted, and
-replacements are tokenized here (`edited`).
+DuckDB tokenizes the user's text. The tokens of an edited text are derived from the tokens of its source: unchanged
+tokens are shifted, and this module tokenizes the replacements (`edited`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REPLACEMENT: Final = re.compile(
     |(?P<symbol>[(){}\[\],;?]|\.(?!\.)|(?::[:=]?|[*+/%=-]|\|\||[=<>]>|[<>!]=?|->>?)(?![-+*/<>=~!@#%^&|`?:]))""",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-"""Tokens that all DuckDB versions lex identically."""
+"""Matches tokens that all DuckDB versions lex identically."""
 _ORDINALS_APART: Final = len(duckdb.tokenize("$1")) == 2
 """Whether DuckDB tokenizes `$` and the number separately. True since DuckDB 2."""
 _NEVER_GLUED: Final = frozenset("()[]{},; \t\r\n")
@@ -104,7 +104,7 @@ def _cut(sql: str) -> tuple[Token, ...]:
 
 
 def _derived(sql: str) -> tuple[Token, ...] | None:
-    """Return the tokens of an edited text. Returns None for other texts, and if DuckDB must tokenize this one."""
+    """Return the tokens of an edited text. Returns None for other texts, or if DuckDB must tokenize the text."""
     after = _EDITED.find(sql)
     if after is None:
         return None

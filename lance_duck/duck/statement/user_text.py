@@ -1,7 +1,7 @@
 """Translate DuckDB's errors about generated statements to the user's statement.
 
-DuckDB quotes the generated line with a mark at the error. The line of the user's statement replaces it if the position
-can be found there. Otherwise the quoted line is removed.
+DuckDB quotes the generated line with a mark at the error. If the same position can be found in the user's statement,
+its line replaces the quoted line. Otherwise, the quoted line is removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
 
 
 def user_message(message: str, sql: str, table: str = "") -> str:
-    """Return a DuckDB message in terms of the user's statement.
+    """Return a DuckDB message that refers to the user's statement.
 
     Args:
         message: DuckDB's message.
@@ -85,7 +85,7 @@ def _redrawn(drawing: re.Match[str], sql: str) -> str:
 
 
 def _texts_at(rest: str, size: int) -> Iterator[str]:
-    """Yield texts at the error that both statements may contain: the marked text and its first word."""
+    """Yield search strings for the error position in the user's statement: the marked text and its first word."""
     if size > 1 and rest[:size].strip():
         yield rest[:size].strip(" :")
     cast = _CAST.match(rest)

@@ -1,7 +1,7 @@
-"""A table with computed columns: each has a value for the address of a row.
+"""A table with computed columns. The values are computed from row addresses.
 
-A statement reads them under names that users cannot write. DuckDB filters on them become filters on addresses, so that
-a scan only reads matching rows.
+Generated statements read these columns under names that users cannot guess. DuckDB's filters on them become filters on
+addresses. A scan then only reads matching rows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ComputedColumn(ABC):
 
     Args:
         name: Its name.
-        type_: Its type in Arrow.
-        source: Its source, `_rowaddr` or `_rowid`.
+        type_: Its Arrow type.
+        source: The column from which the values are computed: `_rowaddr` or `_rowid`.
     """
 
     def __init__(self, name: str, type_: pa.DataType, source: str = ROW_ADDRESS) -> None:
@@ -59,7 +59,7 @@ class ComputedColumn(ABC):
 
     @abstractmethod
     def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
-        """Translate a condition on this column to its source."""
+        """Translate a condition on this column to a condition on its source."""
 
 
 class AddressColumn(ComputedColumn):
@@ -86,7 +86,7 @@ class AddressColumn(ComputedColumn):
 
 
 class TextMatches:
-    """The rows that match a query, searched once per version. Thread-safe.
+    """The rows that match a query. The search runs once per version. Thread-safe.
 
     Args:
         query: The query.
@@ -98,7 +98,7 @@ class TextMatches:
         self._last: tuple[LanceDataset, Matches] | None = None
 
     def of(self, dataset: LanceDataset) -> Matches:
-        """Return the rows of a version, by address."""
+        """Return the addresses of the matching rows in a version."""
         with self._lock:
             if self._last is None or self._last[0] is not dataset:
                 self._last = dataset, search_of(dataset, self.query).matches()
@@ -106,12 +106,12 @@ class TextMatches:
 
 
 class MatchColumn(ComputedColumn):
-    """Whether a row matches a query, or its score.
+    """A column that contains whether a row matches a query, or the row's score.
 
     Args:
         name: Its name.
         matches: The rows that match.
-        is_score: Whether the column holds scores, with 0 for rows that do not match.
+        is_score: Whether the column contains scores, with 0 for rows that do not match.
     """
 
     def __init__(self, name: str, matches: TextMatches, *, is_score: bool) -> None:
@@ -146,9 +146,9 @@ class AskedColumn:
 
     Attributes:
         name: Its name.
-        request: The text of its `TextRequest`.
+        request: The serialized `TextRequest`.
         words: The query.
-        is_score: Whether it holds scores.
+        is_score: Whether the column contains scores.
     """
 
     name: str
@@ -159,7 +159,7 @@ class AskedColumn:
 
 @dataclass(frozen=True)
 class AskedColumns:
-    """Computed columns and the version of a table, as text for a view.
+    """Computed columns and the version of a table, which a view stores as text.
 
     Attributes:
         columns: The columns.
@@ -189,7 +189,7 @@ class AskedColumns:
 
     @property
     def text(self) -> str:
-        """The text of these columns."""
+        """The serialized form."""
         content = {"columns": [astuple(column) for column in self.columns], "version": self.version}
         content |= {"identifiers": self.identifiers} if self.identifiers else {}
         return json.dumps(content, ensure_ascii=False)
@@ -209,7 +209,7 @@ class AskedColumns:
 
 
 class TableWithColumns(DuckTable):
-    """A table followed by computed columns.
+    """A table with computed columns after its own columns.
 
     Args:
         resolve: See `DuckTable`.
@@ -224,7 +224,7 @@ class TableWithColumns(DuckTable):
         super().__init__(resolve, **options)
 
     def widened(self, columns: Sequence[ComputedColumn]) -> TableWithColumns:
-        """Return the version that was read last, with more columns."""
+        """Return the version that was read last, with additional columns."""
         return with_columns(self.dataset, [*self.computed.values(), *columns])
 
     @property
@@ -234,7 +234,7 @@ class TableWithColumns(DuckTable):
         return iter(dict.fromkeys(each.query for each in matches))
 
     def accepts(self, predicate: Any) -> bool:
-        """See `ScanSource.accepts`: conditions of computed columns are always applied here."""
+        """See `ScanSource.accepts`. The scan always applies conditions on computed columns."""
         if not self._is_computed(predicate):
             return super().accepts(predicate)
         self._offered(predicate, accepted=True)
@@ -303,5 +303,5 @@ class TableWithColumns(DuckTable):
 
 
 def with_columns(dataset: LanceDataset, columns: Sequence[ComputedColumn]) -> TableWithColumns:
-    """Return a table version with computed columns, for statements that read it under a generated name."""
+    """Return a table version with computed columns, for generated statements."""
     return TableWithColumns(lambda: dataset, columns, pinned=True, hidden=False)

@@ -1,4 +1,4 @@
-"""Facts about a table, as SQL that returns them: settings, metadata, and indexes."""
+"""Generates SQL that returns facts about a table: settings, metadata and indexes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ INDEX_COLUMNS: Final[Mapping[str, str]] = {
     "rows_indexed": "UBIGINT",
     "details": "VARCHAR",
 }
-"""Index columns as in DuckDB's `lance` extension, with their DuckDB types."""
+"""Columns of the index list, as in DuckDB's `lance` extension, with their DuckDB types."""
 
 _PAIRS: Final[Mapping[str, str]] = {"Key": "VARCHAR", "Value": "VARCHAR"}
 Rows = Sequence[Sequence[Any]]
 
 
 def indexes(dataset: LanceDataset, column: str | None = None) -> Rows:
-    """Return a row for each index, by name: values of `INDEX_COLUMNS`."""
+    """Return the values of `INDEX_COLUMNS` for each index, ordered by name."""
     return [
         (
             index.name,
@@ -43,7 +43,7 @@ def rows_as_sql(columns: Mapping[str, str], rows: Rows) -> str:
 
     Args:
         columns: DuckDB types of the columns, by name.
-        rows: Values.
+        rows: Values in column order.
     """
     values = rows or [[None] * len(columns)]
     listed = ", ".join(f"({', '.join(map(_spelled, row))})" for row in values)
@@ -58,7 +58,7 @@ def facts_as_sql(what: str, dataset: LanceDataset, column: str | None) -> str:
     Args:
         what: A key of `FACTS`.
         dataset: The table.
-        column: Path of a column, for facts about one.
+        column: Path of a column, for facts about a column.
 
     Raises:
         InvalidInputError: The key is unknown.
@@ -107,4 +107,4 @@ FACTS: Final[Mapping[str, tuple[Mapping[str, str], Callable[[LanceDataset, str |
     "schema_metadata": (_PAIRS, _schema_metadata),
     "column_metadata": (_PAIRS, _column_metadata),
 }
-"""The kinds of facts, each with its result columns and the function that finds it."""
+"""The kinds of facts, each with the result columns and the function that returns the rows."""

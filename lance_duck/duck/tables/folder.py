@@ -1,4 +1,4 @@
-"""Folders of tables: `dir/trips.lance` is the table trips."""
+"""Folders of tables. For example, `dir/trips.lance` is the table `trips`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Folder:
     Args:
         uri: The folder.
         storage_options: Settings of its object store.
-        may_be_new: Accept a folder that does not exist. The first table creates it.
+        may_be_new: Accept a folder that does not exist. It is created with the first table.
 
     Raises:
         NotFoundError: The folder does not exist.
@@ -42,7 +42,7 @@ class Folder:
             raise _is_a_table(self._store.uri)
 
     def tables(self) -> dict[str, str]:
-        """Return the present URI of each table, by table name."""
+        """Return the current URI of each table, by table name."""
         folders = self._store.folders()
         if folders is None:
             raise self._missing()
@@ -84,12 +84,12 @@ class Folder:
         LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
-        """Rename a table: see `rename_table`."""
+        """Rename a table. See `rename_table`."""
         folder, _ = split_place(uri)
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return the error for a table path that is a file, or None."""
+        """Return an error if the table's path is a file, otherwise None."""
         path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
         if path is None or "\0" in path or not os.path.isfile(path):
             return None
@@ -101,7 +101,7 @@ class Folder:
         return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 
     def stamp(self) -> object:
-        """Return a value that changes when tables appear or disappear.
+        """Return a value that changes when tables are added or removed.
 
         Returns None if only a listing can detect changes.
         """

@@ -1,4 +1,4 @@
-"""The dataset that a name or path currently refers to."""
+"""Looks up the dataset to which a name or path currently refers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lance_duck.store import let_go_below, local_path
 
 @dataclass(frozen=True)
 class VersionChoice:
-    """The requested version of a table. Without attributes, the newest version.
+    """The requested version of a table. If all attributes are None, the newest version.
 
     Attributes:
         version: Version number, tag name, branch name or `branch:number`, as a string.
         tag: Name of a tag.
         asof: Time in ISO format.
-        branch: Branch that the other attributes refer to. Defaults to the opened branch.
+        branch: Branch to which the other attributes refer. Defaults to the opened branch.
     """
 
     version: str | None = None
@@ -46,17 +46,17 @@ class VersionChoice:
 
     @property
     def is_newest(self) -> bool:
-        """Whether no version is chosen."""
+        """Whether the newest version is requested."""
         return self == VersionChoice()
 
     @property
     def is_number(self) -> bool:
-        """Whether a version number is given, unlike a tag or a time, which may move."""
+        """Whether a fixed version number is requested. The version of a tag or time may change."""
         return self.branch is None and self.version is not None and _is_number(self.version)
 
     @property
     def is_newest_or_number(self) -> bool:
-        """Whether the choice is the newest version or a number."""
+        """Whether the newest version or a version number is requested."""
         return self.is_newest or self.is_number
 
     def open(self, uri: str, storage_options: Mapping[str, str] | None) -> LanceDataset:
@@ -88,7 +88,7 @@ def _is_number(text: str) -> bool:
 
 
 def _named(opened_dataset: Callable[..., LanceDataset], name: str) -> LanceDataset:
-    """Open the version that a tag, a branch or `branch:number` names."""
+    """Open the version for a tag, a branch or `branch:number`."""
     branch, colon, number = name.rpartition(":")
     if colon:
         return opened_dataset((branch, int(number) if _is_number(number) else number))
@@ -108,11 +108,11 @@ def _named(opened_dataset: Callable[..., LanceDataset], name: str) -> LanceDatas
 
 @dataclass
 class TableHandle:
-    """A table that DuckDB knows by a name or path.
+    """A table that statements can refer to by name or path.
 
     Attributes:
         uri: Location of the table.
-        choice: The chosen version.
+        choice: The requested version.
         storage_options: Credentials and settings of its object store.
         given: The dataset that the caller passed, if any. It is read at its own version.
         check: Raises an error if statements may not access the location.
@@ -134,16 +134,19 @@ class TableHandle:
 
     @property
     def identity(self) -> tuple[str, VersionChoice]:
-        """Location and version: handles with equal identities read the same data."""
+        """Location and version. Handles with equal identities read the same data."""
         return self.place, self.choice
 
     def current(self) -> LanceDataset:
-        """Return the dataset that a statement reads: the transaction's version or the newest one."""
+        """Return the dataset that a statement reads, at the transaction's version or the newest version."""
         pinned = pinned_versions()
         return self.newest() if pinned is None else pinned.of(self)
 
     def reader(self) -> Callable[[], LanceDataset]:
-        """Return a function that returns the dataset later, for the current transaction if there is one."""
+        """Return a function that returns the dataset.
+
+        If a transaction is open now, it always uses that transaction's version.
+        """
         pinned = pinned_versions()
         return self.newest if pinned is None else lambda: pinned.of(self)
 
@@ -151,8 +154,8 @@ class TableHandle:
         """Return the dataset for a source that all connections read.
 
         Raises:
-            UnsupportedError: The transaction of this connection reads another version, which other connections must not
-                see.
+            UnsupportedError: The transaction of this connection reads a different version, which other connections must
+                not read.
         """
         newest, pinned = self.newest(), pinned_versions()
         if pinned is None:
@@ -169,7 +172,7 @@ class TableHandle:
     def newest(self) -> LanceDataset:
         """Return the current dataset, looked up once per statement.
 
-        This is the newest version, or the version that the chosen tag or time currently resolves to.
+        This is the newest version, or the version to which the requested tag or time currently resolves.
         """
         return self.given if self.given is not None else found_once(lambda: self.identity, self._look_up)
 
@@ -208,14 +211,14 @@ class TableHandle:
         auto_cleanup(snapshot)
 
     def at(self, choice: VersionChoice) -> TableHandle:
-        """Return the same table at a chosen version."""
+        """Return the same table at a different version."""
         return TableHandle(self.uri, choice, self.storage_options, check=self.check)
 
 
 class PinnedVersions:
     """The table versions that a transaction reads.
 
-    A table is read at the version that is current on first use, or with the transaction's own changes.
+    A table is read at the version that was current on first use, or with the transaction's own changes.
 
     Attributes:
         is_over: Whether the transaction has ended. Tables are then read at their newest versions again.
@@ -236,17 +239,17 @@ class PinnedVersions:
         return self._datasets[key]()
 
     def pin(self, handle: TableHandle, dataset: Callable[[], LanceDataset]) -> None:
-        """Read a handle's table from the dataset that a function returns."""
+        """From now on, read the handle's table from the dataset that a function returns."""
         self._datasets[handle.identity] = dataset
 
     def is_newest(self, handle: TableHandle, newest: LanceDataset) -> bool:
-        """Return whether the transaction reads the same version as others."""
+        """Return whether the transaction reads the newest version of a table."""
         dataset = self.of(handle)
         same_manifest = dataset.handle.snapshot.manifest.path == newest.handle.snapshot.manifest.path
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Record that DuckDB bound a table that it will look up again, possibly outside the transaction."""
+        """Record that DuckDB bound a table. It may look up the table again, possibly after the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -261,7 +264,7 @@ class PinnedVersions:
         try:
             yield self
         finally:
-            with suppress(ValueError):  # Ctrl-C before the body began: closed later, in another context
+            with suppress(ValueError):  # after Ctrl-C before the body, the generator is closed in a different context
                 _PINNED.reset(token)
 
 
@@ -278,7 +281,7 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
 
 
 def _stamp(opened_dataset: LanceDataset) -> str | None:
-    """Return a stamp that changes if another table replaces this one, or None on object stores."""
+    """Return a stamp that changes if the table is replaced. Returns None on object stores."""
     snapshot = opened_dataset.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None
@@ -286,7 +289,7 @@ def _stamp(opened_dataset: LanceDataset) -> str | None:
 
 
 def _time(text: str) -> datetime:
-    """Return the exclusive upper bound of commit times for versions as of a time."""
+    """Return the time before which a version must be committed to be included as of the given time."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError as error:

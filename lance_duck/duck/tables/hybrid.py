@@ -18,15 +18,15 @@ _MADE = (DISTANCE, SCORE, HYBRID_SCORE)
 
 
 class HybridRows(SearchRows):
-    """Rows of a table near a vector, with matching words, or both, best first.
+    """Rows that are near a vector, contain matching words, or both. The best rows come first.
 
     The table's columns, in DuckDB types, are followed by `_distance`, `_score` and `_hybrid_score`. `_distance` and
     `_score` are null if the respective search did not find the row.
 
     Args:
         dataset: One version of a table.
-        asked: `nearest` with its k, `full_text_query`, `hybrid`, `filter` and `prefilter`, as `LanceDataset.scanner`
-            takes them.
+        asked: `nearest` with its k, `full_text_query`, `hybrid`, `filter` and `prefilter`, as for
+            `LanceDataset.scanner`.
 
     Raises:
         InvalidInputError: The search is invalid for this table.
@@ -34,7 +34,7 @@ class HybridRows(SearchRows):
 
     def __init__(self, dataset: LanceDataset, arguments: Mapping[str, Any]) -> None:
         self._asked = dict(arguments)
-        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # rejects invalid arguments at once
+        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # raises errors for invalid arguments immediately
         schema = duckdb_arrow_schema(dataset.schema)
         for name in _MADE:
             schema = schema.append(pa.field(name, pa.float32()))

@@ -1,4 +1,4 @@
-"""A table that shows DuckDB only rows that match words, or the best of them."""
+"""A table source that only returns rows that match a full-text query, or only the best of these rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.scan.text.query.tree import BooleanQuery, FullTextQuery, MatchQu
 from lance_duck.scan.text.search import TextSearch
 
 _MORE: Final = 16
-"""Number of rows to find beyond the limit, for ties with the last one. Not measured."""
+"""Number of rows to find beyond the limit, to include ties with the last row. Not measured."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class MatchAsk:
     """The full-text matches that a statement requests.
 
     Attributes:
-        queries: All queries must match, and their scores are added.
-        limit: Number of best rows, plus ties with the last one. Defaults to all rows.
+        queries: The full-text queries. A row must match all of them. Their scores are added.
+        limit: Number of best rows. Ties with the last row are added. Defaults to all rows.
         where: Condition on the rows, as for `LanceDataset.scanner`. Only with `limit`.
     """
 
@@ -38,13 +38,13 @@ class MatchAsk:
 
     @property
     def query(self) -> FullTextQuery:
-        """The queries as one."""
+        """The queries, combined into one."""
         if len(self.queries) == 1:
             return self.queries[0]
         return BooleanQuery([(Occur.MUST, query) for query in self.queries])
 
     def found(self, dataset: LanceDataset) -> Matches:
-        """Return the rows, by address."""
+        """Return the addresses of the rows."""
         table = dataset.handle.table
         options = ScanOptions.of({"columns": [], "filter": self.where})
         search = TextSearch(table, self.query, table.plan(options))
@@ -63,11 +63,11 @@ class MatchAsk:
 
 
 class BestMatches(TextMatches):
-    """The rows that a statement requests, searched once per version. Thread-safe.
+    """The rows that a statement requests. The search runs once per version. Thread-safe.
 
     Args:
         ask: The requested matches.
-        is_steady: Returns whether the other conditions still have the same meaning. Called for each read.
+        is_steady: Returns whether the other conditions still have the same meaning. Called before each scan.
     """
 
     def __init__(self, ask: MatchAsk, is_steady: Callable[[], bool]) -> None:
@@ -92,12 +92,12 @@ class BestMatches(TextMatches):
 
 
 class MatchedTable(TableWithColumns):
-    """The rows of a table that a statement with `match` looks for, searched for when DuckDB scans it.
+    """The rows that a statement with `match` requests. The search runs when DuckDB scans the table.
 
     Args:
         resolve: See `DuckTable`.
         matches: The rows.
-        computed: Columns of scores that the same search found.
+        computed: Columns with the scores of the same search.
     """
 
     def __init__(

@@ -18,16 +18,16 @@ DOC_INDEX: Final = "_doc_index"
 
 
 class MatchingRows(SearchRows):
-    """Rows that match a full-text query, best first: the table's columns in DuckDB types, and `_score`.
+    """Rows that match a full-text query, best first. The columns are the table's columns in DuckDB types, and `_score`.
 
     If documents are list elements, a row is returned once per matching element, with the element's position in
     `_doc_index`.
 
     Args:
         dataset: One version of a table.
-        column: Its texts.
-        query: Words, a phrase in double quotes, or the JSON form of a query: see `query_of_text`.
-        k: Maximum number of rows. options: filter and prefilter, as `LanceDataset.scanner` takes them.
+        column: The column to search.
+        query: Words, a phrase in double quotes, or the JSON form of a query (see `query_of_text`).
+        k: Maximum number of rows. options: `filter` and `prefilter`, as for `LanceDataset.scanner`.
 
     Raises:
         InvalidInputError: The search is invalid for this table.
@@ -38,7 +38,7 @@ class MatchingRows(SearchRows):
             raise InvalidInputError("k", where="lance_fts", expected="1 or more", found=str(k))
         self._most = k
         self._asked = {"full_text_query": query_of_text(query, column), "limit": k, **options}
-        scanner = dataset.scan(columns=[SCORE], **self._asked)  # rejects invalid searches at once
+        scanner = dataset.scan(columns=[SCORE], **self._asked)  # raises errors for invalid searches immediately
         self._made = [name for name in (DOC_INDEX, SCORE) if name in scanner.projected_schema.names]
         made = [scanner.projected_schema.field(name) for name in self._made]
         super().__init__(dataset, duckdb_arrow_schema(pa.schema([*dataset.schema, *made])))

@@ -1,4 +1,4 @@
-"""The tables directly in a namespace, as a `Folder` of tables."""
+"""Presents the tables of a namespace as a `Folder`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lance_duck.namespaces import Namespace, TableDescription
 
 
 class NamespaceFolder(Folder):
-    """The tables directly in a namespace.
+    """The tables of one namespace, without the tables of its child namespaces.
 
     Args:
-        namespace: The folder or the service that lists them.
-        name: The parts of its name; () is the root.
+        namespace: The folder or service that contains the namespace.
+        name: The parts of its name. () is the root.
         uri: Name of the namespace in messages.
 
     Raises:
@@ -30,7 +30,7 @@ class NamespaceFolder(Folder):
         self.tables()
 
     def tables(self) -> dict[str, str]:
-        """Return the present URI of each table, by table name."""
+        """Return the current URI of each table, by table name."""
         self._places = self._namespace.describe_tables(self._name)
         return {name: place.location for name, place in self._places.items()}
 
@@ -43,7 +43,7 @@ class NamespaceFolder(Folder):
         """Claim the name of a new table. Returns its location and the settings of its store."""
         try:
             place = self._namespace.declare_table((*self._name, name))
-        except AlreadyExistsError:  # declared but not written, otherwise the table would be listed
+        except AlreadyExistsError:  # declared but not written, because otherwise the table would be listed
             place = self._namespace.describe_table((*self._name, name))
         return place.location, place.storage_options or None
 

@@ -21,22 +21,24 @@ _WORDS: Final = {"nan": "NaN", "inf": "Infinity", "NULL": "null"}
 
 
 class NearestRows(SearchRows):
-    """Rows nearest to a vector, nearest first: the table's columns in DuckDB types, and `_distance`.
+    """The rows nearest to a vector, nearest first.
 
-    For several queries `query_index` comes first.
+    The columns are the table's columns in DuckDB types, and `_distance`.
+
+    With several query vectors, the first column is `query_index`.
 
     Args:
         dataset: One version of a table.
-        nearest: The search, as `LanceDataset.scanner` takes it.
-        options: filter and prefilter, as for `LanceDataset.scanner`.
+        nearest: The search, as for `LanceDataset.scanner`.
+        options: `filter` and `prefilter`, as for `LanceDataset.scanner`.
 
     Raises:
-        InvalidInputError: The arguments do not fit the table.
+        InvalidInputError: The arguments are invalid for the table.
     """
 
     def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self._asked: dict[str, Any] = {"nearest": {"exact_distance": True, **nearest}, **options}
-        scanner = dataset.scan(columns=[], **self._asked)  # rejects invalid arguments at once
+        scanner = dataset.scan(columns=[], **self._asked)  # raises errors for invalid arguments immediately
         self._queries = scanner.num_queries
         schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
         super().__init__(dataset, schema.insert(0, pa.field(QUERY, pa.int32())) if scanner.is_batch else schema)
@@ -65,8 +67,8 @@ def found_rows(dataset: LanceDataset, output: pa.Schema, arguments: Mapping[str,
 
     Args:
         dataset: One version of a table.
-        output: Columns of the table in DuckDB's form, `_distance` and `query_index`.
-        arguments: nearest, filter and prefilter, as `LanceDataset.scanner` takes them.
+        output: Columns to return: table columns in DuckDB types, `_distance` and `query_index`.
+        arguments: `nearest`, `filter` and `prefilter`, as for `LanceDataset.scanner`.
     """
     if has_own_types(dataset, output, _MADE):
         rows = dataset.scan(columns=output.names, **arguments).to_table()
@@ -80,7 +82,7 @@ def listed_numbers(text: str) -> Any:
     """Parse a list of numbers, or a list of such lists, from DuckDB's string form.
 
     Raises:
-        InvalidInputError: The list holds something else.
+        InvalidInputError: The list contains other values.
     """
     try:
         return json.loads(re.sub(r"nan|inf|NULL", lambda word: _WORDS[word[0]], text))

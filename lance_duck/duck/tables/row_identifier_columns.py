@@ -1,4 +1,4 @@
-"""`rowid`, `_rowid` and `_rowaddr` as columns of a table."""
+"""Adds `rowid`, `_rowid` and `_rowaddr` to a table as columns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ROW_IDENTIFIERS: Final = frozenset(_SOURCES)
 
 
 class RowIdentifierColumn(ComputedColumn):
-    """A row identifier as a column. `rowid` is `_rowid` as BIGINT, DuckDB's type for it.
+    """A row identifier as a column. `rowid` is `_rowid` cast to BIGINT, which is DuckDB's type of `rowid`.
 
     Args:
-        name: Which.
+        name: A name in `ROW_IDENTIFIERS`.
     """
 
     def __init__(self, name: str) -> None:

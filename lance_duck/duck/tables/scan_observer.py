@@ -57,9 +57,9 @@ class ScanObserver:
     """DuckDB's requests to Lance tables during one statement.
 
     Attributes:
-        bound: Tables, once for each time that they were bound.
-        offered: (table, predicate, whether it is applied by the scan) for each condition that a scan could apply.
-        scans: That took place.
+        bound: The bound tables, with an entry for each bind.
+        offered: (table, predicate, whether the scan applies it) for each condition that DuckDB offered to a scan.
+        scans: The scans.
     """
 
     bound: list[Any] = field(default_factory=list)
@@ -68,12 +68,12 @@ class ScanObserver:
 
 
 WATCHES: Final[list[ScanObserver]] = []
-"""Active observers. They also see scans of other statements that run at the same time."""
+"""Active observers. They also record scans of other statements that run at the same time."""
 
 
 @contextmanager
 def watching() -> Iterator[ScanObserver]:
-    """Look on."""
+    """Observe DuckDB's requests while the context is open."""
     watch = ScanObserver()
     WATCHES.append(watch)
     try:

@@ -1,4 +1,4 @@
-"""The source behind the SQL search functions. It runs the search when DuckDB scans it."""
+"""The source behind the SQL search functions. The search runs when DuckDB scans the source."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ ADDRESS: Final = "_rowaddr"
 
 
 class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """The rows of a search, best first: the table's columns in DuckDB types, then the search's columns.
+    """The result rows of a search, best first.
 
-    Created at each bind. DuckDB applies the filters of the enclosing statement to the rows found.
+    The columns are the table's columns in DuckDB types, then the search's columns.
+
+    An object is created at each bind. DuckDB applies the filters of the statement to the found rows.
 
     Args:
         dataset: One version of a table.
@@ -66,10 +68,10 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @abstractmethod
     def rows_found(self, output: pa.Schema) -> pa.Table:
-        """Search, and read some columns of `schema`."""
+        """Run the search, and read some columns of `schema`."""
 
     def accepts(self, predicate: Any) -> bool:
-        """Reject all filters. A search covers the whole table."""
+        """Return False: the search does not apply DuckDB's filters."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -81,8 +83,8 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`.
 
-        Only runtime filters of DuckDB 1.x joins arrive here, see `select_found`. They are ignored. The join applies
-        them, and a filtered search would find other rows.
+        DuckDB 1.x only passes runtime filters of joins (see `select_found`). They are ignored, because a filtered
+        search would find different rows. The join also applies them.
         """
         output = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output))
@@ -103,14 +105,14 @@ def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str])
     Args:
         dataset: One version of a table.
         output: Table columns in DuckDB types, and columns added by the search.
-        made: Names of these.
+        made: Names of the columns added by the search.
     """
     stored = dataset.schema
     return all(field.name in made or stored.field(field.name).type == field.type for field in output)
 
 
 def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Table) -> pa.Table:
-    """Read the rows that a search has found, in types that the search does not return.
+    """Read the rows that a search has found, with types that the search itself does not return.
 
     Args:
         dataset: The version that was searched.
@@ -133,6 +135,6 @@ def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Tabl
 def select_found(source: str, k: int) -> str:
     """Return SQL that reads a source of `SearchRows`, given its SQL name.
 
-    The limit does not drop rows. It only keeps DuckDB from pushing filters into the search.
+    The limit does not drop rows. It only prevents DuckDB from pushing filters into the search.
     """
     return f"SELECT * FROM {source} LIMIT {k}"  # noqa: S608

@@ -1,4 +1,4 @@
-"""One version of each table within a statement, even if it is looked up repeatedly or under several names."""
+"""Ensures that a statement reads one version of each table, even if it looks up the table several times."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck
 
 
 def with_one_version(call: Callable[[], T]) -> T:
-    """Run a statement. Within it, `found_once` looks up each table only once.
+    """Run a statement. While it runs, `found_once` looks up each table only once.
 
-    A nested statement looks tables up again. Look-ups in threads that the statement starts are not cached.
+    A nested statement looks up tables again. Lookups in threads that the statement starts are not cached.
     """
     return statement_context().run(call)
 
@@ -29,11 +29,11 @@ def statement_context() -> Context:
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
-    """Return a table at the version that the statement reads, or as found outside statements.
+    """Return a table at the version that the statement reads. Outside statements, the table is looked up each time.
 
     Args:
         key: Returns the cache key: location and requested version.
-        find: Looks it up.
+        find: Looks up the table.
     """
     results = _FOUND.get()
     if results is None:

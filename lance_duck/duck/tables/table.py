@@ -1,7 +1,7 @@
-"""A Lance table as DuckDB scans it.
+"""The source that lets DuckDB scan a Lance table.
 
-A hidden column `ROWS` of type null precedes the table's columns. DuckDB requests the first column if a statement does
-not use any (`count(*)`, `EXISTS`, a cross join), and this one is free. Views and `lance_scan` leave it out:
+A hidden column `ROWS` of type null precedes the table's columns. If a statement does not use any column (`count(*)`,
+`EXISTS`, a cross join), DuckDB requests the first column. Reading `ROWS` is free. Views and `lance_scan` exclude it:
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
 """
 
@@ -25,7 +25,7 @@ from lance_duck.scan.predicate.tree import Predicate, all_of
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
-"""Row count of batches that only hold `ROWS`, which does not use memory."""
+"""Row count of batches with only the column `ROWS`, which does not use memory."""
 
 _FEW_ROWS: Final = 8192
 """Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: a quarter
@@ -39,7 +39,7 @@ def select_all(source: str) -> str:
 
 
 class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows of the table that `resolve` returns at each bind by DuckDB.
+    """The rows of a table. At each bind by DuckDB, `resolve` returns the version to read.
 
     Args:
         resolve: Returns the dataset to read, such as the newest version. Called at each bind.
@@ -70,14 +70,14 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema(self.dataset)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema for a bind. The bind comes first and selects the dataset."""
+        """Return the schema for a bind. DuckDB calls this first in a bind, so it also selects the dataset."""
         if not self._pinned:
             self._refresh()
         self._noted()
         return self.schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Return the rows of the table, from metadata."""
+        """Return the row count of the table from metadata."""
         return int(self.dataset.count_rows())
 
     def accepts(self, predicate: Any) -> bool:
@@ -95,7 +95,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         reader = without_offsets(self._reader(dataset, output, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
-            # Read at once: threads of DuckDB that pull from Python wait for each other.
+            # Read all rows now, because DuckDB threads that pull from Python wait for each other.
             return reader.read_all().__arrow_c_stream__(), columns is not None
         return reader.__arrow_c_stream__(), columns is not None
 
@@ -112,16 +112,16 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 
     def filtered_schema(self, dataset: LanceDataset) -> pa.Schema:
-        """Return the columns that filters may be pushed on."""
+        """Return the columns to which pushed filters may refer."""
         return dataset.schema
 
     def stored(self, dataset: LanceDataset, predicate: Predicate) -> Predicate:
-        """Translate a filter of DuckDB to one on stored columns."""
+        """Translate a DuckDB filter to a filter on stored columns."""
         return predicate
 
     @property
     def condition(self) -> Predicate | None:
-        """Condition on rows, in addition to DuckDB's filters."""
+        """A condition on rows that applies in addition to DuckDB's filters."""
         return None
 
     @property
@@ -134,7 +134,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self.condition
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
-        """Return how its rows are found, in words.
+        """Describe in words how the rows are found.
 
         Args:
             parts: DuckDB filters that a scan applies.

@@ -1,13 +1,15 @@
-"""The functions behind `match`, `score`, `highlight` and `snippet`. DuckDB calls them with batches of texts.
+"""The functions behind `match`, `score`, `highlight` and `snippet`. DuckDB calls them with batches of strings.
 
     __lance_match([text, …], request, words, values) → BOOLEAN, NULL without a text or without words
     __lance_score([text, …], request, words, values) → FLOAT, 0 without a match
-    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL if a text or an argument is
-    __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[], likewise
+    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[]
+    __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[]
 
-The texts do not have to come from a table. Each one is scored as if it were stored in the requested table, with the
-column's analyser and the statistics of the newest version. An empty request selects the default analyser, for marks
-only.
+The last two return NULL if a text or an argument is NULL.
+
+The texts do not have to come from a table. Each text is scored as if it were stored in the requested table, with the
+column's analyser and the statistics of the newest version. An empty request selects the default analyser. It is only
+valid for `__lance_highlight` and `__lance_snippet`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _MARKED: Any = "VARCHAR[]"
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
 _KEPT: Final = 64
-"""Maximum number of cached queries and transaction datasets. Bounds memory. A statement uses fewer."""
+"""Maximum number of cached queries and transaction datasets, to limit memory. A statement uses fewer."""
 
 Open = Callable[[str, Mapping[str, str]], LanceDataset]
 Scores = NDArray[np.float32]
@@ -59,7 +61,7 @@ class TextFunctions:
     """The full-text functions of a database, with a cache of recent queries. Thread-safe.
 
     Args:
-        open_table: Returns the dataset of a name or path, by the arguments that choose its version.
+        open_table: Returns the dataset with a name or path, at the version that the arguments request.
     """
 
     def __init__(self, open_table: Open) -> None:
@@ -89,7 +91,7 @@ class TextFunctions:
             connection.remove_function(name)
 
     def hold(self, dataset: LanceDataset) -> int:
-        """Assign a number to a dataset of a transaction, which no table name refers to."""
+        """Assign a number to a transaction's dataset, because table names cannot refer to it."""
         known = self._held.key_of(dataset)
         if isinstance(known, int):
             return known
@@ -114,11 +116,11 @@ class TextFunctions:
     def snippet(
         self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any, most: Any, gap: Any
     ) -> pa.Array:
-        """Return the best excerpts of texts, with marks around words. The arguments are Arrow columns."""
+        """Return the best excerpts of texts, with marks around words. The arguments are Arrow arrays."""
         return self._marked(snippet, texts, requests, words, values, pre, post, most, gap)
 
     def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
-        """Apply a function to lists of texts. The result is NULL if an argument is."""
+        """Apply a function to lists of texts. The result is NULL if an argument is NULL."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         result: list[list[str | None] | None] = [None] * len(lists)
         for request, query, beside, *rest, places in _groups(*columns):
@@ -144,7 +146,7 @@ class TextFunctions:
         return analyser
 
     def _asked(self, texts: Any, requests: Any, words: Any, values: Any) -> tuple[Scores, NDArray[np.bool_]]:
-        """Return the score of each text, NaN without a match, and whether there are a text and words."""
+        """Return the score of each row (NaN without a match), and whether both its text and its words are present."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         scores = np.full(len(lists), np.nan, np.float32)
         has_texts = _has_texts(lists)
@@ -178,7 +180,7 @@ def matcher_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextMa
 
 
 def search_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextSearch:
-    """Return the search for a query among all rows of a table."""
+    """Return the search for a query in all rows of a table."""
     table = dataset.handle.table
     return TextSearch(table, query, table.plan(ScanOptions(columns=[])))
 

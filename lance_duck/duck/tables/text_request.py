@@ -1,7 +1,8 @@
-"""The arguments of a `match` call, as JSON. DuckDB passes them to the functions that implement it.
+"""The arguments of a `match` call, serialized as JSON. DuckDB passes the JSON to the functions that implement `match`.
 
 {"table": name or path, "column": path of the column, "kind": "match" or "match_phrase", "options": {…},
-"named": [options whose values are passed separately, in order], "version": [likewise, of the table], "held": number}
+"named": [options whose values are passed separately, in order], "version": [names of version arguments
+whose values are passed separately, in order], "held": number}
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 DIVIDER: Final = "\x1f"
-"""Separates the values that are passed next to a request."""
+"""Separator of the values that are passed with a request."""
 _KINDS: Final[Mapping[str, type[MatchQuery] | type[PhraseQuery]]] = {"match": MatchQuery, "match_phrase": PhraseQuery}
 _OPTIONS: Final = {
     "match": ("operator", "fuzziness", "prefix_length", "max_expansions", "boost"),
@@ -30,12 +31,12 @@ class TextRequest:
     """A call of `match` or `match_phrase`, without its query.
 
     Attributes:
-        table: Name or path, as `lance_scan` takes it.
+        table: Name or path, as for `lance_scan`.
         column: Path of the column.
         kind: The function.
-        options: Options that are constants.
-        named: Names of the other options.
-        version: Names of the arguments of `lance_scan` that choose the version.
+        options: Constant options.
+        named: Names of the non-constant options.
+        version: Names of the `lance_scan` arguments that select the version.
         held: Number of a transaction's dataset. Defaults to the dataset that `table` refers to.
         is_value: Whether the texts are extracted from JSON in the column.
     """
@@ -84,7 +85,7 @@ class TextRequest:
         return _KINDS[self.kind](words, self.column, **{**self.options, **arguments})
 
     def choice(self, values: str) -> dict[str, str]:
-        """Return the arguments that choose the version of the table."""
+        """Return the arguments that select the version of the table."""
         beside = values.split(DIVIDER)[len(self.named) :] if values else []
         return dict(zip(self.version, beside, strict=False))
 

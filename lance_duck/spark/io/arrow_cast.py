@@ -1,7 +1,7 @@
 """Casts scanned arrays to exactly the type declared to Spark.
 
-A cast is determined once for a pair of types, and then run on each array. Vectors become lists, and nested arrays are
-rebuilt without copying their values.
+A cast function is created once for a pair of types, and then applied to each array. Vectors become lists, and nested
+arrays are rebuilt without copying their values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
 
     Args:
         field: Field of the scan. Its metadata distinguishes bfloat16 from bytes.
-        target: Type, as `spark.io.types.arrow_type` returns it.
+        target: The type, as returned by `spark.io.types.arrow_type`.
         where: Column, for messages.
 
     Raises:
@@ -54,7 +54,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
 
 
 def is_bfloat16(field: pa.Field) -> bool:
-    """Return whether a field holds bfloat16 values, which are the upper halves of 32-bit floats."""
+    """Return whether a field contains bfloat16 values, which are the upper halves of 32-bit floats."""
     kind = field.type
     name = (field.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode()
     if isinstance(kind, pa.BaseExtensionType):
@@ -155,7 +155,7 @@ def _plain_cast(kind: pa.DataType, target: pa.DataType, where: str) -> Cast:
 
 
 def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return timestamps or durations rounded down to microseconds, including negative ones."""
+    """Return timestamps or durations rounded down to microseconds. Negative values are also rounded down."""
     whole = array.cast(pa.int64())
     rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
     below = pc.if_else(pc.less(rest, 0), -1, 0).cast(pa.int64())
@@ -163,7 +163,7 @@ def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether a type is of the wanted kind. Numbers may be widened."""
+    """Return whether a type can be cast to the target type. Numbers may be widened."""
     is_ = pa.types
     if is_.is_timestamp(kind) and is_.is_timestamp(target):
         return (kind.tz is None) == (target.tz is None)

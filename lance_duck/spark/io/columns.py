@@ -1,8 +1,8 @@
 """Columns of a new table for a DataFrame, including arrays that become vectors and binary columns that become blobs.
 
-The table determines the types of existing columns. A new column gets the type that corresponds to Spark's (see
-`spark.io.types`), except that arrays of floats become vectors. `vector_columns` or the field metadata must specify
-their length. If a table is replaced, a column that looks the same to Spark keeps its type.
+The table determines the types of existing columns. A new column gets the type that corresponds to the Spark type (see
+`spark.io.types`). As an exception, arrays of floats become vectors. `vector_columns` or the field metadata must specify
+the vector length. If a table is replaced, columns with an unchanged Spark type keep their Lance type.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def table_schema(
 
     Args:
         schema: Schema of the frame.
-        vectors: Vectors by column: "128", "float16[128]", or "0" for lists of any length.
+        vectors: Vector types by column: "128", "float16[128]", or "0" for lists of any length.
         blobs: Names of binary columns to store as blobs.
-        like: Schema of the replaced table: a column of the same name that looks the same to Spark keeps its type.
+        like: Schema of the replaced table. A column with the same name and the same Spark type keeps its type.
 
     Raises:
         InvalidInputError: A named column does not exist, or the length of an array of floats is unknown.
@@ -72,7 +72,7 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
 
 
 def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
-    """Return whether Spark reads a column as this type. A blob column of version 2 also accepts bytes."""
+    """Return whether Spark reads a column as this type. Version 2 blob columns also accept bytes."""
     if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == BLOB_V2:
         return isinstance(kind, st.BinaryType)
     try:

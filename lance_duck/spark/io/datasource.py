@@ -1,6 +1,6 @@
 """The Spark data source: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both.
 
-Spark's protocol: `pyspark_lance_duck` gives Spark this class.
+Spark finds this class through the module `pyspark_lance_duck`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ else:
 
 @brief_errors
 class LanceDataSource(DataSource):
-    """Lance tables. For the options, see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
+    """The data source for Lance tables. For the options, see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
 
-    A DataFrame stays on the version whose schema was declared to Spark, even if Spark plans several queries over it.
+    A DataFrame stays on the version whose schema was declared to Spark, even if several queries read it.
     """
 
     _version: int | tuple[str, int] | None = None
@@ -40,7 +40,7 @@ class LanceDataSource(DataSource):
         return "lance"
 
     def schema(self) -> StructType:
-        """Return the columns of the chosen version; also checks the options."""
+        """Return the schema of the requested version. Also checks the options."""
         options = ReadOptions.of(self.options, SOURCE_NAMES)
         table = opened_version(options)
         self._version = pin(table)
@@ -51,10 +51,10 @@ class LanceDataSource(DataSource):
         return LanceReader(ReadOptions.of(self.options), schema, self._version)
 
     def writer(self, schema: StructType, overwrite: bool) -> sink.LanceWriter:
-        """Return the writer of a frame as one version."""
+        """Return the writer that commits a DataFrame as one version."""
         return sink.LanceWriter(SparkWriteOptions.of(self.options), schema, overwrite)
 
-    def streamReader(self, schema: StructType) -> stream_source.LanceStreamReader:  # noqa: N802 - Spark's
+    def streamReader(self, schema: StructType) -> stream_source.LanceStreamReader:  # noqa: N802 - Spark defines the name
         """Return the reader of new rows for a stream."""
         options = ReadOptions.of(self.options, SOURCE_NAMES)
         return stream_source.LanceStreamReader(options, StreamOptions.of(self.options), schema)

@@ -1,8 +1,9 @@
-"""Parses and validates the options of the source and the sink, as given in `.option(name, value)` and in SQL.
+"""Parses and validates the options of the source and the sink, from `.option(name, value)` or SQL.
 
 Spark passes options as strings, with lower-case names. Underscores, hyphens and capitals in a name are ignored:
-max_rows_per_file, maxRowsPerFile. Unknown options are rejected, so that a misspelled option cannot select another
-version; options that only tune the speed of other readers of Lance tables are accepted and ignored.
+`max_rows_per_file` and `maxRowsPerFile` are the same option. Unknown options are rejected. Otherwise, a misspelled
+option could silently select the wrong version. Options that only tune the speed of other readers are accepted and
+ignored.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _WRITE: Final = {
     "blobcolumns": "blob_columns",
     **dict.fromkeys(("commitmessage", "usermetadata"), "commit_message"),
     "overwriteschema": "overwrite_schema",
-    "containsnull": "contains_null",  # INSERT INTO a view passes the options that the view was created with
+    "containsnull": "contains_null",  # INSERT INTO a view passes the options of the view
     "storageoptions": "storage_options",
 }
 _REFUSED: Final = {
@@ -90,12 +91,12 @@ class ReadOptions:
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
         batch_size: Maximum rows per batch.
-        blob_handling: As for `LanceDataset.scanner`.
+        blob_handling: See `LanceDataset.scanner`.
         use_scalar_index: Whether the filter may use indexes.
-        max_partition_bytes: Approximate bytes of files that one task reads. By default it depends on the table.
+        max_partition_bytes: Approximate bytes of files that one task reads. By default, it depends on the table.
         min_partitions: Minimum number of tasks, if there are enough rows.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
-            faster, and a null is then an error. None, written "auto", checks the files.
+            faster, but a null then raises an error. With None ("auto" in an option), the files are checked.
     """
 
     place: TableRef
@@ -120,7 +121,7 @@ class ReadOptions:
 
         Args:
             options: Options as Spark passes them.
-            also: Names of further valid options, in lower case, without underscores.
+            also: Names of additional valid options, in lower case, without underscores.
 
         Raises:
             InvalidInputError: An option is unknown, or a value is invalid.
@@ -159,10 +160,10 @@ class SparkWriteOptions:
 
     Attributes:
         place: Reference to the table.
-        save_mode: One of `SAVE_MODES`. None follows Spark's own mode, append or overwrite.
-        vectors: Vectors by column (see `columns.table_schema`). Names may be in lower case.
+        save_mode: One of `SAVE_MODES`. With None, Spark's own mode applies: append or overwrite.
+        vectors: Vector types by column (see `columns.table_schema`). Names may be in lower case.
         blobs: Names of binary columns to store as blobs. Names may be in lower case.
-        settings: As for `write_dataset`.
+        settings: Write settings, as for `write_dataset`.
     """
 
     place: TableRef
@@ -191,12 +192,12 @@ class SparkWriteOptions:
         return cls(values.place(), values.get("save_mode", _save_mode), vectors, blobs, settings)
 
     def vectors_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the vectors by column, with names spelled as in the frame."""
+        """Return the vector types by column. Names have the same case as in the DataFrame."""
         spellings = {name.lower(): name for name in names}
         return {_spelled(name, spellings): vector for name, vector in self.vectors.items()}
 
     def blobs_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the blob columns, with names spelled as in the frame."""
+        """Return the blob columns. Names have the same case as in the DataFrame."""
         spellings = {name.lower(): name for name in names}
         return frozenset(_spelled(name, spellings) for name in self.blobs)
 
@@ -218,7 +219,7 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 
 
 class _OptionValues:
-    """Parsed access to options, by their names in this package."""
+    """Parses option values. Options are accessed by their names in this package."""
 
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options
@@ -349,7 +350,7 @@ def _vector_options(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def _vector_column(key: str) -> str | None:
-    """Return the column of an option "vector.{column}.dim" or "{column}.arrow.fixed-size-list.size"."""
+    """Return the column name in an option "vector.{column}.dim" or "{column}.arrow.fixed-size-list.size"."""
     lower = key.lower()
     if lower.startswith("vector.") and lower.endswith(".dim"):
         return key[len("vector.") : -len(".dim")]

@@ -27,7 +27,7 @@ else:
 
 @dataclass(frozen=True)
 class LanceCommitMessage(WriterCommitMessage):
-    """Result of one task: fragments without ids."""
+    """The result of one task: fragments that do not have ids yet."""
 
     fragments: tuple[Fragment, ...]
 
@@ -43,7 +43,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
-        InvalidInputError: The frame does not fit the table, or the length of vectors is unknown.
+        InvalidInputError: The frame does not match the table's columns, or the length of vectors is unknown.
         UnsupportedError: A type, a version or the table cannot be written.
     """
 
@@ -59,7 +59,7 @@ class LanceWriter(DataSourceArrowWriter):
         return LanceCommitMessage(() if self._landing is None else self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit the files as a version, even without rows."""
+        """Commit the files as a version, even if there are no rows."""
         if self._landing is not None:
             self._landing.land(fragments_of(messages))
 
@@ -70,12 +70,12 @@ class LanceWriter(DataSourceArrowWriter):
 
 
 def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> staged_commit.Landing:
-    """Decide how a frame is written.
+    """Prepare the change that writes a frame.
 
     Args:
         options: The table, and settings of the write.
         schema: Schema of the frame.
-        mode: "error", "ignore", "append" or "overwrite"; "ignore" only for a missing table.
+        mode: "error", "ignore", "append" or "overwrite". "ignore" is only valid if the table does not exist.
     """
     current = staged_commit.newest(options.place)
     if current is not None and mode == "error":

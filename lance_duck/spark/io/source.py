@@ -1,8 +1,8 @@
-"""Reads a version of a table in Spark: plans the partitions, and reads them in tasks.
+"""Reads a version of a table in Spark. Plans the partitions on the driver, and reads them in tasks.
 
-The driver pins the version. Small fragments are read together by one task, a large one by several, each reading a range
-of addresses. Filters of queries are not pushed down, since Spark would reuse the filtered rows for other queries over
-the same frame. The filter is an option instead.
+The driver pins the version. One task may read several small fragments. Several tasks may share a large fragment, and
+each reads a range of addresses. Filters of queries are not pushed down, because Spark would reuse the filtered rows for
+other queries over the same DataFrame. Instead, the filter is an option.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class ReadPartition:
-    """A fragment, or a range of its rows, counting deleted ones."""
+    """A fragment, or a range of its rows. Deleted rows count."""
 
     fragment: int
     start: int | None = None
@@ -62,9 +62,9 @@ class LanceReader(DataSourceReader):
     """Reader of one version of a table.
 
     Args:
-        options: The table, and its columns and rows to read.
-        schema: The columns, as declared to Spark.
-        version: See `TableRef.pinned`. None reads the version in the options.
+        options: The table, and the columns and rows to read.
+        schema: The schema declared to Spark.
+        version: See `TableRef.pinned`. With None, the version in the options is read.
 
     Raises:
         NotFoundError: The table or the version does not exist.
@@ -80,14 +80,14 @@ class LanceReader(DataSourceReader):
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the partitions to read, in table order; empty if the table is empty."""
+        """Return the partitions to read, in table order. Empty if the table is empty."""
         return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a partition, in the schema declared to Spark.
 
         Raises:
-            InvalidInputError: Spark cannot hold a value.
+            InvalidInputError: Spark cannot represent a value.
         """
         if not isinstance(partition, LancePartition):  # Spark passes this if the list of partitions is empty
             return
@@ -100,7 +100,7 @@ class LanceReader(DataSourceReader):
     def _scanner(self, table: LanceDataset, partition: LancePartition | None) -> LanceScanner:
         options = self._options
         pieces = () if partition is None else partition.pieces
-        is_local = local_path(table.uri) is not None  # else threads wait for requests
+        is_local = local_path(table.uri) is not None  # threads only help if they wait for requests
         scanner: LanceScanner = table.scanner(
             chosen(options, self._schema.names),
             filter=_within(pieces[0], options.filter) if pieces and pieces[0].start is not None else options.filter,
@@ -130,7 +130,7 @@ def opened_version(options: ReadOptions, version: int | tuple[str, int] | None =
 
 
 def declared(options: ReadOptions, table: LanceDataset) -> StructType:
-    """Return the declaration of a version to Spark.
+    """Return the schema of a version that is declared to Spark.
 
     Raises:
         InvalidInputError: A column is unknown, or the filter is invalid.
@@ -147,7 +147,7 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
 
 
 def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Schema) -> Container[str]:
-    """Return the vector columns without null items, according to the option or the files."""
+    """Return the vector columns that do not contain null items, according to the option or the files."""
     if options.contains_null or (options.contains_null is None and len(table.handle.snapshot.fragments) > LOOKED_INTO):
         return ()
     vectors = [field.name for field in schema if pa.types.is_fixed_size_list(storage_type(field.type))]
@@ -173,13 +173,13 @@ def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dic
 
 
 def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
-    """Split a version into partitions. `names` are the columns to read."""
+    """Split a version into partitions. `names` lists the columns to read."""
     with uncollected():
         return _limited(table, options) if options.limit is not None else _packed(table, options, names)
 
 
 def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
-    """Plan a whole read: small fragments together, large ones in parts."""
+    """Plan a read without a limit. Small fragments are grouped, and large fragments are split."""
     fragments = _weighed(table, options, names)
     total = sum(weight for _, _, weight in fragments)
     usual = min(max(total // PARTITIONS, SMALLEST_PARTITION), LARGEST_PARTITION)
@@ -207,7 +207,7 @@ def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> 
 
 
 def _whole(pack: list[ReadPartition]) -> list[LancePartition]:
-    """Return the task that reads whole fragments together, if there are any."""
+    """Return the task that reads several whole fragments. Empty without fragments."""
     return [LancePartition(tuple(pack))] if pack else []
 
 
@@ -228,7 +228,10 @@ def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) ->
 def _cut(
     table: LanceDataset, options: ReadOptions, fragment: Fragment, rows: int, parts: int
 ) -> Iterator[LancePartition]:
-    """Cut a fragment into row ranges. With a filter they are address ranges, which indexes can restrict."""
+    """Split a fragment into row ranges.
+
+    With a filter, they are address ranges, because indexes can filter by address.
+    """
     step = max(CUT_ROWS, -(-rows // parts // CUT_ROWS) * CUT_ROWS)
     if options.filter is None:
         whole, live = (ReadPartition(fragment.id),), table.handle.snapshot.num_rows(fragment)
@@ -240,7 +243,10 @@ def _cut(
 
 
 def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
-    """Plan a limited read: one task if there is a filter, otherwise exactly the fragments that contain the rows."""
+    """Plan a read with a limit.
+
+    With a filter, one task reads all rows. Otherwise, only the fragments that contain the first rows are read.
+    """
     assert options.limit is not None
     fragments = list(table.handle.snapshot.fragments)
     if options.filter is not None:
@@ -258,7 +264,7 @@ def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
 
 
 def _within(piece: ReadPartition, filter: str | None) -> str:  # noqa: A002 - the name of the option
-    """Return a filter for an address range, which indexes evaluate without reading other rows."""
+    """Return the filter, restricted to an address range. Indexes can evaluate it without reading other rows."""
     first = piece.fragment << 32
     assert piece.start is not None
     assert piece.stop is not None

@@ -1,11 +1,11 @@
-"""Staged commits: rows written by many tasks become one version, exactly once, without leftover files.
+"""Staged commits. Rows written by many tasks become one version, exactly once, and files of failed tasks are deleted.
 
 data/{prefix from the transaction's name}-{uuid}.lance    file written by one attempt of a task, with its blob sidecars
 _transactions/{version}-{uuid}.txn                        records that a commit was begun
 
-The driver names the transaction before the first task. File names contain the transaction, so files of failed,
-superseded or killed attempts can be found and deleted. A version records its transaction, so a commit whose response
-was lost is neither repeated nor mistaken for a failed one.
+The driver names the transaction before the first task. File names contain the transaction's name. Files of failed,
+superseded or killed attempts can therefore be found and deleted. Each version stores the name of its transaction. If
+the response to a commit is lost, the driver can therefore check whether the commit succeeded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lance_duck.write.coerce import check_fits
 class Landing:
     """A change that adds or replaces rows of a table.
 
-    The driver starts and commits it, and tasks write. It can be pickled.
+    The driver begins and commits the change, and tasks write the rows. Can be pickled.
 
     Attributes:
         place: The table.
@@ -67,18 +67,18 @@ class Landing:
         settings: WriteSettings | None = None,
         uuid: UUID | None = None,
     ) -> Landing:
-        """Decide on the driver how to write rows, without writing anything yet.
+        """Prepare a change on the driver, without writing anything yet.
 
         Args:
-            place: The table, which need not exist.
+            place: The table. It does not have to exist.
             schema: Schema of the rows. A new or replaced table gets its columns.
-            mode: "create" raises if the table exists; "append" adds rows, "overwrite" replaces rows and columns.
-            settings: As for `write_dataset`. `place` overrides the storage options.
-            uuid: Name of the transaction, for a change that may be restarted. By default a new name.
+            mode: "create" raises if the table exists. "append" adds rows. "overwrite" replaces rows and columns.
+            settings: Write settings, as for `write_dataset`. `place` overrides the storage options.
+            uuid: Name of the transaction, for a change that may be restarted. Defaults to a new name.
 
         Raises:
             AlreadyExistsError: The table exists, and the mode is "create".
-            InvalidInputError: The rows do not fit the table.
+            InvalidInputError: The rows do not match the table's columns.
             UnsupportedError: A type, a version or the table cannot be written.
         """
         settings = replace(settings or WriteSettings(), storage_options=dict(place.storage_options))
@@ -99,16 +99,16 @@ class Landing:
         return cls(place, staging, 0 if current is None else current.version, mode, uuid)
 
     def named(self, uuid: UUID) -> Landing:
-        """Return the same change under another transaction name."""
+        """Return the same change with a different transaction name."""
         return replace(self, uuid=uuid, staging=replace(self.staging, transaction=uuid))
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
         """Write rows in a task. A failed write does not leave files, unless the process is killed.
 
-        Returns: Fragments for `land`, small enough for a message, or empty if there are no rows.
+        Returns: Fragments for `land`, small enough for a message. Empty without rows.
 
         Raises:
-            InvalidInputError: The rows do not fit the table.
+            InvalidInputError: The rows do not match the table's columns.
             StoreError: A file cannot be written.
         """
         return self.staging.write(batches).fragments
@@ -126,16 +126,16 @@ class Landing:
         Args:
             fragments: Fragments to commit, in the order of the rows.
             guard: Called with each version that the change is rebased on. It raises an error to reject the version.
-            amend: See `commit.commit`. Neither is called when a table is created.
+            amend: See `commit.commit`. `guard` and `amend` are not called when a table is created.
             config: Initial config of a table that is created.
 
         Returns:
             The version that contains the rows.
 
         Raises:
-            CommitConflictError: Another writer changed the table, and the rows no longer fit.
-            AlreadyExistsError: Another writer created a table with other columns.
-            StoreError: The disk or the service failed. `landed` returns the new version if there is one.
+            CommitConflictError: Another writer changed the table's columns, and the rows no longer match them.
+            AlreadyExistsError: Another writer created a table with different columns.
+            StoreError: The disk or the service failed. If a version was still created, `landed` returns it.
         """
         version = self.landed()
         after = self._commit(fragments, guard, amend, config) if version is None else version
@@ -151,7 +151,7 @@ class Landing:
     def abandon(self) -> None:
         """Delete the files of an abandoned change, unless it was committed. Called on the driver. Never raises.
 
-        If the outcome of the commit is unknown, all files stay until cleanup.
+        If the outcome of the commit is unknown, all files are kept until cleanup.
         """
         with suppress(Exception):
             since = list(self._since())
@@ -189,7 +189,7 @@ class Landing:
         return change(staged, current, settings, guard=guard, amend=amend)
 
     def _joined(self) -> Snapshot | None:
-        """Return the table that another writer has just created, if it equals the planned one."""
+        """Return the table that another writer has just created, if its schema equals the planned schema."""
         snapshot = newest(self.place) if self.mode == "append" else None
         return snapshot if snapshot is not None and snapshot.schema.fields == self.staging.schema.fields else None
 
@@ -212,7 +212,7 @@ class Landing:
         return paths.is_transaction(version.manifest.transaction_name or "", str(self.uuid))
 
     def _is_begun(self, latest: int) -> bool:
-        """Return whether a commit may be in progress: on an object store, a failed request may still succeed."""
+        """Return whether a commit may still be in progress. On an object store, a failed request may succeed later."""
         names = (paths.transaction_name(read, str(self.uuid)) for read in range(self.base, latest + 1))
         return any(self._store.exists(paths.transaction_file(name)) for name in names)
 
@@ -230,7 +230,7 @@ def newest(place: TableRef) -> Snapshot | None:
 
 
 def exists_already(place: TableRef) -> AlreadyExistsError:
-    """Return the error for a table that exists but must not."""
+    """Return the error for a table that must not exist, but does."""
     return AlreadyExistsError(
         "the table already exists",
         where=place.uri,

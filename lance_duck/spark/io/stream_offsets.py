@@ -1,9 +1,10 @@
-"""Progress of a stream through a table: offsets, and the walk from one offset to another.
+"""Progress of a stream through a table: offsets, and the versions between two offsets.
 
     {"version": 7, "index": 2, "snapshot": false}
 
-identifies the next rows to read: the rows added by version 7, from its third fragment on. With "snapshot", the index
-counts all fragments of version 7, not only the new ones. A stream begins this way, with the existing rows.
+identifies the next rows to read: the rows added by version 7, from its third new fragment on. If "snapshot" is true,
+the index counts all fragments of version 7, not only the new ones. The first offset of a stream that reads the existing
+rows has this form.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ KEPT_STEPS = 4096
 
 @dataclass(frozen=True, order=True)
 class Offset:
-    """The next rows to read. See above. `snapshot` is True only for the initial version of a stream."""
+    """The next rows to read, as described in the module docstring.
+
+    `snapshot` is True only for the initial version of a stream.
+    """
 
     version: int
     index: int = 0
@@ -36,7 +40,7 @@ class Offset:
         """Parse the offset of a checkpoint.
 
         Raises:
-            CorruptError: The text is not an offset of a table.
+            CorruptError: The values are not an offset of a table.
         """
         version, index, snapshot = values.get("version"), values.get("index"), values.get("snapshot", False)
         if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):
@@ -58,7 +62,7 @@ class NewFragment:
         fragment: Its id.
         rows: Number of rows that are not deleted.
         size: Bytes of its files.
-        files: Names of its data files, if all its rows were live when it was added.
+        files: Names of its data files, if none of its rows were deleted when it was added.
     """
 
     fragment: int
@@ -69,7 +73,7 @@ class NewFragment:
 
 @dataclass(frozen=True)
 class Step:
-    """A version between two offsets, and its fragments that are still to be read."""
+    """A version between two offsets, and the fragments of this version to read."""
 
     version: int
     first: int
@@ -78,11 +82,11 @@ class Step:
 
 
 class Walk:
-    """Walks a stream through the versions of a table.
+    """Iterates over the versions of a table for a stream.
 
     Args:
         table: Any version of the branch.
-        options: How to treat changed rows and removed versions.
+        options: Options that determine the treatment of changed rows and removed versions.
     """
 
     def __init__(self, table: LanceDataset, options: StreamOptions) -> None:
@@ -106,7 +110,7 @@ class Walk:
         return Offset(self.newest(), 0, True)
 
     def advance(self, start: Offset, until: Offset, limits: Limits) -> Offset:
-        """Return the end of one batch: at most `until`, within the limits, but at least one fragment."""
+        """Return the end of one batch. A batch ends at `until` or at a limit, and contains at least one fragment."""
         reached, budget = start, limits.budget()
         for step in self.steps(start, until, stop_at_change=True):
             for number, piece in enumerate(step.pieces):

@@ -1,4 +1,4 @@
-"""Stream options, under Delta's names or with underscores."""
+"""Stream options. The names are Delta's, with or without underscores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True)
 class Limits:
-    """Maximum size of a batch, or None for no limit. A batch has at least one fragment."""
+    """Limits of a batch. None means no limit. A batch contains at least one fragment."""
 
     files: int | None = None
     rows: int | None = None
@@ -30,7 +30,7 @@ class Limits:
         return (self.files, self.rows, self.size) != (None, None, None)
 
     def budget(self) -> Budget:
-        """Return the budget of an empty batch."""
+        """Return the budget for a new batch."""
         return Budget(self)
 
 
@@ -42,7 +42,10 @@ class Budget:
         self._taken = (0, 0, 0)
 
     def admits(self, rows: int, size: int) -> bool:
-        """Take a fragment from the budget. Returns False if it does not fit. The first one always fits."""
+        """Subtract a fragment from the budget.
+
+        Returns False if it exceeds the budget. The first fragment is always accepted.
+        """
         files, all_rows, all_bytes = self._taken
         totals = (files + 1, all_rows + rows, all_bytes + size)
         limits = (self._limits.files, self._limits.rows, self._limits.size)
@@ -57,12 +60,13 @@ class StreamOptions:
     """Options of a stream that reads a table.
 
     Attributes:
-        starting_version: First version whose new rows are read; "latest" begins after the newest version. By default
+        starting_version: First version whose new rows are read. "latest" begins after the newest version. By default,
             the stream begins with all existing rows.
-        starting_timestamp: Start with the first version committed at this time or later.
+        starting_timestamp: Begin with the first version committed at this time or later.
         limits: Maximum size of a batch.
         ignore_deletes: Skip versions that only deleted rows.
-        skip_change_commits: Skip versions that changed, deleted or replaced rows, including rows that they inserted.
+        skip_change_commits: Skip versions that changed, deleted or replaced rows. Rows that these versions inserted are
+            also skipped.
         fail_on_data_loss: Fail if a version was cleaned up before it was read.
     """
 
@@ -110,13 +114,13 @@ SOURCE_NAMES: Final = frozenset(
         "startingversion",
     }
 )
-"""Options of the source of a stream, in lower case and without underscores."""
+"""Options of stream sources, in lower case and without underscores."""
 SINK_NAMES: Final = frozenset({"txnappid"})
-"""Options of the sink of a stream, in the same form."""
+"""Options of stream sinks, in lower case and without underscores."""
 
 
 def stream_name(options: Mapping[str, str]) -> str | None:
-    """Return the option txnAppId, which names a stream instead of the id of its query."""
+    """Return the option `txnAppId`, a stream name that replaces the query id."""
     name: str | None = _StreamOptionValues(options).get("txnappid", str.strip)
     return name or None
 

@@ -1,8 +1,8 @@
-"""A table as the sink of a stream: each batch is committed once, however often Spark retries it.
+"""A table as the sink of a stream. Each batch is committed exactly once, even if Spark retries it.
 
-A batch is identified by the id of the query and its number (see `verbs.streaming_batches`). Append mode adds rows, and
-so does update mode, which Spark does not distinguish from it. In complete mode, each batch replaces all rows, and
-indexes are dropped with the rows that they cover.
+The id of the query and the batch number identify a batch (see `verbs.streaming_batches`). Append mode adds rows. Update
+mode also adds rows, because Spark does not distinguish the two modes. In complete mode, each batch replaces all rows,
+and indexes are dropped with the rows that they cover.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):
 else:
 
     class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
-        """Base class for writers that take Arrow batches, also in streams, for Spark 4.0."""
+        """Base class of stream writers that receive Arrow batches, for Spark 4.0."""
 
 
 @dataclass
 class Delivered(WriterCommitMessage):
-    """Output of a task for a batch.
+    """The output of one task for a batch.
 
     Attributes:
         landing: The change that the driver began for this batch.
@@ -49,11 +49,13 @@ class Delivered(WriterCommitMessage):
 
 @brief_errors
 class LanceStreamWriter(DataSourceStreamArrowWriter):
-    """Writer of a query's batches. Spark creates one writer for each batch, and another one to commit it.
+    """Writer of a query's batches.
+
+    For each batch, Spark creates a writer for the rows, and a second writer for the commit.
 
     Args:
         landing: The change, begun for one batch.
-        name: Name of the stream, which replaces the query id; must stay the same after a restart.
+        name: Name of the stream, which replaces the query id. It must stay the same after a restart.
     """
 
     def __init__(self, landing: Landing, name: str | None = None) -> None:
@@ -66,11 +68,13 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         stream = self._name or (None if context is None else context.getLocalProperty(QUERY_ID))
         return Delivered(self._landing, stream, self._landing.write(iterator))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Commit a batch. If it was committed before, its files are deleted. An empty batch does not add a version.
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark defines the name
+        """Commit a batch.
+
+        If the batch was already committed, its files are deleted. An empty batch does not create a version.
 
         Raises:
-            CommitConflictError: Another writer changed the table, and the rows no longer fit.
+            CommitConflictError: Another writer changed the table's columns, and the rows no longer match them.
             InvalidInputError: The query does not have an id.
             StoreError: The disk or the service failed.
         """

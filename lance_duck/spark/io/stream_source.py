@@ -1,7 +1,7 @@
-"""A table as the source of a stream: its new rows, version by version.
+"""A table as the source of a stream. The stream returns new rows, version by version.
 
-New rows come from the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
-`stream_offsets`.
+New rows come from the fragments that a version added (see `verbs.inserted_rows`). `stream_offsets` describes the
+offsets.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ else:
         ReadLimit = ReadMaxFiles = object
 
         class ReadAllAvailable:
-            """The unlimited read limit. Older versions of Spark lack the class."""
+            """The unlimited read limit. The class does not exist in older versions of Spark."""
 
         class SupportsTriggerAvailableNow:
-            """A source that supports Trigger.AvailableNow. Older versions of Spark lack the class."""
+            """A source that supports Trigger.AvailableNow. The class does not exist in older versions of Spark."""
 
         LIMITS_READS = False
 
 
 @dataclass(frozen=True)
 class StreamPartition(InputPartition):
-    """Fragments that one task reads, by version, in order."""
+    """The fragments that one task reads, ordered by version."""
 
     readings: tuple[tuple[int, tuple[int, ...]], ...]
 
@@ -65,13 +65,13 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the new rows of a table, batch by batch.
 
     Args:
-        read_options: The table, and its columns and rows to read.
+        read_options: The table, and the columns and rows to read.
         options: Start, batch limits, and treatment of changed rows.
-        schema: The columns, as declared to Spark.
+        schema: The schema declared to Spark.
 
     Raises:
         NotFoundError: The table does not exist.
-        UnsupportedError: Batch limits need a newer Spark, or an option is not available in streams.
+        UnsupportedError: Batch limits require a newer version of Spark, or an option is not available in streams.
     """
 
     def __init__(self, read_options: ReadOptions, options: StreamOptions, schema: StructType) -> None:
@@ -89,7 +89,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the state that workers need, without the driver's cache of versions."""
         return self.__dict__ | {"_walk": None}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - names of Spark
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark defines the names
         """Return the first offset of a query without a checkpoint."""
         return self._way.begin().json()
 
@@ -102,7 +102,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of the next batch.
 
         Raises:
-            InvalidInputError: The batch would begin with a version that changed rows, see `StreamOptions`.
+            InvalidInputError: The batch would begin with a version that changed rows. See `StreamOptions`.
             NotFoundError: The batch would begin with a version that was cleaned up.
         """
         target = self._target or self._newest()
@@ -169,7 +169,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._read_options.place.pinned(version if branch is None else (branch, version))
 
     def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
-        """Return the fragments that are unchanged in a newer version, which lets workers open only that version."""
+        """Return the fragments that are unchanged in a newer version. Workers then only open that version."""
         try:
             now = self._way.at(version)
         except NotFoundError:
@@ -204,7 +204,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return missing
 
     def _scan(self, missing: frozenset[str]) -> dict[str, Any]:
-        """Return the scan of a version."""
+        """Return the scan arguments for a version."""
         read_options = self._read_options
         return {
             "columns": chosen(read_options, [name for name in self._schema.names if name not in missing]),

@@ -1,4 +1,4 @@
-"""Type conversion between Lance and Spark, and conversion of batches to exactly the types declared to Spark.
+"""Converts types between Lance and Spark, and batches to exactly the types declared to Spark.
 
 From a table, at any depth:
 
@@ -13,7 +13,7 @@ From a table, at any depth:
     lists of any kind, vectors               array; field metadata store the length of vectors
     struct, map, null                        struct, map, void
 
-For the other way see `spark.io.columns`.
+For the conversion from Spark types, see `spark.io.columns`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from lance_duck.spark.costs import BATCH_BYTES
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
-"""Field metadata key in Spark schemas: length of the vectors in an array column."""
+"""Field metadata key in Spark schemas for the length of the vectors in an array column."""
 VECTOR_ITEM: Final = "arrow.fixed-size-list.item"
-"""Field metadata key in Spark schemas: item type of the vectors, unless Spark has the type."""
+"""Field metadata key in Spark schemas for the item type of vectors. Only set if Spark does not have the type."""
 
 _TIME: type[st.DataType] | None = getattr(st, "TimeType", None)
 _PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[], st.DataType]], ...]] = (
@@ -82,7 +82,8 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
     Args:
         schema: Schema of the scan.
-        without_null_items: Names of vector columns to declare as arrays without nulls, regardless of their field.
+        without_null_items: Names of vector columns to declare as arrays without nulls, even if their item field is
+            nullable.
 
     Raises:
         UnsupportedError: Spark does not support the types of some columns. The message names all of them.
@@ -135,14 +136,14 @@ def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
 
 
 class Declaration:
-    """The schema declared to Spark, and the conversion of batches of a scan to it.
+    """The schema declared to Spark. Converts the batches of a scan to this schema.
 
     Args:
         schema: The declared schema.
         found: Schema of the batches.
 
     Raises:
-        InvalidInputError: The batches lack a column, or its type cannot be converted.
+        InvalidInputError: A column is missing in the batches, or its type cannot be converted.
     """
 
     def __init__(self, schema: st.StructType, arrow: pa.Schema) -> None:
@@ -193,7 +194,7 @@ class Declaration:
 
 
 def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
-    """Convert one batch to the declared schema. For many batches of one schema, see `Declaration`."""
+    """Convert one batch to the declared schema. For many batches with the same schema, use `Declaration`."""
     return Declaration(schema, batch.schema).apply(batch)
 
 
@@ -235,7 +236,7 @@ def _spark_type(field: pa.Field, where: str) -> st.DataType:
 
 
 def promises_more(found: pa.DataType, declared: pa.DataType) -> bool:
-    """Return whether a declared type rules out nulls, below its top level, that arrays of the found type may hold."""
+    """Return whether arrays of the found type may contain nested nulls that the declared type does not allow."""
     by_name = {field.name: field for field in _fields(storage_type(found))} if pa.types.is_struct(declared) else None
     inside = list(_fields(storage_type(found)))
     for place, field in enumerate(_fields(declared)):
@@ -247,9 +248,9 @@ def promises_more(found: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def refuse_nulls(array: pa.Array, where: str) -> None:
-    """Check an array of a declared type at all depths below the top. Nulls below an outer null are ignored.
+    """Check that the nested values of an array do not contain forbidden nulls. Values inside a null are ignored.
 
-    Spark does not check columns declared without nulls, and would read a null as an arbitrary value.
+    Spark does not check columns that are declared without nulls. It would read a null as an arbitrary value.
 
     Raises:
         InvalidInputError: A null violates the declared type.
@@ -265,7 +266,7 @@ def refuse_nulls(array: pa.Array, where: str) -> None:
     elif pa.types.is_list(kind):
         inner = [array.values]
         if array.values.null_count or pa.types.is_nested(kind.value_type):
-            inner = [array.flatten()]  # without the items of null lists, and items before and after a slice
+            inner = [array.flatten()]  # omits the items of null lists, and items outside of the slice
     else:
         return
     for field, values in zip(_fields(kind), inner, strict=True):

@@ -21,10 +21,10 @@ _OTHER_PYTHON: Final = re.compile(
 
 @contextmanager
 def as_ours() -> Iterator[None]:
-    """Re-raise an error of this package that a worker or planner of Spark raised.
+    """Re-raise an error of this package that was raised in a Spark worker or planner process.
 
-    The message stays the same. Spark's own exception, which repeats it with tracebacks of other processes, is dropped
-    unless the error is a `JobError` or an `InternalError`.
+    The message stays the same. Spark's own exception repeats the message with tracebacks of other processes. It is
+    dropped, unless the error is a `JobError` or an `InternalError`.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def as_ours() -> Iterator[None]:
 
 
 def error_in(text: str) -> LanceDuckError | None:
-    """Return the last error of this package in traceback text, or the error for workers with another Python."""
+    """Return the last error of this package in a traceback text, or the error for workers without this package."""
     for name, message in reversed(_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LanceDuckError):

@@ -1,4 +1,4 @@
-"""Runs work on the rows of a frame: one result per partition, errors as the workers raised them."""
+"""Runs a function on the rows of a DataFrame. Returns one result per partition, and re-raises the errors of workers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def run_frame(
     Args:
         spark: Session of the frame.
         frame: The rows, passed as Arrow batches with Spark's types.
-        work: A function that can be pickled. Spark retries transient errors, from the store or from the system.
-        note: Called with each result, even if another partition failed, so that the files written are known.
+        work: A function that can be pickled. Spark retries transient errors of the store or the system.
+        note: Called with each result, even if a different partition failed. The caller then knows all written files.
         words: Description of the work for Spark's UI.
 
     Returns:
@@ -42,7 +42,7 @@ def run_frame(
 
     Raises:
         LanceDuckError: A partition raised it.
-        JobError: A partition raised another error, or the frame cannot be computed.
+        JobError: A partition raised a foreign error, or the frame cannot be computed.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

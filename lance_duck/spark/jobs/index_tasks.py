@@ -1,4 +1,4 @@
-"""Builds index segments in Spark tasks: chooses their number, and reads samples of vectors."""
+"""Builds index segments in Spark tasks. Determines the number of segments, and reads samples of vectors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from lance_duck.wire.index import IndexMetadata
 
 @dataclass(frozen=True)
 class SegmentSplit:
-    """Number of segments for the fragments of an index.
+    """Settings for the number of segments of an index.
 
     Raises:
-        InvalidInputError: A number is below 1, or both are given.
+        InvalidInputError: A number is below 1, or both settings are given.
     """
 
     num_segments: int | None = None
@@ -47,7 +47,7 @@ class SegmentSplit:
             raise InvalidInputError("num_segments and fragments_per_segment", remedy="give one of them")
 
     def runs(self, spark: SparkSession, snapshot: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        """Divide fragments into runs of neighbours."""
+        """Divide the fragments into runs of consecutive fragments."""
         if self.fragments_per_segment is not None:
             step, ids = self.fragments_per_segment, sorted(fragments)
             return [tuple(ids[first : first + step]) for first in range(0, len(ids), step)]
@@ -74,7 +74,7 @@ class SegmentTasks:
         self._trained: dict[str, Shared | SkippedIndex] = {}
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        """Divide fragments into runs of neighbours, one per segment."""
+        """Divide the fragments into runs of consecutive fragments, one run per segment."""
         return self.split.runs(self.spark, now, fragments) if fragments else []
 
     def write(

@@ -1,10 +1,10 @@
-"""Distributed work: each job of a list runs in a Spark task. Results keep the order of the list.
+"""Runs each job of a list in a Spark task. The results have the order of the list.
 
 Tasks open Lance files directly, and data does not pass through the JVM. Only DataFrames are used, so classic sessions
 and Spark Connect run the same code.
 
-Errors are returned like results, so the driver raises the worker's exception. The driver retries transient errors of
-the store or the system, regardless of Spark's retry setting. Spark replaces workers that die.
+Tasks return errors like results. The driver can therefore raise the worker's exception. The driver retries transient
+errors of the store or the system, regardless of Spark's retry setting. Spark replaces workers that die.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LINES: Final = 12
 """Maximum number of lines shown from a Spark error."""
 
 _PROBES: Final = 1 << 16
-"""Number of rows of a DataFrame for counting partitions. Each partition gets some of them."""
+"""Number of rows of a DataFrame that is used to count partitions, large enough that no partition is empty."""
 
 
 def run_jobs(
@@ -59,19 +59,20 @@ def run_jobs(
 
     Args:
         spark: Spark session, classic or Connect.
-        work: A module-level function, or a closure that pickles. It may run more than once for a job, but each job
-            contributes one result.
-        jobs: Objects that pickle. Without `scratch` all jobs are sent to all tasks, so they should be small.
+        work: A module-level function, or a closure that can be pickled. It may run more than once for a job, but each
+            job returns one result.
+        jobs: Objects that can be pickled. Without `scratch`, all jobs are sent to all tasks and should be small.
         parallelism: Maximum number of tasks.
-        progress: Called with (finished jobs, all jobs) as jobs finish, from another thread except for the last call.
-        scratch: Storage for large jobs and results, and for the marker of a failed job, which keeps the others from
-            starting.
-        note: Called with each result, even if another job failed, so that files written can be deleted.
+        progress: Called with (finished jobs, all jobs) when jobs finish. All calls except the last one come from a
+            different thread.
+        scratch: Storage for large jobs and results. It also stores the marker of a failed job, which prevents other
+            jobs from starting.
+        note: Called with each result, even if a different job failed. The caller can then delete all written files.
         words: Description of the work for Spark's UI.
 
     Raises:
-        LanceDuckError: A job raised it. If several did, the first one in job order.
-        JobError: A job raised something else, or Spark could not run it.
+        LanceDuckError: The error that a job raised. If several jobs failed, the error of the first one in the list.
+        JobError: A job raised a foreign error, or Spark could not run it.
     """
     if not jobs:
         return []
@@ -121,7 +122,7 @@ class _TaskFunction:
     uuid: UUID = field(default_factory=uuid4)
 
     def do(self, number: int) -> tuple[int, bytes]:
-        """Return the outcome of a job."""
+        """Run a job and return its outcome."""
         try:
             if self.scratch is not None and self.scratch.is_stopped(self.uuid):
                 return _SKIPPED, b""
@@ -197,14 +198,14 @@ def _take(
 
 
 def _told(progress: Progress, total: int, remaining: int, parallelism: int | None) -> Callable[[int], Any]:
-    """Return a function that converts finished tasks to finished jobs."""
+    """Return a function that converts a number of finished tasks to a number of finished jobs, and reports it."""
     tasks = max(1, min(remaining, parallelism or remaining))
     ends = [0, *accumulate((i + 1) * remaining // tasks - i * remaining // tasks for i in range(tasks))]
     return lambda done: progress(total - remaining + ends[min(done, tasks)], total)
 
 
 def _foreign(error: Exception) -> JobError:
-    """Return a JobError for a foreign error, with the traceback of the worker."""
+    """Return a JobError for an error from outside this package, with the worker's traceback."""
     lines = "".join(traceback.format_exception(error)).rstrip()
     return JobError(f"a job raised {type(error).__name__}: {error}", remedy=f"on the worker:\n{lines}")
 

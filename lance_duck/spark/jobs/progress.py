@@ -18,13 +18,13 @@ Told = Callable[[int], Any]
 
 @contextmanager
 def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[None]:
-    """Describe the tasks of a `with` block in Spark's UI, and report how many have ended.
+    """Describe the tasks of a `with` block in Spark's UI, and report the number of finished tasks.
 
     Args:
         spark: Spark session. Connect does not show descriptions.
         words: Description of the work.
-        report: Called from time to time with the number of finished tasks, from another thread. Its errors are ignored.
-            If None, tasks are not counted.
+        report: Called from time to time with the number of finished tasks, from a different thread. Its errors are
+            ignored. If None, tasks are not counted.
     """
     context = _context(spark)
     if context is None:
@@ -32,7 +32,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
             yield
         return
     group = f"lance_duck {uuid4()}"
-    # Without a report an existing job group is kept: notebooks use it to cancel jobs.
+    # Without a report, an existing job group is kept, because notebooks use it to cancel jobs.
     mine = {_DESCRIPTION: words} if report is None else {_DESCRIPTION: words, _GROUP: group}
     before = {key: context.getLocalProperty(key) for key in mine}
     for key, value in mine.items():
@@ -46,7 +46,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
 
 
 def _context(spark: SparkSession) -> Any:
-    """Return the context of a classic session, which counts tasks, or None for Connect."""
+    """Return the SparkContext of a classic session, which can count tasks. Returns None for Connect."""
     with suppress(Exception):
         return spark.sparkContext
     return None

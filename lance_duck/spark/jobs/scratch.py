@@ -1,9 +1,9 @@
-"""Temporary files in the table's directory for data too large for messages between the driver and its tasks.
+"""Temporary files in the table's directory, for data that is too large for messages between driver and tasks.
 
 _indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
 _indices/{uuid}/stop-{uuid}          empty; marks that a task of this list of jobs failed permanently
 
-Files left by a killed driver are removed by cleanup, like a segment that was not committed.
+If a driver is killed, cleanup removes its files, like segments that were not committed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class ScratchRef:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Temporary storage for one job, in the table's directory. It can be pickled. The context manager empties it.
+    """Temporary storage for one list of jobs, in the table's directory.
+
+    Can be pickled. The context manager clears it on exit.
 
     Attributes:
         place: The table.
@@ -58,7 +60,7 @@ class Scratch:
 
     @classmethod
     def beside(cls, place: TableRef) -> Scratch:
-        """Return new temporary storage, without writing anything yet."""
+        """Return new temporary storage in a table's directory, without writing anything yet."""
         return cls(place, uuid4())
 
     def put(self, parts: Sequence[bytes]) -> list[ScratchRef]:
@@ -77,7 +79,7 @@ class Scratch:
         return Shared(self, data if len(data) <= SHARED_BYTES else self.put([data])[0])
 
     def get(self, reference: ScratchRef) -> bytes:
-        """Read bytes stored by any process.
+        """Read bytes. Any process may have stored them.
 
         Raises:
             CorruptError: The bytes have changed.
@@ -101,7 +103,7 @@ class Scratch:
 
     def clear(self) -> None:
         """Remove everything. Never raises."""
-        with suppress(Exception):  # cleanup removes the rest
+        with suppress(Exception):  # cleanup later removes remaining files
             store = self._store()
             store.delete([entry.path for entry in store.walk(self._directory)])
 

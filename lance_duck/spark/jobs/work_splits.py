@@ -1,4 +1,4 @@
-"""Splits of a table, one for each task."""
+"""Divides the fragments of a table among tasks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def shares(
     fragments: Iterable[int] | None = None,
     fewest_rows: int = FEWEST_ROWS,
 ) -> list[tuple[int, ...]]:
-    """Split the fragments of a version into runs with similar row counts, without splitting fragments.
+    """Divide the fragments of a version into runs with similar row counts. Fragments are not split.
 
     Args:
         snapshot: The version.
-        parallelism: Target number of runs. By default it depends on the size of the table.
-        fragments: Ids of the fragments. By default all fragments.
+        parallelism: Target number of runs. By default, it depends on the size of the table.
+        fragments: Ids of the fragments. By default, all fragments.
         fewest_rows: Minimum row count of a run. Ignored if `parallelism` is given.
 
-    Returns: Fragment ids, run by run, in table order, or empty without fragments.
+    Returns: The fragment ids of each run, in table order. Empty without fragments.
     """
     fragment_ids = None if fragments is None else frozenset(fragments)
     rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if fragment_ids is None or f.id in fragment_ids]
@@ -44,7 +44,7 @@ def shares(
 
 
 def check_parallelism(parallelism: int | None) -> int:
-    """Validate a user's `parallelism`, and return it, or 1 for None.
+    """Check a user's `parallelism`, and return it. Returns 1 for None.
 
     Raises:
         InvalidInputError: The value is not a number, or below 1.

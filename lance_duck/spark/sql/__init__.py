@@ -1,4 +1,4 @@
-"""Tables in Spark SQL: views that follow writes, table functions, and facts of a table as frames.
+"""Tables in Spark SQL: views that are refreshed after writes, table functions, and table metadata.
 
 You hold: a session, and the name and location of a table. You get: temporary views, registered table functions, and
 Arrow tables of versions, fragments and indexes.

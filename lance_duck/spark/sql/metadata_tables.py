@@ -1,4 +1,4 @@
-"""Metadata tables, as Arrow: versions, history, fragments, indexes."""
+"""Returns metadata as Arrow tables: versions, history, fragments and indexes."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
 
     Args:
         table: The table.
-        limit: Maximum number of versions, each of which is read. By default all versions.
+        limit: Maximum number of versions. The manifest of each one is read. By default, all versions.
 
     Returns:
-        A row for each version. `operation`, `read_version`, `transaction` (its name), `message` and `properties` are
-        null if the transaction was not kept.
+        A row for each version. `transaction` is the transaction's name. `operation`, `read_version`, `transaction`,
+        `message` and `properties` are null if the transaction was not stored.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise InvalidInputError("limit", where="history", expected="a number that is not negative", found=repr(limit))
@@ -98,7 +98,7 @@ def fragments(table: LanceDataset) -> pa.Table:
 
 
 def indices(table: LanceDataset) -> pa.Table:
-    """Return the indexes of the version, with the number of fragments that each covers."""
+    """Return the indexes of the version, with the number of fragments that each one covers."""
     there = {fragment.fragment_id for fragment in table.get_fragments()}
     rows = []
     for index in table.describe_indices():

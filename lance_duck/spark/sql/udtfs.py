@@ -1,4 +1,4 @@
-"""Table functions of Spark SQL, for reads that a temporary view cannot express.
+"""Table functions for Spark SQL, for reads that a temporary view cannot express.
 
     SELECT … FROM lance_table('/t.lance', version => 3, columns => 'id,s', filter => 'id < 10')
     SELECT … FROM lance_history('/t.lance')
@@ -6,8 +6,8 @@
     SELECT … FROM lance_search('/t.lance', 'duck lake', column => 'body', k => 10)
     SELECT … FROM queries q, LATERAL lance_vector_search('/t.lance', 'v', q.vector, k => 5)
 
-Rows pass through Python one by one, and a call with constant arguments runs in one task; use `read`, `search` and
-`knn_join` for large data. The version is fixed when a query is analysed.
+Rows pass through Python one by one, and a call with constant arguments runs in one task. For large data, use `read`,
+`search` and `knn_join`. The version is fixed when Spark analyses a query.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class _Analysis(AnalyzeResult):
 
 @brief_errors
 class _LanceTable:
-    """Rows of a table at a version."""
+    """The rows of a table version."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or only the named ones."""
+        """Return the columns of the table, or only the requested columns."""
         arguments = _constants(_TABLE, args, keywords)
         place, table = _table(arguments)
         schema = table.scan(_columns(arguments), arguments.get("filter")).projected_schema
@@ -88,7 +88,7 @@ class _LanceTable:
 
 @brief_errors
 class _LanceHistory:
-    """Changes that each version of a table made."""
+    """The changes that created each version of a table."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -108,14 +108,14 @@ class _LanceHistory:
 
 @brief_errors
 class _LanceVectorSearch:
-    """The rows nearest to a query vector, or none for a null query."""
+    """The rows nearest to a query vector. A null query does not return rows."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or only the named ones, and `_distance`."""
+        """Return the columns of the table, or only the requested columns, and `_distance`."""
         arguments = _constants(_SEARCH, args, keywords, but="query")
         for name in ("column", "query"):
             if name not in arguments:
@@ -136,14 +136,14 @@ class _LanceVectorSearch:
 
 @brief_errors
 class _LanceSearch:
-    """The rows that match a text query, or none for a null query."""
+    """The rows that match a text query. A null query does not return rows."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or only the named ones, and `_score`."""
+        """Return the columns of the table, or only the requested columns, and `_score`."""
         arguments = _constants(_TEXT_SEARCH, args, keywords, but="query")
         if "query" not in arguments:
             raise InvalidInputError("argument 'query' is missing", where="lance_search")
@@ -177,7 +177,9 @@ def register_functions(spark: SparkSession) -> None:
 def _constants(
     names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], by_name: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
-    """Return the constant arguments by name, without nulls. The argument `but` may vary and gets None.
+    """Return the constant arguments by name, without nulls.
+
+    The argument named by `but` does not have to be constant. It gets the value None.
 
     Raises:
         InvalidInputError: An argument is unknown, given twice, or not a constant.

@@ -1,7 +1,7 @@
-"""Views of tables that follow writes by `lance_duck.spark`.
+"""Temporary views of tables, which are refreshed after writes by `lance_duck.spark`.
 
-A Spark view is fixed to the version of its creation and does not see later writes. Views made by `create_view` are
-therefore recorded, and recreated after each write.
+A Spark view always reads the version at the time of its creation. Views created by `create_view` are therefore
+recorded, and recreated after each write.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ def forget(spark: SparkSession, name: str) -> None:
 
 
 def refresh_views(spark: SparkSession, place: TableRef) -> None:
-    """Recreate the views of a table on its newest version, except dropped or replaced ones. Never raises.
+    """Recreate the views of a table on its newest version, except views that were dropped or replaced. Never raises.
 
-    A view that cannot be recreated, because the table lost one of its columns, is left unchanged with a warning.
+    If a view cannot be recreated, it is left unchanged, and a warning is issued. This happens if the table no longer
+    has one of its columns.
     """
     with _lock:
         mine = {name: view for name, view in _views.get(spark, {}).items() if view.place.uri == place.uri}
@@ -74,6 +75,9 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
 
 
 def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
-    """Return whether a view still shows this frame. Connect re-analyses DataFrames, so only columns are compared."""
+    """Return whether a view still reads this frame.
+
+    For Connect, which re-analyses DataFrames, only columns are compared.
+    """
     current = spark.table(name)
     return current.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else current.schema == frame.schema

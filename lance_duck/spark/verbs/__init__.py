@@ -1,6 +1,6 @@
-"""Verbs of `lance_duck.spark`: planned on the driver, written by tasks, committed once.
+"""Verbs of `lance_duck.spark`. The driver plans a change, tasks write the files, and the driver commits once.
 
-You hold: a session and a table. You get: figures of the change. After a lost race the change is planned, or joined,
-again.
-Never here: writing a fragment or a segment, for which tasks call functions of `verbs` and `maintenance`.
+You hold: a session and a table. You get: figures of the change. If another writer commits first, the change is planned,
+or joined, again. Never here: writing a fragment or a segment (tasks call functions of `lance_duck.verbs` and
+`maintenance`).
 """

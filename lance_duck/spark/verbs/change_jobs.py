@@ -1,4 +1,4 @@
-"""Deletes and updates in Spark tasks. Each finds and writes the rows of some fragments, and the driver commits once."""
+"""Deletes and updates in Spark tasks. Each task processes some fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def delete(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        where: SQL text, (SQL text, parameters) or a pyarrow expression, in DuckDB's SQL; rows for which it is true
-            are deleted. A condition with a subquery is run by one task.
+        where: SQL text, (SQL text, parameters) or a pyarrow expression. SQL is in DuckDB's dialect. Rows for which the
+            condition is true are deleted. A condition with a subquery runs in one task.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
+        parallelism: Target number of tasks. By default, it depends on the table size.
         conflict_retries: Maximum number of retries on the newest version after a conflicting commit.
         retry_timeout: Time after which the change is not retried.
         commit_message: Message to store with the transaction.
@@ -71,7 +71,7 @@ def delete(
     Raises:
         NotFoundError: The table does not exist.
         InvalidInputError: The condition is invalid.
-        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
+        CommitConflictError: At each retry, other writers committed first, or a conflicting change was committed.
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
@@ -118,14 +118,14 @@ def update(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
-        updates: Expressions by column, in DuckDB's SQL. They are evaluated on the old values of the row. With a
-            subquery here or in `where`, one task does all the work.
-        where: Rows to update, as for `delete`. By default all rows.
+        updates: Expressions by column, in DuckDB's SQL. They are evaluated on the old values of the row. If an
+            expression or `where` contains a subquery, a single task processes all rows.
+        where: Condition on the rows to update, as for `delete`. By default, all rows.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks. By default it depends on the table size.
-        conflict_retries: As for `delete`.
-        retry_timeout: As for `delete`.
-        data_storage_version: Version of the new files. By default the version of the table.
+        parallelism: Target number of tasks. By default, it depends on the table size.
+        conflict_retries: See `delete`.
+        retry_timeout: See `delete`.
+        data_storage_version: File format version of the new files. Defaults to the version of the table's files.
         commit_message: Message to store with the transaction.
         transaction_properties: Properties to store with the transaction.
         progress: Called with (tasks done, all tasks).
@@ -135,8 +135,8 @@ def update(
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: A condition or expression is invalid, or values do not fit their columns.
-        CommitConflictError: As for `delete`.
+        InvalidInputError: A condition or expression is invalid, or values cannot be cast to the column type.
+        CommitConflictError: See `delete`.
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
@@ -179,12 +179,12 @@ class _FragmentShare:
 
 
 def _shares(snapshot: Snapshot, parallelism: int | None, *texts: Any) -> list[tuple[int, ...]]:
-    """Return the fragments of each task. If each task would evaluate a subquery, one task gets all fragments."""
+    """Return the fragments of each task. If the texts contain a subquery, one task gets all fragments."""
     return shares(snapshot, 1 if any(_is_whole(text) for text in texts) else parallelism)
 
 
 def _is_whole(text: Any) -> bool:
-    """Return whether a condition or expression is evaluated over the whole table."""
+    """Return whether a condition or expression must be evaluated on the whole table."""
     text = text[0] if isinstance(text, tuple) and len(text) == 2 else text
     return isinstance(text, str) and has_subquery(text)
 

@@ -1,4 +1,4 @@
-"""Cleanup in Spark. The driver plans and deletes manifests. If there are many files, tasks delete them."""
+"""Cleanup in Spark. The driver plans it and deletes manifests. Tasks delete other files if there are many."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def cleanup(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> CleanupStats:
-    """Remove old versions and the files that only they use. The driver deletes manifests, tasks delete many files.
+    """Remove old versions and the files that only these versions use. Tasks delete the files if there are many.
 
-    Other arguments and the result are described in `LanceDataset.cleanup_old_versions`.
+    `LanceDataset.cleanup_old_versions` describes the result.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
         older_than: Remove only versions older than this. Defaults to 14 days, unless another limit is given.
         retain_versions: Number of newest versions to keep.
-        delete_unverified: Also remove unreferenced files less than a week old. This is safe only while the table is
-            not being changed.
-        error_if_tagged_old_versions: Whether to raise an error if a tagged version would be removed. If False, it is
-            kept.
+        delete_unverified: Also remove unreferenced files less than a week old. This is only safe while other processes
+            do not change the table.
+        error_if_tagged_old_versions: Whether to raise an error if a tagged version would be removed. If False, tagged
+            versions are kept.
         versions: Remove only these versions.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (batches of files done, all batches).

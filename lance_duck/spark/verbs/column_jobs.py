@@ -1,4 +1,4 @@
-"""Adds columns from a DataFrame. Each row is sent to its fragment's task, which writes one file. Committed once."""
+"""Adds columns from a DataFrame. Tasks write one file per fragment, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql import functions as F  # noqa: N812  the customary name
 from pyspark.sql.types import BinaryType, IntegralType, StructField, StructType
 
 from lance_duck.arguments import checked_call, unknown_column
@@ -38,7 +38,7 @@ from lance_duck.wire.schema import Schema
 
 
 class ColumnFigures(TypedDict):
-    """Number of rows with new values, and of fragments with a new file."""
+    """Number of rows with new values, and number of fragments with a new file."""
 
     num_rows: int
     num_fragments: int
@@ -59,9 +59,9 @@ def add_columns(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
 ) -> ColumnFigures:
-    """Add the columns of a frame to a table. Only files for the new columns are written, one per fragment.
+    """Add the columns of a DataFrame to a table. Only the new columns are written, one file per fragment.
 
-    Table rows missing from the DataFrame become null in the new columns. Fragments without matching rows are not
+    In table rows that are not in the DataFrame, the new columns are null. Fragments without matching rows are not
     changed.
 
     Args:
@@ -70,23 +70,23 @@ def add_columns(
         df: Frame with `on` and the new columns. Spark caches it during the change.
         on: Join key: "_rowaddr" (from `ls.read(…, row_address=True)`), "_rowid", or a column of the table. DataFrame
             rows with a null or unknown key are ignored. An unknown address is an error, because its row may have moved.
-        vector_columns: Length of the vectors by column, as for `ls.write`.
+        vector_columns: Vector length by column, as for `ls.write`.
         not_null: New non-nullable columns, which require a value for each row of the table.
-        version: Version that the addresses in the frame refer to. By default the current one. Rows changed since are
-            rejected.
+        version: The table version to which the addresses in the frame refer. Defaults to the newest version. Rows that
+            were changed since this version are rejected.
         storage_options: Settings of the object store.
-        parallelism: Number of writing tasks. By default Spark decides.
+        parallelism: Number of writing tasks. By default, Spark decides.
         commit_message: Message to store with the transaction.
         transaction_properties: Properties to store with the transaction.
 
     Returns:
-        {"num_rows", "num_fragments"}: number of rows that got values, and of fragments with a new file.
+        {"num_rows", "num_fragments"}: number of rows with new values, and number of fragments with a new file.
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: A column already exists, two DataFrame rows match one table row, an address is not in the
-            table, or values do not fit.
-        CommitConflictError: Another writer changed rows that the addresses may refer to.
+        InvalidInputError: A column already exists, two DataFrame rows match one table row, an address does not exist,
+            or a value cannot be cast to the column's type.
+        CommitConflictError: Another writer changed rows to which the addresses may refer.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -145,7 +145,7 @@ class _WrittenColumns:
 
     Attributes:
         files: New files by fragment id.
-        rows: Number of rows that got values.
+        rows: Number of rows with new values.
     """
 
     files: Mapping[int, DataFile]
@@ -157,7 +157,7 @@ class _Job:
     """The columns to add, and the join key. It can be pickled.
 
     Attributes:
-        on: Key that rows are joined by.
+        on: The join key.
         names: New columns of the frame.
         new: Types of these columns in the table.
     """
@@ -204,7 +204,7 @@ class _Job:
         return self.on == ROW_ADDRESS or (self.on == ROW_ID and not snapshot.has_stable_row_ids)
 
     def placed(self, spark: SparkSession, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """Return the rows of the frame that are in the table, with ADDRESS."""
+        """Return the rows of the frame that match a table row, with the column ADDRESS."""
         if self.is_by_address(snapshot):
             return df.withColumn(ADDRESS, F.col(self.on).cast("long")).drop(self.on).where(F.col(ADDRESS).isNotNull())
         table = TableKeys(self.place, snapshot.version, MergePlan((self.on,))).frame(spark, snapshot, None)
@@ -217,7 +217,7 @@ class _Job:
 
         fields = [*(df.schema[name] for name in names), StructField(KEY, BinaryType())]
         keyed = map_batches(df, run, StructType(fields))
-        # Spark cannot estimate the size of data that tasks read, and assumes that it is small.
+        # Spark cannot estimate the size of data that tasks read, and assumes that the data is small.
         return keyed.join(table.hint("merge"), KEY).drop(KEY)
 
 
@@ -245,7 +245,7 @@ def _write(
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[tuple[int, ColumnValues]]:
-    """Yield rows of one fragment each, with its id."""
+    """Yield pairs of a fragment id and the values for rows of that fragment."""
     for batch in batches:
         addresses = batch.column(ADDRESS).to_numpy()
         fragments = addresses >> 32

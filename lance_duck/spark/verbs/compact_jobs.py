@@ -1,4 +1,4 @@
-"""Compaction in Spark tasks: groups of fragments are rewritten, and committed batch by batch."""
+"""Compaction in Spark tasks. Tasks rewrite groups of fragments, and the driver commits the groups in batches."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from lance_duck.verbs.change import transaction_properties as properties_of
 
 @dataclass(frozen=True)
 class CompactionFigures(CompactionMetrics):
-    """Outcome and cost of a compaction.
+    """The result and the cost of a compaction.
 
     Attributes:
-        version: Version of the table afterwards.
+        version: The table version after the compaction.
         commits: Number of commits.
-        planned_again: Number of groups planned again because another writer changed a fragment.
+        planned_again: Number of groups that were planned again, because another writer changed a fragment.
         bytes_written: Bytes of new data files.
         seconds: Duration of the call.
     """
@@ -59,16 +59,17 @@ def compact(
     storage_options: Mapping[str, str] | None = None,
     **options: Unpack[CompactionArguments],
 ) -> CompactionFigures:
-    """Join small fragments with their neighbours, and drop deleted rows and columns, in Spark tasks.
+    """Merge small fragments with their neighbours, and drop deleted rows and columns, in Spark tasks.
 
-    Groups are committed in batches, each while the next one is written. A later failure does not undo committed batches
-    or leave files. If another writer changes a fragment, only its group is planned and written again.
+    Groups are committed in batches. While a batch is committed, tasks already write the next one. A later failure does
+    not undo committed batches, and does not leave files behind. If another writer changes a fragment, only its group is
+    planned and written again.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
-        groups_per_commit: Number of fragment groups per commit. By default there are a few commits in total, and fewer
-            if indexes refer to rows by address, since each commit rewrites their segments.
+        groups_per_commit: Number of fragment groups per commit. By default, a compaction has a few commits. If indexes
+            refer to rows by address, there are even fewer commits, because each one rewrites index segments.
         parallelism: Maximum number of concurrent tasks for one batch.
         progress: Called with (groups written, all known groups).
         commit_message: Message to store with the transactions.
@@ -141,7 +142,7 @@ class _CompactionTasks:
 
 
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
-    """Return the groups of one commit: enough to keep tasks busy with few commits."""
+    """Return the number of groups per commit. It is large enough to use all tasks, and to commit only a few times."""
     moves_rows = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
     commits = COMMITS_WITH_INDEXES if moves_rows else COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1

@@ -1,4 +1,4 @@
-"""Builds indexes in Spark tasks. Each builds a segment over consecutive fragments, and the driver commits once."""
+"""Builds indexes in Spark tasks. Each task builds a segment over consecutive fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lance_duck.wire.index import IndexMetadata
 
 @dataclass(frozen=True)
 class IndexFigures:
-    """Outcome of building an index.
+    """The result of building an index.
 
     Attributes:
         name: Name of the index.
-        version: Version of the table that contains the index.
-        rows: Number of live rows that its new segments cover.
+        version: The table version that contains the index.
+        rows: Number of rows that the new segments cover, without deleted rows.
         segments: Number of new segments.
-        bytes: Size of their files.
+        bytes: Size of the new segments' files.
         seconds: Time from the call to the commit.
     """
 
@@ -71,21 +71,21 @@ def create_index(
     """Build an index in Spark tasks, and commit it as one change.
 
     The driver trains a vector index once, on a sample that tasks read. If the sample does not fit in memory, tasks
-    train it in rounds over sample files in the table's directory. All segments share centroids, codebook and bounds.
-    Changes by other writers are handled as in `LanceDataset.create_scalar_index`: rows added meanwhile are not
-    covered. A failed build does not leave files behind.
+    train it in rounds over sample files in the table's directory. All segments share centroids, codebook and bounds. As
+    in `LanceDataset.create_scalar_index`, the index does not cover rows that other writers add during the build. A
+    failed build does not leave files behind.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
         column: Dotted path of the column.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
-            "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
+            "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ". Case-insensitive.
         name: Name of the index. By default "{column}_idx".
-        replace: Replace an index of this name over this column.
-        train: Build the index from all rows. If False, it does not cover rows until `optimize_indices`.
-        num_segments: Maximum number of segments, one per task. By default the number of concurrent tasks, or fewer for
-            few rows.
+        replace: Replace an existing index with this name on this column.
+        train: Build the index from all rows. If False, the index does not cover any rows until `optimize_indices` runs.
+        num_segments: Maximum number of segments. Each task builds one. Defaults to the number of concurrent tasks, or
+            fewer for small tables.
         fragments_per_segment: Alternative to `num_segments`.
         parallelism: Maximum number of concurrent tasks.
         memory_limit: Maximum bytes of vectors for training on the driver.
@@ -98,8 +98,9 @@ def create_index(
 
     Raises:
         NotFoundError: The table does not exist.
-        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As for these.
-        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
+        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: See
+        `LanceDataset.create_scalar_index` and `create_index`. CommitConflictError: At each retry, other writers
+        committed first, or a conflicting change was committed.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
@@ -131,18 +132,19 @@ def optimize_indices(
     transaction_properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[IndexFigures]:
-    """Extend indexes to rows that their segments do not cover, in Spark tasks, as one change.
+    """Extend indexes to rows that they do not cover, in Spark tasks and with one commit.
 
-    Merges the same segments as `LanceDataset.optimize.optimize_indices`; many new rows get several segments.
+    Merges the same segments as `LanceDataset.optimize.optimize_indices`. If there are many new rows, they get several
+    segments.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
-        num_indices_to_merge: Number of newest segments to merge. 0 merges none. By default segments are merged that are
-            small, or not much larger than the new rows.
-        index_names: Names of the indexes. By default all indexes.
+        num_indices_to_merge: Number of newest segments to merge. With 0, segments are not merged. By default, segments
+            are merged if they are small, or not much larger than the new rows.
+        index_names: Names of the indexes. By default, all indexes.
         retrain: Rebuild the indexes from all rows.
-        num_segments: Maximum number of segments for the new rows of an index. By default as for `create_index`.
+        num_segments: Maximum number of segments for the new rows of an index. See `create_index` for the default.
         fragments_per_segment: Alternative to num_segments.
         parallelism: Maximum number of concurrent tasks.
         memory_limit: Maximum bytes of vectors for training on the driver.
@@ -160,7 +162,7 @@ def optimize_indices(
     Raises:
         NotFoundError: The table does not exist.
         IndexNotFoundError: A named index does not exist.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        CommitConflictError: At each retry, other writers committed first, or a conflicting change was committed.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
@@ -176,7 +178,7 @@ def optimize_indices(
 
 
 def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
-    """Return the statistics of segments, with the time since a reading of the monotonic clock."""
+    """Return the figures of new segments. `began` is the value of the monotonic clock at the start of the call."""
     fragments = set().union(*map(fragment_ids, segments))
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began

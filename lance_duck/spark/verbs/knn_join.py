@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql import functions as F  # noqa: N812  the customary name
 from pyspark.sql.types import ArrayType, NumericType, StructType
 
 from lance_duck.arguments import checked_call, unknown_column
@@ -56,7 +56,7 @@ def knn_join(
     ef: int | None = None,
     refine_factor: int | None = None,
     recall: float | None = None,
-    filter: FilterLike | None = None,  # noqa: A002  as everywhere
+    filter: FilterLike | None = None,  # noqa: A002  the name in other methods
     columns: ColumnsLike | None = None,
     use_index: bool = True,
     prefilter: bool = True,
@@ -67,41 +67,44 @@ def knn_join(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> DataFrame:
-    """Join queries with their nearest rows in a table, as `LanceDataset.search` finds them.
+    """Join each query with its nearest rows in a table, like `LanceDataset.search`.
 
-    The result equals a search on one machine. Indexes are used if they exist, and other fragments are compared vector
-    by vector. It is fixed to the current version, however often the frame is computed.
+    The result is the same as in a search without Spark. Rows that an index covers are searched with the index, and all
+    other rows are compared one by one. The result stays on the table version at the time of the call, even if the frame
+    is computed several times.
 
     Args:
         spark: Spark session, classic or Connect.
-        queries_df: The queries. For a large table up to `QUERIES` of them are collected when the join is defined.
+        queries_df: The queries. For a large table, up to `QUERIES` queries are collected when the join is defined.
         uri: Path or URI of the table.
-        column: Column of vectors in the table.
-        query_column: Query column: arrays of numbers. A null query does not match any row.
+        column: Vector column of the table.
+        query_column: Column of `queries_df` with arrays of numbers. A null query does not match any row.
         k: Number of rows for each query.
-        metric: "l2", "cosine", "dot" or "hamming". By default the metric of the index, or "l2" without one.
-        nprobes: Number of index partitions to search. By default it follows from `recall`.
+        metric: "l2", "cosine", "dot" or "hamming". Defaults to the metric of the index, or "l2" without an index.
+        nprobes: Number of index partitions to search. By default, it is derived from `recall`.
         ef: Number of candidates of a graph search.
-        refine_factor: Rerank this many times k candidates by their original vectors.
-        recall: Share of true neighbours to find, if none of the previous three is given. Defaults to 0.95.
+        refine_factor: Factor of k. That number of candidates is re-ranked by the original vectors.
+        recall: Share of true neighbours to find, if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
         filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
-        columns: Columns of the table: names, or a mapping from names to SQL expressions. By default all columns.
+        columns: Columns of the table: names, or a mapping from names to SQL expressions. By default, all columns.
         use_index: If False, all vectors are compared.
-        prefilter: If False, the filter is applied to the nearest rows, and fewer than k may remain.
-        distance_range: Lower (inclusive) and upper (exclusive) bound of distances. None leaves a side open.
+        prefilter: If False, the filter is applied to the k nearest rows, and fewer than k rows may remain.
+        distance_range: Lower (inclusive) and upper (exclusive) bound of distances. None means that a side is unbounded.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Number of fragment groups for few queries. By default it depends on the table.
+        parallelism: Number of fragment groups for few queries. By default, it depends on the table.
 
     Returns:
-        Query columns, table columns, and `_distance` (float). For each query the rows are ordered nearest first.
+        Query columns, table columns, and `_distance` (float). For each query, the rows are ordered by distance, nearest
+        first.
 
     Raises:
         NotFoundError: The table or the version does not exist.
-        InvalidInputError: The search does not fit this table, or both sides have a column of the same name. Queries of
-            a wrong length, or with values that are not numbers, may be rejected only when the frame is computed.
+        InvalidInputError: The search is invalid for this table, or both sides have a column with the same name. Queries
+            with a wrong length, or with values that are not numbers, may raise this error only when the frame is
+            computed.
         UnsupportedError: A column has a type that Spark does not support.
     """
     check_parallelism(parallelism)
@@ -123,13 +126,13 @@ def knn_join(
         return map_batches(queries_df, join.answers, result)
     query_vectors = _Asked.of(few.column(query_column).combine_chunks())
     if len(query_vectors.rows):
-        query_vectors.queries(search.scan(table))  # rejects invalid queries early
+        query_vectors.queries(search.scan(table))  # raises errors for invalid queries early
     return join.by_groups(spark, few, groups, result)
 
 
 @dataclass(frozen=True)
 class _KnnSearch:
-    """A search of the table. It can be pickled.
+    """A search of the table. Can be pickled.
 
     Attributes:
         version: See `TableRef.pinned`.
@@ -143,7 +146,7 @@ class _KnnSearch:
     options: Mapping[str, Any]
 
     def check(self, table: LanceDataset) -> None:
-        """Check that the search makes sense for the table."""
+        """Check that the search is valid for the table."""
         self.scan(table).schema(is_batch=True)
 
     def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
@@ -158,7 +161,7 @@ class _KnnSearch:
         return self.place.pinned(self.version)
 
     def layout(self, snapshot: Snapshot) -> ResultLayout:
-        """Return the columns of the result that follow the number of the query."""
+        """Return the result columns that follow the query number."""
         return layout(
             snapshot.schema,
             self.options["columns"],
@@ -183,8 +186,8 @@ class _Join:
 
     Attributes:
         search: The search of the table.
-        query: Column of the queries.
-        names: Columns of the frame of queries.
+        query: Name of the query column.
+        names: Column names of the query DataFrame.
     """
 
     search: _KnnSearch
@@ -212,7 +215,7 @@ class _Join:
         return spark_schema(pa.schema([field for field in layout_schema if field.name != QUERY]))
 
     def answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield pairs for a partition of queries. Called in a task."""
+        """Yield result rows for a partition of queries. Called in a task."""
         table = self.search.opened()
         scan = self.search.scan(table)
         declaration = Declaration(self.declared(table.handle.snapshot), scan.schema(is_batch=True))
@@ -266,7 +269,7 @@ class _Join:
 
 
 def search_group(search: _KnnSearch, queries: pa.Array, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """Yield the nearest rows of some fragments: query, distance and address of each."""
+    """Yield the nearest rows in some fragments, with query number, distance and address."""
     table = search.opened()
     bare = replace(search, options={**search.options, "columns": [ROW_ADDRESS], "with_row_address": False})
     scan = replace(bare, options={**bare.options, "with_row_id": False}).scan(table, fragments=list(fragments))
@@ -281,7 +284,7 @@ def search_group(search: _KnnSearch, queries: pa.Array, fragments: Sequence[int]
 
 @dataclass(frozen=True)
 class _Asked:
-    """The queries that are not null.
+    """The non-null queries.
 
     Attributes:
         rows: Positions of these queries, int64.

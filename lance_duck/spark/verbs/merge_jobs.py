@@ -1,10 +1,10 @@
-"""Merges in Spark tasks: Spark joins source and table keys, tasks write rows, and the driver commits once.
+"""Merges in Spark tasks. Spark joins source and table keys, tasks write rows, and the driver commits once.
 
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
-The source is computed once and cached during the merge. Keys are compared bytewise (`verbs.rows.key_bytes`), so rows
-match as on one machine, regardless of Spark's types.
+The source is computed once and cached during the merge. Keys are compared as bytes (`verbs.rows.key_bytes`). The result
+is therefore the same as without Spark, and does not depend on Spark's types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql import functions as F  # noqa: N812  the customary name
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from lance_duck.arguments import checked_call, checked_calls
@@ -67,17 +67,17 @@ def merge_insert(
 
     Args:
         spark: Spark session, classic or Connect.
-        df: The source. Spark computes it once and caches it until the merge is done.
+        df: The source. Spark computes it once, and caches it until the merge is complete.
         uri: Path or URI of the table.
-        on: Key columns. Rows match if their values are equal, and null never matches. By default the unenforced primary
-            key.
+        on: Key columns. Rows match if their key values are equal. Null never matches. Defaults to the unenforced
+            primary key.
         storage_options: Settings of the object store.
-        parallelism: Number of writing tasks, each of which writes its own fragments. By default, Spark decides by the
-            size of the rows (`spark.sql.adaptive.advisoryPartitionSizeInBytes`).
+        parallelism: Number of writing tasks. Each task writes separate fragments. By default, Spark chooses the number
+            by the size of the rows (`spark.sql.adaptive.advisoryPartitionSizeInBytes`).
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: A column does not exist, or neither `on` nor the table defines a key.
+        InvalidInputError: A column does not exist, `on` is missing, or the table does not have a primary key.
     """
     return SparkMerge(spark, df, TableRef.of(uri, storage_options), on, parallelism)
 
@@ -86,7 +86,7 @@ def merge_insert(
 class SparkMerge(MergeInsertBuilder):
     """Builder of a merge, with the methods of `LanceDataset.merge_insert`.
 
-    With `source_dedupe_behavior("first_seen")` the first row of a key in partition order wins.
+    With `source_dedupe_behavior("first_seen")`, the first row with a key in partition order wins.
     """
 
     def __init__(
@@ -102,19 +102,21 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Run the merge with one join and one commit. If another change is committed first, join and commit again.
+        """Run the merge with one join and one commit.
+
+        If a conflicting change is committed first, join and commit again.
 
         Args:
-            data_obj: Not supported: the source is the frame.
+            data_obj: Not supported, because the source is the DataFrame.
             schema: Not supported.
 
         Returns:
             {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}
 
         Raises:
-            InvalidInputError: The source does not fit the table, repeats a key, or matches rows although matches are
-                forbidden; a condition is invalid, or the merge lacks an action.
-            CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
+            InvalidInputError: The source does not match the table's columns, repeats a key, or matches rows although
+                matches are forbidden. Or a condition is invalid, or the merge does not have an action.
+            CommitConflictError: At each retry, other writers committed first, or a conflicting change was committed.
         """
         if data_obj is not None or schema is not None:
             _unsupported("another source than the frame")
@@ -169,7 +171,7 @@ class _Source:
     """The source frame, with its keys.
 
     Attributes:
-        frame: Frame with its columns, KEY and ORDER.
+        frame: The source rows, with the additional columns KEY and ORDER.
         names: Columns of the source.
         schema: Key columns of the table.
     """
@@ -195,7 +197,7 @@ class _Source:
         return cls(map_batches(numbered_rows, run, StructType(fields)), names, schema)
 
     def check(self, snapshot: Snapshot) -> None:
-        """Raise InvalidInputError if the key columns of a version differ."""
+        """Raise InvalidInputError if a version has different key columns."""
         now = {field.name: field.storage_type for field in snapshot.schema.fields}
         if any(now.get(field.name) != field.storage_type for field in self.schema.fields):
             raise IncompatibleError(
@@ -203,11 +205,11 @@ class _Source:
             )
 
     def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
-        """Return pairs of source rows and table rows, partitioned and ordered as `merge_parts` expects."""
+        """Return pairs of source rows and table rows, with the partitions and order that `merge_parts` requires."""
         plan = table.plan
         few = None if plan.by_source_delete else self._few()
         target = table.frame(spark, snapshot, few)
-        # Spark cannot estimate the size of data that tasks read, and assumes that it is small.
+        # Spark cannot estimate the size of data that tasks read, and assumes that the data is small.
         target = target.hint("broadcast" if few is not None else "merge")
         how = "full_outer" if plan.by_source_delete else "left_outer"
         pairs = self.frame.join(
@@ -228,14 +230,14 @@ class _Source:
 
 @dataclass(frozen=True)
 class TableKeys:
-    """Keys of the rows of a table, for the join. It can be pickled."""
+    """The keys of a table's rows, for the join. Can be pickled."""
 
     place: TableRef
     version: int
     plan: MergePlan
 
     def frame(self, spark: SparkSession, snapshot: Snapshot, few: pa.Table | None) -> DataFrame:
-        """Return KEY, ADDRESS and LOST of the rows. With source keys, few other rows are included."""
+        """Return KEY, ADDRESS and LOST of the rows. Given source keys, most rows with other keys are omitted."""
         jobs = shares(snapshot)
         table = self
 
@@ -265,7 +267,7 @@ class TableKeys:
 
 
 def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.Array:
-    """Return the keys of rows of a frame, as bytes.
+    """Return the keys of a batch of the frame, as bytes.
 
     Args:
         batch: The rows.
@@ -279,7 +281,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
 
 
 def _cut() -> Column:
-    """Return the partitioning key of rows: the matching row's fragment, the key, or an arbitrary value."""
+    """Return the partitioning expression: the fragment of the matching row, the key, or an arbitrary value."""
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
     by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
     return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))
@@ -317,7 +319,7 @@ def _pairs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Pairs:
 def _deleter(
     spark: SparkSession, place: TableRef, snapshot: Snapshot, draft: UncommittedFiles
 ) -> Callable[[Offsets], RowDeletion]:
-    """Return a function that writes deletion files, in Spark tasks if they are many."""
+    """Return a function that writes deletion files. For many fragments, Spark tasks write them."""
 
     def note(deletion: RowDeletion) -> None:
         for fragment in deletion.updated:

@@ -1,7 +1,7 @@
-"""Full-text search of a table in tasks. Each task searches some fragments, and an index segment stays in one task.
+"""Full-text search of a table in tasks. Fragments of the same index segment are searched by one task.
 
-Scores equal the scores on one machine, because each task uses the statistics of all rows. Tasks also analyse the rows
-that indexes do not cover. The best rows of all tasks form one frame, whose other columns are fetched last.
+Scores are the same as without Spark, because each task uses the statistics of all rows. Tasks also analyse the rows
+that indexes do not cover. The best rows of all tasks are combined into one frame. Its other columns are fetched last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql import functions as F  # noqa: N812  the customary name
 
 from lance_duck.arguments import checked_call
 from lance_duck.dataset import LanceDataset
@@ -34,7 +34,7 @@ from lance_duck.spark.table_ref import TableRef, pin
 from lance_duck.spark.workers import map_batches
 
 _ELEMENT: Final = "element"
-"""Indices of a list element in its enclosing lists. Null if the documents are rows."""
+"""Column with the indices of a list element in its enclosing lists. Null if the documents are rows."""
 _HITS: Final = f"score float, row_id long, address long, {_ELEMENT} array<long>"
 _PLACES: Final = pa.list_(pa.int64())
 
@@ -47,7 +47,7 @@ def search(
     k: int = 10,
     column: str | None = None,
     *,
-    filter: FilterLike | None = None,  # noqa: A002  as everywhere
+    filter: FilterLike | None = None,  # noqa: A002  the name in other methods
     columns: ColumnsLike | None = None,
     prefilter: bool = True,
     with_row_id: bool = False,
@@ -56,32 +56,32 @@ def search(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> DataFrame:
-    """Find the rows of a table that match words, as `LanceDataset.search` finds them.
+    """Find the rows of a table that match words, like `LanceDataset.search`.
 
-    The result is fixed to the current version, however often the frame is computed.
+    The result stays on the table version at the time of the call, even if the frame is computed several times.
 
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table.
         query: Words, a query of `lance_duck.query` or its JSON form.
         k: Maximum number of rows.
-        column: Column of texts. Defaults to the columns with an index, otherwise to the only text column.
+        column: Column to search. Defaults to all columns with a full-text index, or else to the only string column.
         filter: Condition on rows: SQL text, (SQL text, parameters), a pyarrow expression or a query.
-        columns: Column names, or a mapping from names to SQL expressions. By default all columns.
-        prefilter: If False, the filter is applied to the best rows, and fewer than k may remain.
+        columns: Column names, or a mapping from names to SQL expressions. By default, all columns.
+        prefilter: If False, the filter is applied to the k best rows, and fewer than k rows may remain.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        version: Version number, tag name, or (branch, number or tag). By default, the newest version.
         storage_options: Settings of the object store.
-        parallelism: Target number of tasks for rows that indexes do not cover. By default it depends on the table.
+        parallelism: Target number of tasks for rows that indexes do not cover. By default, it depends on the table.
 
     Returns:
         The columns of the table and `_score` (float), highest score first, then by row id. If documents are list
-        elements, each has a row, with its position in `_doc_index` (array of long).
+        elements, each matching element has a row, and `_doc_index` (array of long) contains its position.
 
     Raises:
         NotFoundError: The table or the version does not exist.
-        InvalidInputError: The search does not fit this table.
+        InvalidInputError: The search is invalid for this table.
         UnsupportedError: A column has a type that Spark does not support.
     """
     check_parallelism(parallelism)
@@ -98,7 +98,7 @@ def search(
 
 @dataclass(frozen=True)
 class _TextSearch:
-    """A full-text search of a table. It can be pickled.
+    """A full-text search of a table. Can be pickled.
 
     Attributes:
         version: See `TableRef.pinned`.
@@ -131,7 +131,7 @@ class _TextSearch:
         return map_batches(best, take, result)
 
     def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
-        """Yield the best rows of some fragments, or of all if None. Called in a task."""
+        """Yield the best rows in some fragments, or in all fragments for None. Called in a task."""
         table = self.place.pinned(self.version)
         bare = {
             **self.arguments,

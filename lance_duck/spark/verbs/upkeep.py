@@ -17,7 +17,7 @@ from lance_duck.spark.verbs.index_jobs import IndexFigures, optimize_indices
 
 @dataclass(frozen=True)
 class UpkeepFigures:
-    """Outcome of `optimize`.
+    """The result of `optimize`.
 
     Attributes:
         compaction: Figures of the compaction.
@@ -41,7 +41,7 @@ def optimize(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> UpkeepFigures:
-    """Compact a table, then extend its indexes to new rows: `compact`, then `optimize_indices`.
+    """Compact a table with `compact`, then extend its indexes to new rows with `optimize_indices`.
 
     Args:
         spark: Spark session, classic or Connect.
@@ -55,7 +55,7 @@ def optimize(
         options: Options of the compaction. See `compact`.
 
     Raises:
-        LanceDuckError: Any error of either step. Earlier commits stay.
+        LanceDuckError: Any error of either step. Earlier commits are kept.
     """
     common: dict[str, Any] = {
         "parallelism": parallelism,

@@ -5,10 +5,11 @@
     ATTACH … 'a$b' [AS name] (TYPE lance, ENDPOINT 'http://…' [, BEARER_TOKEN '…'] …)
     DETACH [DATABASE] [IF EXISTS] name
 
-NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, 'a$b' one of its namespaces, and '$' its root: see
-`namespaces`. Other options choose the version of each table. Tables without that version are not listed. Tables are
-read-only unless they are at the newest version of their main branch. All cursors of the instance see attached
-databases. The first table creates a missing folder. READ_ONLY and OR REPLACE require an existing folder.
+NAMESPACE is a namespace in the folder. ENDPOINT is the URL of a REST service. 'a$b' is one of its namespaces, and '$'
+is its root (see `namespaces`). VERSION, TIMESTAMP and BRANCH select the version of each table. Tables without the
+selected version are not listed. Tables are read-only unless they are at the newest version of their main branch. All
+cursors of the instance see attached databases. A missing folder is created with its first table. READ_ONLY and OR
+REPLACE require an existing folder.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class AttachStatement(LanceStatement):
         return nothing()
 
     def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
-        """Return the version to read, and the reason for which changes are rejected, if any."""
+        """Return the version to read, and the reason why changes are rejected, if any."""
         if values.get("read_only") and values.get("read_write"):
             raise InvalidInputError("ATTACH has both READ_ONLY and READ_WRITE", expected="one of them")
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
@@ -184,7 +185,7 @@ class DetachStatement(LanceStatement):
         return f"database {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is a Lance database."""
+        """Return whether the database is a Lance database."""
         return session.catalog.database(self.name) is not None
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -219,7 +220,7 @@ class SchemaStatement(LanceStatement):
 
     Attributes:
         verb: "CREATE" or "DROP".
-        database: The database that it names, if any.
+        database: The database in the statement, if any.
         name: The schema.
     """
 
@@ -248,7 +249,7 @@ class SchemaStatement(LanceStatement):
         return f"schema {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the schema is, or would be, in a Lance database."""
+        """Return whether the schema belongs to a Lance database."""
         if self.database is not None:
             return session.catalog.database(self.database) is not None
         place = session.names.place_of_new((self.name,), later=True)

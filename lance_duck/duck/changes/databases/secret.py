@@ -5,8 +5,8 @@
          URL_STYLE, ACCOUNT_NAME, ACCOUNT_KEY, or any storage option by its name])
     DROP [TEMPORARY] SECRET [IF EXISTS] name
 
-If several secrets match, the one with the longest SCOPE is used. Secrets live as long as the DuckDB instance. Secrets
-of other types belong to DuckDB, which does not disclose their values to this library.
+If several secrets match, the one with the longest SCOPE is used. Secrets are kept as long as the DuckDB instance
+exists. Secrets of other types cannot be used, because DuckDB does not return their values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CreateSecretStatement(LanceStatement):
     Attributes:
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.
-        is_persistent: PERSISTENT, or IN a storage.
+        is_persistent: Whether the statement has PERSISTENT, or IN with a storage name.
         name: Its name.
         options: The options in parentheses.
     """
@@ -84,7 +84,7 @@ class CreateSecretStatement(LanceStatement):
         return True
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Keep the secret."""
+        """Store the secret."""
         if self.is_persistent:
             raise UnsupportedError(
                 "a secret of TYPE lance cannot be PERSISTENT",
@@ -141,7 +141,7 @@ class DropSecretStatement(LanceStatement):
         return f"secret {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is one for Lance tables."""
+        """Return whether the secret is for Lance tables."""
         return session.catalog.secrets.has(self.name)
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -151,7 +151,7 @@ class DropSecretStatement(LanceStatement):
 
 
 def _succeeded() -> ChangeResult:
-    """Return the result that DuckDB has for a CREATE SECRET."""
+    """Return the result that DuckDB returns for a CREATE SECRET."""
     return ChangeResult('SELECT true AS "Success"')
 
 

@@ -1,10 +1,10 @@
-"""Values that a MERGE sets columns to, if they mean the same in a SELECT.
+"""Finds the new values in a MERGE that a SELECT can compute with the same result.
 
     source.column
     source.column + 1, coalesce(table.column, source.column), CASE WHEN … END, …
 
-An expression consists of qualified columns, constants and operators. Calls, subqueries and stars are not accepted: in a
-SELECT they have another meaning or fail.
+An expression consists of qualified columns, constants and operators. Calls, subqueries and stars are not accepted,
+because in a SELECT they fail or have a different meaning.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class MergeValue:
-    """Value that a column is set to.
+    """A new value for a column.
 
     Attributes:
         text: SQL with qualified columns.
@@ -70,7 +70,7 @@ class MergeValue:
 
 
 def columns_read(part: Clauses) -> list[tuple[str, str]] | None:
-    """Return the columns that an expression reads, each with the name that qualifies it, in lower case.
+    """Return (qualifier, column) pairs, in lower case, of the columns that an expression reads.
 
     Returns None if its meaning may differ in a SELECT.
     """

@@ -7,8 +7,7 @@ If keys determine the matches, the values are evaluated for pairs of rows. Other
 
     SELECT t.<address>, CAST(value AS type of c) AS u0, …, CAST(value AS type of c) AS i0, … FROM s [LEFT] JOIN t …
 
-Rows of the source with an address are updates, the others are inserted. All other forms of MERGE are handled by
-`statement`.
+Result rows with an address are updates. Rows without one are inserted. `statement` handles all other forms of MERGE.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ Pair = tuple[TargetColumn, MergeValue]
 """A table column and its new value."""
 
 Rows = tuple[NDArray[np.uint64], pa.Table, pa.Table, pa.Table | None]
-"""Ascending addresses; their new values; new rows; known unchanged values at the addresses, if any."""
+"""Ascending addresses, their new values, the rows to insert, and the known unchanged values at the addresses, if
+any."""
 
 _FORMS: Final = (("matched",), ("not", "matched"), ("not", "matched", "by", "target"))
 _PAIRS: Final = "__lance_merge_pairs"
@@ -45,12 +45,12 @@ _PLAIN: Final = (
     *(pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean, pa.types.is_date32),
     *(pa.types.is_string, pa.types.is_large_string),
 )
-"""Types with the same values in Lance and in DuckDB."""
+"""Types whose values are the same in Lance and in DuckDB."""
 
 
 @dataclass(frozen=True)
 class MergeJoin:
-    """Actions of a MERGE for matching and for other rows.
+    """Actions of a MERGE for source rows with and without a match.
 
     Attributes:
         source: Name of the source in the statement.
@@ -116,7 +116,7 @@ class MergeJoin:
             session: The statement.
             table: The table.
             source: The source.
-            matches: Which rows match, ascending by address.
+            matches: The matching rows, in ascending order of address.
             keys: Key columns, which do not change.
         """
         if not all(any(is_kind(table.column(name).arrow) for is_kind in _PLAIN) for name in self.read):
@@ -175,14 +175,14 @@ class MergeJoin:
             source: The source.
             table: The table with its addresses.
             join: ON or USING.
-            read: The columns of `read`.
+            read: The columns in `MergeJoin.read`.
         """
         address, name = f'{quoted(self.target)}."{ADDRESS}"', f'"{ADDRESS}"'
         values, new = [], []
         for title, (column, value) in self._titles.items():
             text = column.value(value.text)
             new.append(f"{column.value('NULL') if title[0] == 'u' else text} AS {title}")
-            if title[0] != "v":  # values for rows of the other kind may not fit the column
+            if title[0] != "v":  # casts could fail for rows of the other kind
                 text = f"CASE WHEN {address} IS {'NOT ' if title[0] == 'u' else ''}NULL THEN {text} END"
             values.append(f"{text} AS {title}")
         left, right = f"{source} AS {quoted(self.source)}", f"{table} AS {quoted(self.target)} {join}"
@@ -197,7 +197,7 @@ class MergeJoin:
 
     @property
     def _titles(self) -> dict[str, Pair]:
-        """Selected expressions by title: v… for both kinds of rows, u… for matching ones, i… for new ones."""
+        """Selected expressions by title: v… for all rows, u… for matching rows only, i… for new rows only."""
         updated, inserted = self.updated or (), self.inserted or ()
         titles = {f"v{place}": pair for place, pair in enumerate(updated) if pair in inserted}
         titles |= {f"u{place}": pair for place, pair in enumerate(updated) if pair not in inserted}
@@ -241,7 +241,7 @@ def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) ->
             pairs = columns_read(part)
             if pairs is None or any(side != folded(source) for side, _ in pairs) or folded(name) not in types:
                 continue
-            if len(part) != 3 or not pairs:  # more than a column name
+            if len(part) != 3 or not pairs:  # the expression is more than a column name
                 values[types[folded(name)].value(part.text)] = None
     return list(values)
 

@@ -1,8 +1,8 @@
-"""The source of a MERGE, read once: the statement mentions it several times, and each read could differ.
+"""Reads the source of a MERGE once. The generated queries use it several times, and each read could differ.
 
-Arrow holds the rows if it has their types. Types such as UUID, HUGEINT, tuples and unions would change in Arrow, and
-with them the meaning of operators and casts. A temporary table holds such rows instead. DuckDB 1 cannot store tuples,
-and it stores the NULL type as INTEGER. A view over the table restores both.
+The rows are held in Arrow if Arrow has all their types. In Arrow, UUID, HUGEINT, tuples, unions and similar types would
+become different types, for which operators and casts have a different meaning. A temporary table holds such rows
+instead. DuckDB 1 cannot store tuples, and it stores the NULL type as INTEGER. A view over the table restores both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class MergeSourceRows:
-    """A source.
+    """The source of a MERGE, read into memory.
 
     Attributes:
         columns: Its columns.
@@ -62,7 +62,7 @@ def merge_source(
 
     Args:
         session: The statement.
-        ctes: WITH, or nothing.
+        ctes: The WITH clause. Empty without one.
         source: The text after USING.
         tables: Tables that it reads. The source is added if it is an Arrow table.
         values: SQL expressions to compute while the source is read, if they succeed for all rows.
@@ -96,10 +96,10 @@ def merge_source(
 def _computed(
     session: ChangeSession, sql: str, tables: Mapping[str, Any], values: Sequence[str]
 ) -> MergeSourceRows | None:
-    """Read a source and values of its rows by one query.
+    """Read a source and computed values of its rows with one query.
 
-    Returns None if Arrow lacks a type, or if the query fails, because values that MERGE does not use may not fit their
-    column.
+    Returns None if Arrow does not have a type, or if the query fails. It can fail on values that MERGE itself does not
+    use.
     """
     if not values or not SPEAKS_SOURCE:
         return None
@@ -145,7 +145,7 @@ def _stored(
         session: The statement.
         sql: The query of the rows.
         tables: Tables that it reads.
-        nulls: Types that contain the type of NULL, by column name. A table cannot store them.
+        nulls: Types that contain the NULL type, by column name. A table cannot store these types.
         tuples: Element types of tuples, by column name. A table cannot store tuples either.
     """
     named = [
@@ -172,7 +172,7 @@ def _stored(
 
 
 def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return types that contain the type of NULL, by column name. DuckDB 1 reports it as INTEGER.
+    """Return types that contain the NULL type, by column name. DuckDB 1 reports the NULL type as INTEGER.
 
     Args:
         session: The statement.

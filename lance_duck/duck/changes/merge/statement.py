@@ -7,7 +7,7 @@
 
 A MERGE that only sets columns from the source and the matching row runs without a shadow: see `join`. The shadow has an
 additional column, so INSERT and UPDATE by position get column lists. With BY SOURCE, or if a clause reads the table
-itself, the shadow holds all rows.
+itself, the shadow contains all rows.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class MergeStatement(TableStatement):
     Attributes:
         ctes: WITH.
         alias: Name of the table in the statement.
-        source: What follows USING.
+        source: The text after USING.
         source_alias: Name of the source in the statement. Empty for joined tables.
-        join: ON, or USING with columns.
+        join: The ON clause, or USING with columns.
         actions: Each WHEN.
         returning: RETURNING, or nothing.
     """
@@ -120,7 +120,10 @@ class MergeStatement(TableStatement):
             return self._merged(session, table, ctes, join, actions, rows, tables)
 
     def _values_of_source(self, session: ChangeSession, table: TargetTable, actions: Sequence[str]) -> Sequence[str]:
-        """Return expressions to compute while the source is read. Empty if that might change the outcome."""
+        """Return expressions to compute while the source is read.
+
+        Returns an empty sequence if computing them early might change the outcome.
+        """
         if session.block is not None or session.explain or self.returning.tokens or not self.key_pairs:
             return ()  # an error would end the transaction
         if folded(self.source_alias) == folded(self.alias):
@@ -237,7 +240,7 @@ class MergeStatement(TableStatement):
     def _source_keys(
         self, session: ChangeSession, table: TargetTable, names: Sequence[str], tables: Mapping[str, Any]
     ) -> SourceKeys | None:
-        """Return the keys of the source, if rows match by keys alone and `merge_insert` agrees."""
+        """Return the source's keys if rows match by keys alone, and `merge_insert` compares keys like DuckDB."""
         if MERGE_SOURCE not in tables or folded(self.source_alias) == folded(self.alias):
             return None
         mine, theirs = ({folded(name): name for name in each} for each in ([c.name for c in table.columns], names))
@@ -262,7 +265,7 @@ class MergeStatement(TableStatement):
         if rows is None:
             rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
         if rows is None:
-            return None  # DuckDB's own error covers a row with several matches
+            return None  # DuckDB reports the error for a row with several matches
         addresses, values, inserted, kept = rows
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
@@ -294,7 +297,7 @@ class MergeStatement(TableStatement):
         target, keys = SOURCE, self.keys
         plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
         if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
-            # DuckDB 1 cannot tell which side is larger, and may build its hash table from the larger one.
+            # DuckDB 1 does not detect which side is larger, and may build its hash table from that side.
             named = [*{folded(name): name for name in (*keys, *merge.read)}.values(), ADDRESS]
             target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
             source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
@@ -333,7 +336,7 @@ class MergeStatement(TableStatement):
         return part.word(1) == "matched" and part.word(then + 1) in ("update", "delete")
 
     def _spelled(self, table: TargetTable, part: Clauses, text: str, names: Sequence[str]) -> str:
-        """Return a WHEN whose INSERT or UPDATE names its columns."""
+        """Return a WHEN clause with an explicit column list in INSERT or UPDATE."""
         then = part.find("then")
         action = part.part(then + 1)
         columns = ", ".join(column.quoted for column in table.columns)
@@ -366,7 +369,7 @@ def _is_positional(action: Clauses, verb: str) -> bool:
 
 
 def _alias_of(source: Clauses) -> str | None:
-    """Return the name of a source in a statement: its alias, or the last part of its name."""
+    """Return the name of a source in a statement: the alias, or the last part of the qualified name."""
     name = TableName.at(source, 0)
     after = source.closer(0) + 1 if source.text_at(0) == "(" else name.after if name is not None else 1
     if name is not None and source.text_at(after) == "(":
@@ -381,7 +384,7 @@ def _alias_of(source: Clauses) -> str | None:
 
 
 def _conjuncts(condition: Clauses) -> list[Clauses]:
-    """Return the terms of a condition joined by AND, with or without enclosing parentheses."""
+    """Return the AND operands of a condition, which may be enclosed in parentheses."""
     while condition.text_at(0) == "(" and condition.closer(0) == len(condition) - 1:
         condition = condition.part(1, len(condition) - 1)
     places = [i for i in range(len(condition)) if condition.word(i) == "and" and condition.depths[i] == 0]

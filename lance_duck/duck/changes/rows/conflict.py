@@ -4,7 +4,7 @@
 
 The keys are the columns that ON CONFLICT names, or the unenforced primary key. Lance does not enforce keys, so a key
 may be repeated in a table. DO NOTHING and OR IGNORE skip new rows with a repeated key. DO UPDATE and OR REPLACE reject
-them, because a native table has only one row to update.
+such rows, because a native table would have only one row to update.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Upsert:
     Attributes:
         target: The table.
         alias: Its alias in the statement.
-        conflict: ON CONFLICT, or nothing.
+        conflict: The ON CONFLICT clause. Empty without one.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
-        by_name: Whether it is an INSERT BY NAME. Its `excluded` has only the columns of the new rows.
+        by_name: Whether it is an INSERT BY NAME. `excluded` then only has the columns of the new rows.
     """
 
     target: TableName
@@ -67,14 +67,15 @@ def upserted(
     Args:
         session: The statement.
         table: The table.
-        upsert: Its part about keys.
-        rows: The new rows, in the types of the columns that they have.
+        upsert: The clauses for existing keys.
+        rows: The new rows, with the types of the table columns.
 
     Returns:
         The edits and the statement's result.
 
     Raises:
-        InvalidInputError: Keys are missing, a row gets another row's key, or rows to update share a key.
+        InvalidInputError: The conflict keys are missing, a row would get the key of a different row, or rows to update
+            share a key.
         UnsupportedError: The statement uses row numbers.
     """
     keys = conflict_keys(table, upsert.conflict)
@@ -136,13 +137,13 @@ def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, 
 
 
 def _means_all(table: TargetTable, upsert: Upsert) -> bool:
-    """Return whether the statement changes unnamed columns, as OR REPLACE does, which sets them to null."""
+    """Return whether the statement also changes columns that it does not name. OR REPLACE sets them to null."""
     has_star = any(token.text == "*" for token in upsert.returning.tokens)
     return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,))
 
 
 def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[str]:
-    """Split rows by whether the shadow has their keys, if DuckDB's outer join would lose arrays."""
+    """Split rows into those with and without a match in the shadow, if DuckDB's outer join would lose arrays."""
     if not any(column.is_lost_by_joins for column in table.columns):
         return [source]
     on = f"{SHADOW} AS b USING ({', '.join(map(quoted, keys))})"

@@ -2,8 +2,8 @@
 
     (1, 0.5, 'text', true, NULL, DEFAULT)   →  values of the columns
 
-This covers constants and column types that no DuckDB setting affects. DuckDB evaluates the rows if an item is not a
-constant or does not fit its column.
+Only constants and column types that do not depend on DuckDB settings are supported. DuckDB evaluates the rows if an
+item is not a constant, or if it cannot be converted to the column's type.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _TEXT: Final = re.compile(r"'((?:[^'\0]|'')*)'")
 _NULLS: Final = frozenset({"null", "default"})
 _BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _EXACT: Final = 1 << 53
-"""Integers up to this are exact doubles, and decimals with no more digits convert to the nearest double."""
+"""Integers up to this value are exact as doubles. Decimals with digits up to this value convert to the nearest
+double."""
 
 Read = Callable[[str], Any]
 """Converts a constant to the column's value. Raises LookupError if DuckDB must evaluate it."""
@@ -34,7 +35,7 @@ def constant_rows(columns: Sequence[TargetColumn], rows: Sequence[Sequence[Claus
 
     Args:
         columns: The columns that receive values.
-        rows: The items of each row, as many as there are columns.
+        rows: The items of each row, one for each column.
     """
     readers = [_reader(column) for column in columns]
     if None in readers:
@@ -78,7 +79,7 @@ def _whole(text: str) -> int:
 
 def _double(text: str) -> float:
     if _DECIMAL.fullmatch(text) is not None:
-        return float(text) or 0.0  # a decimal zero is unsigned
+        return float(text) or 0.0  # a DECIMAL zero does not have a sign
     whole = _whole(text)
     if abs(whole) > _EXACT:
         raise LookupError

@@ -37,7 +37,7 @@ from lance_duck.verbs.rows.edits import RowEdits
 _ROWS: Final = "__lance_source"
 _READ: Final = "__lance_read"
 EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
-"""Keywords of sources that may differ when read twice. Such sources are read once."""
+"""Keywords of queries that may return different rows when run twice. Such sources are read once."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class InsertStatement(TableStatement):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the inserted rows do not depend on any table, and nothing is returned."""
+        """Whether the rows do not depend on any table, and the statement does not have RETURNING."""
         asks = any(token.word in ("select", "from") for token in (*self.ctes.tokens, *self.source.tokens))
         return not (asks or self.conflict.tokens or self.instead or self.returning.tokens)
 
@@ -206,7 +206,7 @@ class InsertStatement(TableStatement):
                     yield _named(reader, [column.name for column in columns])
                 return
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
-            # Without rows, no value is missing. With rows, the writer rejects their nulls.
+            # If rows are inserted, the writer rejects these nulls.
             casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
             sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
@@ -227,9 +227,9 @@ class InsertStatement(TableStatement):
 
 
 def _are_as_stored(table: TargetTable, columns: Sequence[TargetColumn], rows: Any) -> bool:
-    """Return whether a relation has the types of the columns, and all columns that need values.
+    """Return whether a relation has the types of the columns, and contains all columns that are not nullable.
 
-    DuckDB 1 calls the type of NULL an integer.
+    DuckDB 1 reports the type of NULL as INTEGER.
     """
     if not SPEAKS_SOURCE or [str(type_) for type_ in rows.types] != [column.type for column in columns]:
         return False
@@ -259,7 +259,7 @@ def _column_list(body: Clauses, place: int) -> tuple[tuple[str, ...] | None, int
 
 
 def _conflict(body: Clauses, start: int) -> int:
-    """Return the position of ON CONFLICT, or -1. A join may also be ON a column named conflict."""
+    """Return the position of ON CONFLICT, or -1. A join may also have an ON with a column named `conflict`."""
     place = body.find("on", "conflict", start=start)
     while place >= 0:
         after = place + 2 if body.text_at(place + 2) != "(" else body.closer(place + 2) + 1
@@ -284,7 +284,7 @@ def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: in
 
 
 def listed_rows(source: Clauses) -> list[list[Clauses]] | None:
-    """Return the items of `VALUES (…), …`. Returns None for other sources, or if the rows are not the last part."""
+    """Return the items of `VALUES (…), …`. Returns None for other sources, or if more clauses follow."""
     if source.word(0) != "values":
         return None
     rows = source.part(1).split()

@@ -2,8 +2,8 @@
 
     SELECT a.<address>, value, … FROM t AS a[, FROM or USING] [WHERE …]
 
-Clauses that use a whole row are evaluated on a twin, a native copy of the table. If they also use `rowid`, `_rowid` or
-`_rowaddr`, which the twin lacks, whole rows are expanded to their columns.
+Clauses that use a whole row are evaluated on a twin, a native copy of the table. The twin does not have `rowid`,
+`_rowid` and `_rowaddr`. If the clauses also use one of these, whole rows are expanded to their columns.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class JoinedClauses:
             values: Expressions of SET.
 
         Yields:
-            How rows are found, and the text of each expression.
+            An object that finds the rows, and the text of each expression.
         """
         refuse_same_name(self.ctes, self.target)
         parts = (self.ctes, self.assignments, self.others, self.where, *values)
@@ -71,14 +71,14 @@ class JoinedClauses:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """How an UPDATE or a DELETE finds its rows.
+    """Finds the rows of an UPDATE or a DELETE.
 
     Attributes:
         session: The statement.
         table: The table at one version.
         clauses: The clauses.
         texts: The clauses in evaluation order: WITH, SET, FROM or USING, WHERE.
-        tables: The tables that they read.
+        tables: The tables that the clauses read.
     """
 
     session: ChangeSession
@@ -111,7 +111,7 @@ class JoinedRows:
             raise
 
     def _refuse(self) -> None:
-        """Raise DuckDB's error for the original statement, if that fails as well."""
+        """Raise DuckDB's error for the original statement, if DuckDB rejects it as well."""
         with suppress(duckdb.TransactionException), twin(self.session, self.table, identified=True) as own:
             self._bind(own)
 
@@ -138,7 +138,7 @@ class JoinedRows:
         fill(self.session, table, own, table.stored(rows))
         first = self.session.arrow(f"SELECT min({number}) FROM {own}", {}).column(0)[0].as_py()  # noqa: S608
         changed = self.session.arrow(self._query(own, number, columns), self.tables)
-        places = pc.subtract(changed.column(0), first or 0)  # rows of a transaction have high numbers
+        places = pc.subtract(changed.column(0), first or 0)  # `rowid` does not start at 0 in a transaction
         return changed.drop_columns([number]).append_column(ADDRESS, rows.column(ADDRESS).take(places))
 
     def _query(self, source: str, address: str, columns: Sequence[str]) -> str:
@@ -151,7 +151,7 @@ class JoinedRows:
 
 
 def refuse_same_name(ctes: Clauses, target: TableName) -> None:
-    """Reject a common table expression with the target's name, as DuckDB does, because it cannot be changed.
+    """Reject a common table expression with the target's name. DuckDB rejects it as well, because it cannot be changed.
 
     Raises:
         InvalidInputError: A common table expression has the target's name.

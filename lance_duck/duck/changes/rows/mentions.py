@@ -1,4 +1,4 @@
-"""Finds clauses that use a whole row of the target, as a value or by a star.
+"""Finds clauses that use a whole row of the target, as a value or with a star.
 
 Statements are evaluated on the table's columns plus the row address. Users cannot name the address column, but row
 values (`to_json(t)`) and stars (`t.*`) would include it.
@@ -18,7 +18,7 @@ from lance_duck.duck.tables.row_identifier_columns import ROW_IDENTIFIERS
 from lance_duck.errors import UnsupportedError
 
 _BOUND_OTHERWISE: Final = frozenset({"over", "unnest", "unlist", "columns"})
-"""Words that DuckDB accepts in a SELECT and not everywhere in a change."""
+"""Words that DuckDB accepts in a SELECT, but not in every clause of a change."""
 _TABLES: Final = frozenset({"from", "join", "table", "into", "update"})
 _EXPRESSIONS: Final = frozenset(
     [
@@ -68,7 +68,7 @@ def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTa
     Args:
         table: The table.
         texts: The clauses, with whole rows expanded to their columns.
-        names: Further names of columns.
+        names: More column names to keep.
     """
     known = set(map(folded, names))
     for token in (token for text in texts for token in Clauses.of(text).tokens):
@@ -81,13 +81,13 @@ def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTa
 
 
 def asks_identifier(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses use `rowid`, `_rowid` or `_rowaddr`, unless it is a stored column."""
+    """Return whether clauses use `rowid`, `_rowid` or `_rowaddr`, other than as the name of a stored column."""
     names = {folded(token.name) for part in clauses for token in part.tokens if token.name is not None}
     return any(not _has_column(table, name) for name in names & ROW_IDENTIFIERS)
 
 
 def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
-    """Reject these names in statements that run on a native table. Raises UnsupportedError."""
+    """Reject `rowid`, `_rowid` and `_rowaddr` in statements that run on a native table. Raises UnsupportedError."""
     if asks_identifier(table, clauses):
         raise UnsupportedError(
             "rowid, _rowid and _rowaddr are not available in this statement",
@@ -101,8 +101,8 @@ def may_be_refused(clauses: Sequence[Clauses], others: Clauses) -> bool:
     """Return whether DuckDB may reject clauses in a change that it accepts in a SELECT.
 
     Args:
-        clauses: Those of expressions.
-        others: FROM or USING. Subqueries in it must not see the target.
+        clauses: Clauses with expressions.
+        others: FROM or USING. Its subqueries must not refer to the target.
     """
     if any(token.text == "(" for token in others.tokens):
         return True
@@ -178,7 +178,7 @@ def _is_table(part: Clauses, place: int) -> bool:
 
 
 def _is_in_call(part: Clauses, place: int) -> bool:
-    """Return whether a FROM belongs to a function call, as in `extract(year FROM …)`."""
+    """Return whether a FROM is part of a function call, as in `extract(year FROM …)`."""
     depth = part.depths[place]
     opening = next((i for i in range(place - 1, -1, -1) if part.depths[i] < depth), -1)
     return part.word(opening - 1) in _CALLS

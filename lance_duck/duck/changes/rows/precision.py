@@ -1,7 +1,7 @@
 """Values that DuckDB stores less exactly than a Lance table.
 
     duration[ns]                DuckDB has microseconds (INTERVAL)
-    timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
+    timestamp[ns, time zone]    DuckDB has microseconds (TIMESTAMPTZ)
 
 Rows keep these values to the nanosecond unless a statement changes the value.
 """
@@ -29,12 +29,12 @@ def is_coarser(column: TargetColumn) -> bool:
 def kept_exact(
     table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, before: Mapping[str, pa.ChunkedArray]
 ) -> pa.Table:
-    """Return new values of rows, with the table's exact value if DuckDB did not change it.
+    """Return the new values, with the table's exact value for each value that DuckDB did not change.
 
     Args:
         table: The table.
         addresses: Distinct row addresses.
-        values: The new values, as `TargetTable.stored` returns them, one row per address.
+        values: The new values, as returned by `TargetTable.stored`, one row per address.
         before: The values that DuckDB read, by column.
     """
     names = [column.name for column in table.columns if column.name in before and is_coarser(column)]

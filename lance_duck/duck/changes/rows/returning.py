@@ -1,7 +1,7 @@
-"""RETURNING: any list of expressions over the rows that a statement has changed.
+"""RETURNING, which evaluates a list of expressions over the rows that a statement has changed.
 
-`rowid`, `_rowid` and `_rowaddr` are available in some RETURNING lists: DELETE returns all of them, UPDATE the row ids
-that do not change, and other statements none.
+`rowid`, `_rowid` and `_rowaddr` are available in some RETURNING lists. DELETE supports all three. UPDATE supports row
+ids that do not change. Other statements do not support any.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def result_of(
 
     Args:
         session: The statement.
-        clause: RETURNING, or nothing.
+        clause: The RETURNING clause. Empty without one.
         table: The table that is changed.
         alias: The table's alias in the list.
         rows: The rows with all table columns and `returned_identifiers`. Only needed for RETURNING.
@@ -58,16 +58,16 @@ def result_of(
         return returned(answer, types, count, numbered(titles))
     with twin(session, table) as own:
         fill(session, table, own, rows)
-        same = table.columns[0].quoted  # DELETE of DuckDB 1 leaves out rows that the same transaction has written
+        same = table.columns[0].quoted  # in DuckDB 1, DELETE omits rows that the same transaction has written
         sql = f"UPDATE {own} AS {quoted(alias)} SET {same} = {same} RETURNING {text}"  # noqa: S608
         answer, titles, types = session.answer(sql, {})
         return returned(answer, types, count, titles)
 
 
 def returned_table(table: TargetTable, clause: Clauses, alias: str) -> TargetTable:
-    """Return a table with the columns that RETURNING may return, without unnamed wide decimals.
+    """Return a table with the columns that RETURNING may return, without wide decimals that it does not name.
 
-    SQL cannot read these decimals, and lists of other columns must not read them.
+    SQL cannot read wide decimals, and RETURNING lists without them must not fail.
     """
     names = {folded(token.name) for token in clause.tokens if token.name is not None}
     is_open = folded(alias) in names or any(token.text == "*" or token.word == "columns" for token in clause.tokens)
@@ -87,7 +87,10 @@ def returned_identifiers(table: TargetTable, clause: Clauses) -> list[TargetColu
 
 
 def _with_stars_spelled(table: TargetTable, alias: str, clause: Clauses) -> str:
-    """Return a list with stars expanded to the table's columns. Raises UnsupportedError if one cannot be expanded."""
+    """Return a list with stars expanded to the table's columns.
+
+    Raises UnsupportedError if a star cannot be expanded.
+    """
     text = clause.part(1).text
     part = Clauses.of(without_address(table, alias, text))
     stars = [i for i, token in enumerate(part.tokens) if token.text == "*" and part.text_at(i - 1) in ("", ",")]
@@ -126,7 +129,7 @@ def returned_by(
 
 
 def numbered(titles: Sequence[str]) -> list[str]:
-    """Return column titles as in DuckDB's changes, where repeated titles are numbered."""
+    """Return the titles with repeated ones numbered, as DuckDB does in RETURNING."""
     counts: dict[str, int] = {}
     result = []
     for title in titles:

@@ -32,12 +32,12 @@ _ROWS: Final = "__lance_rows"
 
 @contextmanager
 def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: Sequence[str] = ()) -> Iterator[None]:
-    """Create a shadow of a table for one statement. DuckDB errors about it name the table.
+    """Create a shadow of a table for one statement. DuckDB's error messages show the table's name.
 
     Args:
         session: The statement.
         table: The table.
-        rows: The rows for the shadow, with their addresses, in the form of `TargetTable.stored`.
+        rows: The rows for the shadow, with their addresses, as returned by `TargetTable.stored`.
         unique: Columns whose combined values must be unique.
     """
     more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]
@@ -81,8 +81,8 @@ def changed_shadow(
 ) -> RowEdits:
     """Return the changes of a shadow as edits of its table.
 
-    RETURNING is not used, because DuckDB 1.5 returns values that differ from the stored ones for UPDATE in WHEN NOT
-    MATCHED BY SOURCE.
+    RETURNING is not used. For UPDATE in WHEN NOT MATCHED BY SOURCE, DuckDB 1.5 returns values that differ from the
+    stored values.
 
     Args:
         session: The statement.
@@ -124,7 +124,7 @@ def _exact(table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, 
 
 
 def insert_guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
-    """Return a guard that rejects newer versions with keys of the new rows.
+    """Return a guard that raises a conflict if newer versions contain keys of the new rows.
 
     Args:
         table: The table.
@@ -133,6 +133,6 @@ def insert_guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | N
     """
     index: KeyIndex | None = None
     if keys:
-        with suppress(LanceDuckError, pa.ArrowException):  # no keys that can be compared: any new row may have them
+        with suppress(LanceDuckError, pa.ArrowException):  # keys that cannot be compared: every added row conflicts
             index = KeyIndex([inserted.column(k).cast(table.column(k).arrow) for k in keys], keys)
     return partial(InsertGuard, keys=index, on=list(keys or ()))

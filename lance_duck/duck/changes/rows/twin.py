@@ -1,6 +1,6 @@
 """A twin of a table: a native table with exactly the same columns.
 
-Most changes are evaluated by a SELECT. If a SELECT may have another meaning, DuckDB binds the statement on the twin
+Most changes are evaluated by a SELECT. If a SELECT may have a different meaning, DuckDB binds the statement on the twin
 instead. Row values and stars then behave as in a native table.
 """
 
@@ -26,14 +26,14 @@ _ROWS: Final = "__lance_rows"
 
 @contextmanager
 def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False) -> Iterator[str]:
-    """Create an empty twin for one statement, and yield its name as SQL. DuckDB errors about it name the table.
+    """Create an empty twin for one statement, and yield its name as SQL. DuckDB's error messages show the table's name.
 
-    Columns that native tables do not support are left out. Clauses must not use them: see `refuse_ambiguous`.
+    Columns that native tables do not support are omitted. Clauses must not use them (see `refuse_ambiguous`).
 
     Args:
         session: The statement.
         table: The table.
-        identified: Add `_rowid` and `_rowaddr` as columns, for statements that are only bound.
+        identified: Whether to add `_rowid` and `_rowaddr` as columns, for statements that are only bound and not run.
     """
     columns = [f"{column.quoted} {column.type}" for column in table.unambiguous.columns]
     if identified:
@@ -53,16 +53,17 @@ def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False
 
 
 def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -> None:
-    """Insert rows into a twin. Their `rowid` is their position, or in a transaction starts at another number.
+    """Insert rows into a twin. The `rowid` values are consecutive. They start at 0, except in a transaction.
 
     Args:
         session: The statement.
         table: The table.
         own: The twin, as SQL.
-        rows: The rows, with at least the columns of the table. Durations are in the form of `TargetTable.stored`.
+        rows: The rows, with at least the columns of the table. Durations have the form that `TargetTable.stored`
+            returns.
 
     Raises:
-        UnsupportedError: DuckDB may store them in another order.
+        UnsupportedError: DuckDB may store the rows in a different order.
     """
     if not session.keeps_order():
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""UPDATE, which ends in `verbs.rows.edits`.
+"""UPDATE, committed by `verbs.rows.edits`.
 
     UPDATE [ONLY] t [[AS] a] SET c = e | (c, …) = (e, …) | (c, …) = e, … [FROM …] [WHERE …] [RETURNING …]
 
@@ -56,7 +56,7 @@ class UpdateStatement(TableStatement):
         ctes: WITH.
         alias: The table's alias.
         assignments: SET.
-        items: The columns that SET names, with their new values.
+        items: The columns in SET, with their new values.
         others: FROM.
         where: WHERE.
         returning: RETURNING.
@@ -73,7 +73,7 @@ class UpdateStatement(TableStatement):
     @classmethod
     def read(cls, head: StatementHead) -> UpdateStatement | None:
         """Read the clauses. Returns None for other statements."""
-        target = TableName.at(head.body, 1 + head.body.says(1, "only"))  # nothing inherits from a table
+        target = TableName.at(head.body, 1 + head.body.says(1, "only"))  # ONLY has no effect
         if target is None:
             return None
         alias, after = target.alias(head.body, "set")
@@ -84,7 +84,7 @@ class UpdateStatement(TableStatement):
         return None if items is None else cls(target, head.ctes, alias, clauses[0], items, *clauses[1:])
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Give the rows their new values."""
+        """Update the rows."""
         return session.change(self.target, lambda table: self.edits(session, table))
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
@@ -128,7 +128,7 @@ def set_items(clause: Clauses) -> tuple[SetItem, ...] | None:
     """Read the assignments after SET. Returns None if the syntax is not supported.
 
     Raises:
-        InvalidInputError: A tuple has more or fewer columns than values.
+        InvalidInputError: The number of columns in a tuple differs from the number of values.
     """
     items: list[SetItem] = []
     for part in clause.split():
@@ -160,7 +160,7 @@ def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | Non
     is_tuple = left.text_at(0) == "(" and row.text_at(0) == "(" and row.closer(0) == len(row) - 1
     parts = _inside(row).split() if is_tuple and _inside(row).word(0) not in ("select", "from", "with") else [right]
     if len(parts) == 1 and count > 1:
-        parts = parts * count  # one value for all, as DuckDB has it
+        parts = parts * count  # as in DuckDB, all columns get the single value
     if len(parts) != count:
         raise InvalidInputError(
             "the number of values in SET does not match the number of columns",
@@ -177,7 +177,7 @@ def _inside(clause: Clauses) -> Clauses:
 
 
 def _first_of_each(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
-    """Return addresses, ascending, and the first row that has each."""
+    """Return the distinct addresses in ascending order, and the first row with each address."""
     addresses = rows.column(ADDRESS).to_numpy()
     rows = rows.drop_columns([ADDRESS])
     if bool(np.all(addresses[1:] > addresses[:-1])):

@@ -7,8 +7,8 @@
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-c is a column, or a field below it: see `column_path`. DEFAULT only sets the values of existing rows. A table is named
-after its folder, so RENAME TO moves the folder within its parent.
+c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. A table is named
+after its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _REMEDIES: Final = (
     (frozenset({"using"}), "ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one"),
     (frozenset({"check"}), "check the values with WHERE in the statements that write"),
 )
-"""Alternatives to unsupported forms, by the words of the form."""
+"""Alternatives to unsupported clauses, by the words of the clause."""
 _DEPENDENTS: Final = frozenset({"cascade", "restrict"})
-"""Keywords for dependent objects. A column's indexes are dropped with either one."""
+"""Keywords for dependent objects. With either keyword, a column's indexes are dropped."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
 
 
@@ -57,7 +57,7 @@ class AlterStatement(TableStatement):
     """An ALTER TABLE.
 
     Attributes:
-        action: What follows its name.
+        action: The clauses after the table name.
     """
 
     action: Clauses
@@ -164,7 +164,7 @@ class AlterStatement(TableStatement):
             dataset.alter_columns({"path": lance_path(schema, field), **change})
 
     def _change(self, session: ChangeSession, place: int) -> dict[str, object]:
-        """Return the alteration that `alter_columns` makes."""
+        """Return the argument for `alter_columns`."""
         action = self.action
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):

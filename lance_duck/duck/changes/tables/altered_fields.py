@@ -1,4 +1,4 @@
-"""Columns, and fields below them, that ALTER TABLE adds, drops and renames.
+"""Columns and nested fields that ALTER TABLE adds, drops and renames.
 
 Changes that DuckDB rejects for native tables fail with DuckDB's messages.
 """
@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) -> bool:
-    """Return whether a column or field is to be added.
+    """Return whether to add a column or field. Returns False if it exists and IF NOT EXISTS is given.
 
     Args:
         schema: Columns of the table.
@@ -24,8 +24,8 @@ def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) 
         may_exist: IF NOT EXISTS.
 
     Raises:
-        UnknownColumnError: The column around it does not exist.
-        InvalidInputError: It exists, under whichever case, or the field above it is not a struct.
+        UnknownColumnError: The column that contains the field does not exist.
+        InvalidInputError: It exists (ignoring case), or its parent is not a struct.
     """
     parent = None
     if len(path.names) > 1:
@@ -50,7 +50,7 @@ def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) 
 
 
 def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, where: str) -> pa.Field:
-    """Return the argument of `add_columns` that adds a column or field without values.
+    """Return the argument for `add_columns` that adds a column or field of nulls.
 
     Raises:
         UnsupportedError: The field is inside map values or fixed-size lists.
@@ -115,7 +115,8 @@ def dropped_field(schema: Schema, path: ColumnPath, where: str, *, may_miss: boo
 
     Raises:
         UnknownColumnError: The column or field does not exist.
-        InvalidInputError: It is not a member of a struct, or the last one, or several have its name.
+        InvalidInputError: It is not a member of a struct, it is the last member or column, or several fields match its
+            name.
     """
     try:
         column = path.column(schema, where)
@@ -155,7 +156,7 @@ def renamed_field(schema: Schema, path: ColumnPath, name: str, where: str) -> st
 
     Raises:
         UnknownColumnError: The column or field does not exist.
-        InvalidInputError: The new name is taken (ignoring case), or the field is not a struct member.
+        InvalidInputError: A field with the new name exists (ignoring case), or the field is not a struct member.
     """
     column = path.column(schema, where)
     if len(path.names) == 1:
@@ -187,7 +188,7 @@ def _parent(schema: Schema, path: ColumnPath, where: str, *, may_miss: bool) -> 
 
 
 def _above(schema: Schema, path: ColumnPath, where: str) -> list[Field]:
-    """Return the fields around a field, as the table nests them, outermost first."""
+    """Return the ancestors of a field in the table's schema, outermost first."""
     parent = path.parent(schema, where)
     above: list[Field] = []
     while parent is not None:

@@ -1,4 +1,4 @@
-"""Columns and fields below them, as ALTER TABLE, COMMENT ON COLUMN and CREATE INDEX name them.
+"""Paths of columns and nested fields in ALTER TABLE, COMMENT ON COLUMN and CREATE INDEX.
 
     c | c.field | c.element.field | c.key | c.value.field
 
@@ -24,7 +24,7 @@ _ELEMENT, _KEY, _VALUE = "element", "key", "value"
 
 @dataclass(frozen=True)
 class ColumnPath:
-    """A column, or a field below it, as a statement names it.
+    """The path of a column or nested field in a statement.
 
     Attributes:
         names: Its names, outermost first.
@@ -46,7 +46,7 @@ class ColumnPath:
         return self.names[-1]
 
     def column(self, schema: Schema, where: str) -> Field:
-        """Return the column that the path begins with.
+        """Return the column at the start of the path.
 
         Args:
             schema: Columns of the table.
@@ -62,7 +62,7 @@ class ColumnPath:
         return column
 
     def parent(self, schema: Schema, where: str) -> Field | None:
-        """Return the field around the last name, or None for a column. Raises as `field` does."""
+        """Return the parent of the field, or None for a column. Raises the same errors as `field`."""
         return ColumnPath(self.names[:-1], self.after).field(schema, where) if len(self.names) > 1 else None
 
     def field(self, schema: Schema, where: str) -> Field:
@@ -74,7 +74,7 @@ class ColumnPath:
 
         Raises:
             UnknownColumnError: The column or field does not exist.
-            InvalidInputError: Several of them have this name.
+            InvalidInputError: Several columns or fields match one of the names.
         """
         field = self.column(schema, where)
         for name in self.names[1:]:
@@ -89,7 +89,7 @@ class ColumnPath:
         return field
 
     def index_path(self, schema: Schema, where: str) -> str:
-        """Return the dotted path of an index column. List items may be left out.
+        """Return the dotted path of an index column. `element` may be omitted.
 
         Args:
             schema: Columns of the table.
@@ -115,7 +115,7 @@ class ColumnPath:
 
 
 def field_below(field: Field, name: str, where: str) -> Field | None:
-    """Return the member of a field with this SQL name, or None.
+    """Return the direct child of a field with this SQL name, or None.
 
     Args:
         field: A struct, list or map. Other fields do not have members.
@@ -134,7 +134,7 @@ def field_below(field: Field, name: str, where: str) -> Field | None:
 
 
 def refuse_ambiguous_names(schema: Schema, part: Clauses, where: str) -> None:
-    """Raise InvalidInputError if an expression has a name that several columns have, but for its case."""
+    """Raise InvalidInputError if an expression uses a name that matches several columns ignoring case."""
     for token in part.tokens:
         if token.name is not None:
             _one(schema.fields, token.name, where)

@@ -4,7 +4,7 @@
     COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL
 
 Comments are stored in the metadata of the table and its fields under the key "comment", as in DuckDB's `lance`
-extension. `duckdb_views()` and `duckdb_columns()` show them.
+extension. `duckdb_views()` and `duckdb_columns()` return them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CommentStatement(TableStatement):
         return self._table(session) is not None
 
     def databases(self, session: ChangeSession) -> tuple[LanceDatabase, ...]:
-        """Return the database of the table, unless a path names it."""
+        """Return the database of the table. Empty if the table is given by path."""
         table = self._table(session)
         database = None if table is None else session.database(table)
         return () if database is None else (database,)
@@ -76,7 +76,7 @@ class CommentStatement(TableStatement):
         return next((name for name in names if session.is_ours(name)), None)
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Keep the text."""
+        """Store the comment."""
         session.refuse_in_transaction("COMMENT ON")
         session.explain_words("The comment would be stored. Nothing was written.")
         table = self._table(session)

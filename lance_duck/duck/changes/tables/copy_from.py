@@ -34,7 +34,7 @@ class CopyFromStatement(TableStatement):
 
     Attributes:
         names: The named columns. Defaults to all columns.
-        source: FROM, and all that follows.
+        source: FROM and the rest of the statement.
     """
 
     names: tuple[str, ...] | None

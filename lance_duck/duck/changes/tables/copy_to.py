@@ -2,9 +2,8 @@
 
 COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
 
-Without MODE, it overwrites, like DuckDB's COPY. `error_if_exists` is a synonym for `create`. Other options are
-arguments of `write_dataset`, and WRITE_EMPTY_FILE. Its default is true; false does not create a table for an empty
-result.
+MODE defaults to `overwrite`, like DuckDB's COPY. `error_if_exists` is a synonym for `create`. WRITE_EMPTY_FILE defaults
+to true. If false, an empty result does not create a table. Other options are arguments of `write_dataset`.
 """
 
 from __future__ import annotations

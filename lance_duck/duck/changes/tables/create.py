@@ -1,4 +1,4 @@
-"""CREATE TABLE, which ends in `write_dataset`.
+"""CREATE TABLE, implemented by `write_dataset`.
 
     CREATE [OR REPLACE] TABLE [IF NOT EXISTS] target
         (column type [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
@@ -85,7 +85,7 @@ class CreateStatement(TableStatement):
         return cls(target, place == 3, may_exist, columns, options, query, has_data, body.part(len(body)))
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the table is, or would be, a Lance table."""
+        """Return whether the table is a Lance table, or would become one."""
         return self.target.path is not None or session.database_of_new(self.target) is not None
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
@@ -104,7 +104,7 @@ class CreateStatement(TableStatement):
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
-            with suppress(LanceDuckError):  # the error above says more
+            with suppress(LanceDuckError):  # the original error is more specific
                 if database is not None and database.folder is not None and database.find(self.target.name) is None:
                     database.folder.abandon(self.target.name)
             raise
@@ -133,7 +133,7 @@ class CreateStatement(TableStatement):
         """Return the query, with columns renamed by the statement's column list. Empty without a query.
 
         Raises:
-            InvalidInputError: The list contains more than names.
+            InvalidInputError: The list contains items that are not names.
         """
         if not self.query.tokens or not self.columns.tokens:
             return self.query.text
@@ -151,7 +151,7 @@ class CreateStatement(TableStatement):
         return f"SELECT * FROM (\n{self.query.text}) AS {quoted(self.target.name)}({listed})"  # noqa: S608
 
     def _empty(self, session: ChangeSession) -> pa.Table:
-        """Return a table without rows that has the columns, as DuckDB understands them."""
+        """Return an empty table with the columns, as DuckDB parses them."""
         if self.like.tokens:
             return self._alike(session)
         words = {token.word for token in self.columns.tokens}
@@ -164,10 +164,10 @@ class CreateStatement(TableStatement):
             with temporary_table(session, self.columns.text, self.target.name):
                 return _described(session, SHADOW)
         except duckdb.Error as error:
-            raise type(error)(str(error).partition("\n\nLINE ")[0]) from error  # the line is not the user's
+            raise type(error)(str(error).partition("\n\nLINE ")[0]) from error  # the line is generated SQL
 
     def _alike(self, session: ChangeSession) -> pa.Table:
-        """Return a table without rows that has the columns of another."""
+        """Return an empty table with the columns of the table after LIKE."""
         other = TableName.at(self.like, 0)
         if other is None or other.after < len(self.like):
             raise UnsupportedError(

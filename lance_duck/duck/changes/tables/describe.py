@@ -1,4 +1,4 @@
-"""DESCRIBE of a Lance table. DuckDB would describe the view of that name, without NOT NULL and keys.
+"""DESCRIBE of a Lance table. DuckDB would describe the view with the table's name, without NOT NULL and keys.
 
 DESCRIBE [TABLE] t | SHOW t
 """

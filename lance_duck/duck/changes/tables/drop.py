@@ -1,8 +1,9 @@
-"""DROP TABLE, which ends in `LanceDataset.drop`.
+"""DROP TABLE, implemented by `LanceDataset.drop`.
 
     DROP TABLE [IF EXISTS] target, … [CASCADE | RESTRICT]
 
-If several tables are given, all are looked up first, then dropped one by one. DuckDB itself drops one at a time.
+If a statement lists several tables, all are looked up first, then dropped one by one. DuckDB itself only accepts one
+table.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class DropStatement(LanceStatement):
         if not body.says(0, "drop", "table"):
             return None
         may_miss = body.says(2, "if", "exists")
-        end = len(body) - (body.word(len(body) - 1) in ("cascade", "restrict"))  # no object depends on one
+        end = len(body) - (body.word(len(body) - 1) in ("cascade", "restrict"))  # both have no effect
         parts = body.part(4 if may_miss else 2, end).split()
         names = [(TableName.at(part, 0), len(part)) for part in parts]
         targets = tuple(name for name, size in names if name is not None and name.after == size)
@@ -80,7 +81,7 @@ class DropStatement(LanceStatement):
 
         Raises:
             NotFoundError: The table does not exist, and IF EXISTS is not given.
-            UnsupportedError: It is a native table.
+            UnsupportedError: The table is a native table.
         """
         if target.path is not None:
             is_there = session.exists(target.path, session.catalog.options_for(target.path)) is not None

@@ -27,13 +27,13 @@ WRITE_OPTIONS: Final = (
     "max_bytes_per_file",
     "vector_columns",
 )
-"""Arguments of `write_dataset` that are options by the same names."""
+"""Arguments of `write_dataset` that are options with the same names."""
 
 
 def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `write_dataset` arguments for the options. Other options are skipped."""
     arguments = {name: values[name] for name in WRITE_OPTIONS if values.get(name) is not None}
-    if "data_storage_version" in arguments:  # a number, too: 2.1
+    if "data_storage_version" in arguments:  # may also be a number: 2.1
         arguments["data_storage_version"] = str(arguments["data_storage_version"])
     return arguments
 
@@ -57,7 +57,7 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
 
 
 def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
-    """Write rows by `write_dataset`. Names in `vector_columns` are compared without case."""
+    """Write rows with `write_dataset`. Names in `vector_columns` are case-insensitive."""
     forms = parse_vector_columns(arguments.pop("vector_columns", None))
     if forms:
         arguments["vector_columns"] = {_as_in(rows.schema.names, name): form for name, form in forms.items()}
@@ -65,6 +65,6 @@ def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments
 
 
 def _as_in(columns: Sequence[str], name: str) -> str:
-    """Return a name in the case that the columns have it in."""
+    """Return a name with the same case as in the columns."""
     same = [column for column in columns if folded(column) == folded(name)]
     return name if name in columns or len(same) != 1 else same[0]

@@ -1,7 +1,7 @@
-"""DuckDB statements that would write a file to the path of a Lance table.
+"""Rejects DuckDB statements that would write a file to the path of a Lance table.
 
-COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that
-                                             is not a plain string; see `copy_to` for its value
+COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that is not
+                                             a plain string
 EXPORT DATABASE [name TO] e [(…)]            refused
 ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, except with TYPE lance
 """
@@ -37,7 +37,7 @@ class WrittenPath:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> WrittenPath | None:
-        """Read the path at a position. Returns None at the end of the statement."""
+        """Read the path at a token position. Returns None at the end of the statement."""
         if place >= len(clauses):
             return None
         tokens, after = clauses.tokens, place + 1
@@ -63,13 +63,13 @@ class WrittenPath:
         return "" if value is None else str(value)
 
     def may_be_lance(self, session: ChangeSession) -> bool:
-        """Return whether the path may refer to a Lance table or a file in one."""
+        """Return whether the path may refer to a Lance table, or to a file in its folder."""
         value = self.value(session)
         return value is None or is_in_table(value)
 
 
 def is_in_table(path: str) -> bool:
-    """Return whether a path refers to a Lance table or a file in one."""
+    """Return whether a path refers to a Lance table, or to a file in its folder."""
     parts = path.replace("\\", "/").split("/")
     return any(part.lower().endswith(TABLE_SUFFIX) and part.lower() != TABLE_SUFFIX for part in parts)
 
@@ -105,7 +105,7 @@ class ComputedCopyStatement(LanceStatement):
         return cls(body.part(1, to), path, body.part(after))
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the path may refer to a Lance table or a file in one."""
+        """Return whether the path may refer to a Lance table, or to a file in its folder."""
         return self.path.may_be_lance(session)
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -120,11 +120,11 @@ class ComputedCopyStatement(LanceStatement):
 
 @dataclass(frozen=True)
 class ForeignFileStatement(LanceStatement):
-    """A DuckDB statement that would write to the path of a Lance table, or read it as another format.
+    """A DuckDB statement that would write to the path of a Lance table, or read it in a different format.
 
     Attributes:
-        what: Its words.
-        path: Where.
+        what: The words of the statement, for errors.
+        path: The path in the statement.
     """
 
     what: str
@@ -152,7 +152,7 @@ class ForeignFileStatement(LanceStatement):
         return None if path is None else cls("ATTACH without TYPE lance of", path)
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the path may refer to a Lance table or a file in one."""
+        """Return whether the path may refer to a Lance table, or to a file in its folder."""
         return self.path.may_be_lance(session)
 
     def run(self, session: ChangeSession) -> NoReturn:

@@ -1,5 +1,5 @@
-"""Upkeep: operations on one table, in one table of names, arguments, functions and results.
+"""Upkeep operations on one Lance table. A list defines their names, arguments, functions and results.
 
-You hold: a table and the arguments of a statement or procedure. You get: the change that a verb of `LanceDataset` made,
-and its result. Never here: the choice of files to compact or remove. `maintenance` decides that.
+You hold: a table and the arguments of a statement or procedure. You get: the change, made by a method of
+`LanceDataset`, and its result. Never here: the choice of files to compact or remove (see `maintenance`).
 """

@@ -1,4 +1,4 @@
-"""The table of upkeep: each operation with its names in SQL, its arguments, its function and its result.
+"""The list of upkeep operations, each with its SQL names, arguments, function and result.
 
     OPTIMIZE t WITH (argument = value, …)            `words`, read by `upkeep.statements`
     CALL lance_name(t, argument => value, …)         `name`, read by `procedure`
@@ -41,7 +41,7 @@ ALIASES: Final = {
     "older_than_seconds": "older_than",
     **dict.fromkeys(("retain", "retain_n_versions"), "retain_versions"),
 }
-"""Aliases of arguments, in all operations that take them."""
+"""Aliases of arguments, in all operations with these arguments."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class TableOperation:
 
     Attributes:
         name: The procedure, without its prefix. Empty if CALL does not run the operation.
-        run: Runs the operation on a table, or a transaction, with the arguments that are not NULL.
-        result: Converts the rows that `run` returns to a result.
+        run: Runs the operation on a table or transaction. Gets the arguments that are not NULL.
+        result: Converts the rows returned by `run` to a result.
         parameters: DuckDB types of the arguments after the table, by name.
-        required: Number of arguments, from the first after the table, that CALL must have.
+        required: Number of arguments after the table that CALL must have.
         not_null: Names of the arguments that must not be NULL.
         note: Effect of the operation, for EXPLAIN. Defaults to a note with the name.
         words: Template of the statement, with argument names in braces. Empty if only CALL runs the operation.
@@ -78,11 +78,11 @@ class TableOperation:
         return self.parameters if self.in_transaction else {TABLE: "VARCHAR", **self.parameters}
 
     def values(self, session: ChangeSession, options: Options, fixed: Given) -> dict[str, Any]:
-        """Return the arguments that are not NULL, as DuckDB evaluates them.
+        """Evaluate the arguments in DuckDB, and return those that are not NULL.
 
         Args:
             session: Evaluates the arguments.
-            options: The arguments that are named.
+            options: The named arguments.
             fixed: Arguments implied by the words of the statement.
 
         Raises:
@@ -175,7 +175,7 @@ def _cleanup(table: TableHandle, given: Given) -> Rows:
 
 
 def _reindex(table: TableHandle, given: Given) -> None:
-    """Bring one index up to date, or all."""
+    """Bring one index or all indexes up to date."""
     arguments = {name: value for name, value in given.items() if name not in ("index", "mode")}
     mode = given.get("mode")
     if mode is not None and mode not in _MODES:
@@ -192,7 +192,7 @@ def _reindex(table: TableHandle, given: Given) -> None:
 
 
 def _optimize_indexes(table: TableHandle, given: Given) -> Rows:
-    """Bring one index up to date, or all, and return how many rows each covers."""
+    """Bring one index or all indexes up to date, and return how many rows each one covers."""
     _reindex(table, given)
     dataset, names = table.current(), _index_names(given)
     indexes = {
@@ -244,7 +244,7 @@ def auto_cleanup_of(dataset: LanceDataset) -> Rows:
 
 
 def _spelled(value: Any) -> str:
-    """Return a time span as the config stores it. Strings stay as they are."""
+    """Return a time span in the form that the config stores. Strings are returned unchanged."""
     span = _age(value)
     if isinstance(value, str):
         return value
@@ -321,7 +321,7 @@ _OF_FILES: Final = (
     TableOperation(
         "validate", _validate, _PROBLEMS, note="The whole table would be checked. Nothing was read.", writes=False
     ),
-    # As the `lance` extension of DuckDB names them.
+    # Names of DuckDB's `lance` extension.
     TableOperation("compact_files", _compact, _count),
     TableOperation(
         "cleanup_old_versions",
@@ -351,7 +351,7 @@ def _of_metadata(
 
     Args:
         kind: The kind of metadata, as in the procedure's name.
-        update: Changes a table by the new values and the arguments.
+        update: Changes a table. It gets the table, the new values and the operation's arguments.
         more: Names of the arguments before the key.
     """
 
@@ -374,7 +374,7 @@ _OF_METADATA: Final = (
 )
 
 
-# Versions, tags and branches. A version is a number, a tag, a branch or 'branch:number'; the newest by default.
+# Versions, tags and branches. A version is a number, a tag, a branch or 'branch:number'. Defaults to the newest.
 
 
 def _version(table: TableHandle, given: Given) -> LanceDataset:
@@ -386,7 +386,7 @@ def _version(table: TableHandle, given: Given) -> LanceDataset:
 def _of_references(
     name: str, change: Callable[[LanceDataset, str, tuple[str, int]], object], *parameters: str
 ) -> TableOperation:
-    """Return the operation that changes a tag or branch, named by its first argument."""
+    """Return the operation that changes a tag or branch. The first argument is its name."""
 
     def run(table: TableHandle, given: Given) -> None:
         dataset = _version(table, given)
@@ -414,7 +414,7 @@ _PROPERTIES: Final = {"author": COMMIT_AUTHOR, "message": COMMIT_MESSAGE, "extra
 
 
 def _set_commit_message(block: TransactionBlock, given: Given) -> None:
-    """Keep the properties for the commit."""
+    """Store the properties for the commit."""
     block.properties = {_PROPERTIES[name]: text for name, text in given.items()}
 
 

@@ -10,8 +10,9 @@
     SHOW INDEXES | INDEX | MAINTENANCE ON | FROM | IN target
     VACUUM ANALYZE target | ANALYZE target
 
-Mode append adds a new segment for uncovered rows, merge joins it with other segments, and retrain rebuilds the index.
-ANALYZE does nothing, because writers store the statistics of a Lance table in its files and indexes.
+Mode `append` adds a segment for rows that the index does not cover. Mode `merge` also merges it with other segments.
+Mode `retrain` rebuilds the index. ANALYZE does nothing, because writers store the statistics of a Lance table in its
+files and indexes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class UpkeepStatement(TableStatement):
 
     Attributes:
         operation: The operation.
-        options: The part of the statement after the words.
+        options: The rest of the statement after the keywords.
         fixed: Arguments given by keywords.
     """
 
@@ -111,13 +112,13 @@ class UpkeepStatement(TableStatement):
 
     @property
     def is_only_ours(self) -> bool:
-        """Whether DuckDB's grammar lacks it."""
+        """Whether the statement is not in DuckDB's grammar."""
         return self.operation not in (CLEANUP, CHECKPOINT)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Run the operation."""
         handle, fixed = session.handle(self.target), {TABLE: self.target.name, **self.fixed}
-        handle.current()  # EXPLAIN of a missing table fails
+        handle.current()  # raises for a missing table, also in EXPLAIN
         options = Options.of(self.options, self.operation.words.format(**fixed))
         session.explain_words(self.operation.note)
         session.refuse_in_transaction(self.operation.words.partition(" {")[0])
@@ -191,5 +192,5 @@ def _is_option(body: Clauses, place: int, word: str) -> bool:
 
 
 def _ends(body: Clauses, place: int) -> bool:
-    """Return whether a token is the last one of a name."""
+    """Return whether a token is the last token of a name."""
     return body.text_at(place + 1) in ("", ".", "(") or body.word(place + 1) in ("with", "on")
