@@ -246,8 +246,10 @@ class Snapshot:
         where = self._where(fragment)
         if fragment.row_ids is None:
             if self.manifest.reader_flags & flags.SPILLED_ROW_LINEAGE:
-                raise UnsupportedError("row ids that are stored in data files", where=where)
-            raise CorruptError("fragment without row ids", where=where, expected="stable row ids on every fragment")
+                raise UnsupportedError("row ids in data files are not supported", where=where)
+            raise CorruptError(
+                "the fragment does not have row ids", where=where, expected="stable row ids on every fragment"
+            )
         return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
 
     def created_at(self, fragment: Fragment) -> VersionSequence | None:

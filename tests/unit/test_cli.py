@@ -444,9 +444,9 @@ def test_search_highlights_words_on_a_terminal(pets: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "nothing to search for"),
+        ((), "the search does not have a query"),
         (("dog", "--vector", "[0"), "--vector: expected numbers in JSON"),
-        (("--vector", "[0, 0]", "--like", "1"), "both --vector and --like"),
+        (("--vector", "[0, 0]", "--like", "1"), "--vector and --like exclude each other"),
         (("--like", "99"), "--like: expected the _rowid of a row"),
         (("dog", "--column", "id"), "must contain strings"),
         (("dog", "--filter", "no_column = 1"), "no column 'no_column'"),

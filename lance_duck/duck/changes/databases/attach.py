@@ -259,6 +259,6 @@ class SchemaStatement(LanceStatement):
         raise UnsupportedError(
             f"{self.verb} SCHEMA is not supported in a database of Lance tables",
             where=self.name,
-            expected="the one schema main",
+            expected="the schema main, the only one",
             remedy="ATTACH another folder for more tables",
         )
