@@ -79,7 +79,7 @@ class Batches:
         if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):
             raise CorruptError("the page reaches beyond the file", where=self.where, expected=f"within {whole} bytes")
         if sizes.astype(np.float64).sum() > whole:
-            raise CorruptError("the pages overlap", where=self.where, expected=f"at most {whole} bytes of them")
+            raise CorruptError("the pages overlap", where=self.where, expected=f"at most {whole} bytes in all pages")
         source = self.source
         return [ByteRange(source, a, b) for a, b in zip(starts.tolist(), sizes.tolist(), strict=True)]
 

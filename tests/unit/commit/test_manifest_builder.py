@@ -363,7 +363,7 @@ def test_rewriting_partially_covered_fragments_is_rejected() -> None:
 
 
 def test_a_rewrite_with_stable_row_ids_requires_row_ids() -> None:
-    with pytest.raises(InvalidInputError, match="without row ids"):
+    with pytest.raises(InvalidInputError, match="does not have row ids"):
         after(table(stable=True), rewrite(0))
 
 

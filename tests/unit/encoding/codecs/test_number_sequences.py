@@ -102,7 +102,7 @@ def test_run_lengths_without_a_known_count_are_rejected() -> None:
     packed = pb.CompressiveEncoding(
         out_of_line_bitpacking=pb.OutOfLineBitpacking(uncompressed_bits_per_value=16, values=flat(3))
     )
-    with pytest.raises(UnsupportedError, match="number of runs"):
+    with pytest.raises(UnsupportedError, match="needs plain values or plain run lengths"):
         PackedRuns.from_proto(pb.Rle(values=packed, run_lengths=packed), codec_from_proto)
 
 

@@ -123,7 +123,7 @@ class TestDense:
     def test_a_page_without_values_is_rejected(self) -> None:
         layout = pb23.PlanarLayout()
         layout.structure.dense.layers.append(ITEM)
-        with pytest.raises(CorruptError, match="without values"):
+        with pytest.raises(CorruptError, match="does not have values"):
             page(layout, [], 4)
 
     def test_unknown_value_kinds_are_rejected(self) -> None:
