@@ -454,7 +454,7 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
         return location, version
     root = location.root
     if isinstance(version, str):
-        tag = refs.read_tag(root.store(), version)
+        tag = _tag(root, version)
         return root.at(refs.branch_uri(root.uri, tag.branch)), tag.version
     if isinstance(version, tuple) and len(version) == 2:
         branch, number = version
@@ -469,6 +469,23 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
     raise InvalidInputError(
         "not a version", where="version", expected="a number, a tag or (branch, number or tag)", found=repr(version)
     )
+
+
+def _tag(root: Location, name: str) -> refs.Tag:
+    """Return the tag of this name. The error for a missing one suggests a branch of the same name."""
+    try:
+        return refs.read_tag(root.store(), name)
+    except NotFoundError as error:
+        try:
+            refs.read_branch(root.store(), name)
+        except LanceDuckError:
+            raise error from None
+        raise NotFoundError(
+            error.what,
+            where=root.uri,
+            expected=error.expected,
+            remedy=f"a branch of this name exists: pass ({name!r}, None)",
+        ) from error
 
 
 def _reopen(location: Location, manifest_path: str) -> Snapshot:

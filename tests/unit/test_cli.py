@@ -287,7 +287,7 @@ def test_a_missing_cli_dependency_suggests_the_install_command() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     needed = "typer, rich, prompt_toolkit, pygments, platformdirs"
-    assert found.stderr == f"lance-duck: the command line needs {needed}; pip install 'lance-duck[cli]'\n"
+    assert found.stderr == f"lance-duck: the command line needs {needed}; install the extra `cli`\n"
 
 
 @pytest.mark.parametrize(
