@@ -95,7 +95,7 @@ def _as_of(opened_dataset: Callable[..., LanceDataset], text: str, branch: str |
     except NotFoundError as error:
         newest = opened_dataset(None if branch is None else (branch, None))
         raise NotFoundError(
-            f"{text.strip()} is earlier than the first version of this table",
+            f"{datetime.fromisoformat(text.strip()).isoformat(' ')} is earlier than the first version of this table",
             where=newest.uri,
             remedy="lance_versions lists the existing versions",
         ) from error
