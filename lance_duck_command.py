@@ -24,7 +24,7 @@ from typing import Annotated, Any, Final, NoReturn, ParamSpec, TextIO, cast
 _P = ParamSpec("_P")
 _IS_WINDOWS: Final = os.name == "nt"
 _LIBRARIES: Final = ("typer", "rich", "prompt_toolkit", "pygments", "platformdirs")
-_NEEDS: Final = f"the command line needs {', '.join(_LIBRARIES)}; pip install 'lance-duck[cli]'"
+_NEEDS: Final = f"the command line needs {', '.join(_LIBRARIES)}; install the extra `cli`"
 
 try:
     import typer

@@ -175,7 +175,7 @@ class LanceDataset(
     ) -> None:
         self._defaults = checked_defaults(default_scan_options or {})
         if version is not None and asof is not None:
-            raise InvalidInputError("both version and asof given", where="dataset", expected="one of them")
+            raise InvalidInputError("version and asof exclude each other", where="dataset", expected="one of them")
         if table is None:
             table = TableScan(open_snapshot(uri, version, asof, storage_options, commit_lock))
         self.handle = _DatasetHandle(self, os.fspath(uri), table)
@@ -211,7 +211,9 @@ class LanceDataset(
             NotFoundError: The version does not exist.
         """
         if version is not None and asof is not None:
-            raise InvalidInputError("both version and asof given", where="checkout_version", expected="one of them")
+            raise InvalidInputError(
+                "version and asof exclude each other", where="checkout_version", expected="one of them"
+            )
         snapshot = self.handle.snapshot.checkout(version, asof)
         moved = snapshot.location.uri != self.handle.snapshot.location.uri
         table = TableScan(snapshot, self.handle.table.restriction)

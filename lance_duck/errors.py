@@ -39,6 +39,11 @@ from lance_duck.redact import shown
 _BETWEEN: Final = ("lance_duck", "tenacity", "concurrent", "threading")
 
 
+def install_extra(name: str) -> str:
+    """Return the remedy for a missing package that an extra of lance-duck installs."""
+    return f"install the extra `{name}`"
+
+
 class LanceDuckError(Exception):
     """Base of all errors of this package.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, install_extra
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.arguments import ScanArguments
 from lance_duck.scan.filters import FilterLike
@@ -102,7 +102,7 @@ class RecallReport:
         try:
             from matplotlib import pyplot
         except ImportError as error:
-            remedy = 'pip install matplotlib, or "lance-duck[notebook]"'
+            remedy = f"pip install matplotlib, or {install_extra('notebook')}"
             raise UnsupportedError("matplotlib is not installed", where="RecallReport.plot", remedy=remedy) from error
         axes = pyplot.subplots()[1] if ax is None else ax
         *rows, exact = self.table.to_pylist()

@@ -57,7 +57,7 @@ def diff(
     before = dataset.checkout_version(_before(dataset, after.version) if older is None else _version(older))
     if before.version > after.version:
         raise InvalidInputError(
-            "versions in the wrong order",
+            "the versions are in the wrong order",
             where="diff",
             expected="a version for --from that is not newer than that for --to",
             found=f"{before.version} and {after.version}",

@@ -52,7 +52,9 @@ def search(
     if vector is not None or like is not None:
         arguments |= _nearest(dataset, vector, like, vector_column, condition)
     elif query is None:
-        raise InvalidInputError("nothing to search for", where="search", remedy="give words, --vector or --like")
+        raise InvalidInputError(
+            "the search does not have a query", where="search", remedy="give words, --vector or --like"
+        )
     names = [field.name for field in dataset.schema if not pa.types.is_fixed_size_list(field.type)]
     scanner = dataset.scanner(columns=list(select) if select else names, **arguments)
     form = usual_form(as_json)
@@ -66,7 +68,7 @@ def _nearest(
 ) -> Mapping[str, Any]:
     """Return the arguments for a vector search. The vector may be another row's, and that row is excluded."""
     if vector is not None and like is not None:
-        raise InvalidInputError("both --vector and --like", where="search", expected="one of them")
+        raise InvalidInputError("--vector and --like exclude each other", where="search", expected="one of them")
     name = only_vector_column(dataset.handle.table) if column is None else column
     if vector is not None:
         return {"nearest": {"column": name, "q": _numbers(vector)}}

@@ -120,7 +120,9 @@ def _delete(draft: ManifestDraft, operation: transaction_pb2.Transaction.Delete,
 
 def _overwrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Overwrite, version: int) -> None:
     if any(f.HasField("deletion_file") for f in operation.fragments):
-        raise InvalidInputError("fragment with a deletion file", where="Overwrite", remedy="delete rows afterwards")
+        raise InvalidInputError(
+            "a new fragment cannot have a deletion file", where="Overwrite", remedy="delete rows afterwards"
+        )
     manifest = draft.manifest
     fragments = FragmentList(manifest, version)
     fragments.clear()
@@ -210,7 +212,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
             _check_files(draft.manifest, group.new_fragments)
         for fragment in group.new_fragments:
             if fragments.is_stable and fragment.WhichOneof("row_id_sequence") is None:
-                raise InvalidInputError("rewritten fragment without row ids", where="Rewrite")
+                raise InvalidInputError("a rewritten fragment does not have row ids", where="Rewrite")
             if fragment.id:
                 fragments.note_id(fragment.id)
             else:
@@ -312,13 +314,18 @@ def _check_overlay(
     _check_fields(manifest, (i for i in overlay.data_file.fields if i >= 0), where)
     if LEGACY in (_file_version(overlay.data_file), version_of_first([fragment])):
         raise UnsupportedError(
-            "overlay in a table of version 0.1", where=where, remedy="call optimize.compact_files() first"
+            "tables of version 0.1 do not support data overlays",
+            where=where,
+            remedy="call optimize.compact_files() first",
         )
     _check_files(manifest, [table_pb2.DataFragment(files=[overlay.data_file])])
     offsets = overlaid_offsets(overlay)
     if len(offsets) and offsets[-1] >= fragment.physical_rows:
         raise InvalidInputError(
-            "overlay of a row out of range", where=where, expected=f"< {fragment.physical_rows}", found=int(offsets[-1])
+            "an overlay has a row offset out of range",
+            where=where,
+            expected=f"< {fragment.physical_rows}",
+            found=int(offsets[-1]),
         )
 
 
@@ -342,7 +349,7 @@ def _update_bases(draft: ManifestDraft, operation: transaction_pb2.Transaction.U
 
 def _restore(base: ManifestDraft, restored: ManifestDraft | None, version: int) -> ManifestDraft:
     if restored is None:
-        raise InternalError("a Restore without a version to restore")
+        raise InternalError("the Restore does not have a version to restore")
     draft = restored.copied()
     manifest = draft.manifest
     manifest.version = version

@@ -36,7 +36,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
     row_ids = given_row_ids(fragment)
     num_moved = rows if row_ids is None else len(row_ids)
     if num_moved > rows:
-        raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=num_moved)
+        raise InvalidInputError("there are more row ids than rows", where=where, expected=rows, found=num_moved)
     if next_row_id + rows - num_moved > _LAST_ROW_ID:
         raise InvalidInputError(
             "the table has used all row ids", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id
@@ -50,7 +50,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
             created_at = read_versions(fragment.inline_created_at_versions, where)
             if len(created_at) > rows:
                 raise InvalidInputError(
-                    "more row versions than rows", where=where, expected=rows, found=len(created_at)
+                    "there are more row versions than rows", where=where, expected=rows, found=len(created_at)
                 )
             created = VersionSequence.concat([created_at, VersionSequence.constant(version, rows - len(created_at))])
         fragment.inline_created_at_versions = created.to_bytes()
@@ -98,7 +98,9 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
         return
     offsets = roaring_values(bitmap, f"{where}: updated rows", ROW_OFFSETS)
     if len(offsets) and int(offsets[-1]) >= rows:
-        raise InvalidInputError("updated row out of range", where=where, expected=f"< {rows}", found=int(offsets[-1]))
+        raise InvalidInputError(
+            "an updated row is out of range", where=where, expected=f"< {rows}", found=int(offsets[-1])
+        )
     versions = read_versions(fragment.inline_last_updated_at_versions, where, rows).slice(0, rows).copy()
     versions[offsets] = version
     fragment.inline_last_updated_at_versions = VersionSequence.from_versions(versions).to_bytes()

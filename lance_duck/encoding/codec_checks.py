@@ -30,7 +30,7 @@ WORDS: Final[dict[int, np.dtype[Any]]] = {
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
     """Return the error for a form of an encoding that the format does not define."""
-    return UnsupportedError(f"{encoding} encoding has no {form} form", where="page encoding")
+    return UnsupportedError(f"the format does not define {encoding} encoding for {form} data", where="page encoding")
 
 
 def one_chunk(buffer: Bytes, count: int) -> Chunks:
@@ -56,7 +56,7 @@ def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str)
     if excess.any():
         chunk = int(excess.argmax())
         raise CorruptError(
-            "more values claimed than the bytes hold",
+            "the value count exceeds what the bytes can hold",
             where=f"{encoding} encoding, chunk {chunk}",
             expected=f"at most {most[chunk]}",
             found=int(counts[chunk]),
@@ -73,7 +73,7 @@ def words_at(data: Bytes, places: NDArray[np.int64], word: np.dtype[Any]) -> NDA
 def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
     """Return `values` if they are FixedWidth of `bits` bits. Otherwise, raises CorruptError."""
     if not isinstance(values, FixedWidth):
-        raise CorruptError("values are not of one width", where=f"{encoding} encoding", expected=f"{bits} bits")
+        raise CorruptError("the values are not fixed-width", where=f"{encoding} encoding", expected=f"{bits} bits")
     if values.bits != bits:
         raise CorruptError("wrong value width", where=f"{encoding} encoding", expected=bits, found=values.bits)
     return values
@@ -90,7 +90,7 @@ def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
 def variable_values(values: Block, encoding: str) -> VariableWidth:
     """Return `values` if they are VariableWidth. Otherwise, raises CorruptError."""
     if not isinstance(values, VariableWidth):
-        raise CorruptError("values are not of variable width", where=f"{encoding} encoding")
+        raise CorruptError("the values are not variable-width", where=f"{encoding} encoding")
     return values
 
 

@@ -104,7 +104,7 @@ class JoinedFile(LanceFile):
                 column = parse_column_metadata(data, MemorySource(path, file), index)
                 first = first or column
                 if column.buffers or column.encoding != first.encoding:
-                    raise UnsupportedError("joined files whose columns differ", where=self.source.path)
+                    raise UnsupportedError("joined files cannot have different columns", where=self.source.path)
                 parsed[data] = column, max((sum(extent) for page in column.pages for extent in page.buffers), default=0)
             if has_rows and sum([page.num_rows for page in column.pages]) != num_rows:
                 raise CorruptError("wrong row count in a column of a joined file", where=path, expected=num_rows)
@@ -171,7 +171,7 @@ def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> N
     is_known = first["magic"] == MAGIC and (int(first["major"]), int(first["minor"])) in VERSIONS
     alike = ("num_global", "num_columns", "major", "minor", "magic")
     if not is_known or any((footers[name] != first[name]).any() for name in alike):
-        raise UnsupportedError("joined files of different kinds", where=where)
+        raise UnsupportedError("joined files cannot be of different kinds", where=where)
     ends = sizes - np.uint64(FOOTER.size)
     columns, column_table, global_table = (footers[name] for name in ("columns", "column_table", "global_table"))
     is_ordered = (columns <= column_table) & (column_table <= global_table) & (global_table <= ends)

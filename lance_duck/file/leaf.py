@@ -92,9 +92,11 @@ class LeafColumn:
         self._narrow = bool(pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 64)
         self._stride = structure.strides[-1]
         if self._stride == 0:
-            raise UnsupportedError("fixed-size list of structs with no items", where=self._where)
+            raise UnsupportedError("fixed-size lists of zero structs are not supported", where=self._where)
         if self._stride != 1 and structure.max_rep:
-            raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
+            raise UnsupportedError(
+                "one column cannot nest both lists and fixed-size lists of structs", where=self._where
+            )
         self._pages = file.column(column).pages
         self._readers: list[PageReader | None] = [None] * len(self._pages)
         self._is_plain = structure.lists == (False,) and self._stride == 1 and not file.source.remote

@@ -53,7 +53,7 @@ def parse_column_metadata(data: bytes, source: ByteSource, column: int) -> Colum
     try:
         message.ParseFromString(data)
     except DecodeError as error:
-        raise CorruptError("column metadata is not a protobuf message", where=where) from error
+        raise CorruptError("the column metadata is not a protobuf message", where=where) from error
     pages = tuple(_page(p, source, f"{where}, page {i}") for i, p in enumerate(message.pages))
     buffers = _extents(message.buffer_offsets, message.buffer_sizes, source, where)
     return ColumnMetadata(pages, buffers, _encoding(message.encoding, where))
@@ -62,7 +62,7 @@ def parse_column_metadata(data: bytes, source: ByteSource, column: int) -> Colum
 def _page(message: file2_pb2.ColumnMetadata.Page, source: ByteSource, where: str) -> Page:
     encoding = _encoding(message.encoding, where)
     if encoding is None:
-        raise CorruptError("page without an encoding", where=where)
+        raise CorruptError("the page does not have an encoding", where=where)
     buffers = _extents(message.buffer_offsets, message.buffer_sizes, source, where)
     return Page(source, where, buffers, message.length, message.priority, encoding)
 
@@ -93,5 +93,5 @@ def _encoding(message: file2_pb2.Encoding, where: str) -> EncodingDescription | 
     try:
         packed.ParseFromString(message.direct.encoding)
     except DecodeError as error:
-        raise CorruptError("encoding is not a protobuf message", where=where) from error
+        raise CorruptError("the encoding is not a protobuf message", where=where) from error
     return EncodingDescription(packed.type_url, packed.value)

@@ -134,12 +134,15 @@ class NestedColumn:
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
         """Reject null entries and keys of a map: Arrow aborts the process on them. Computes the null counts."""
         if entries.null_count or entries.field(0).null_count:
-            raise CorruptError("a map with null entries or keys", where=self._where)
+            raise CorruptError("a map has null entries or keys", where=self._where)
 
     def _expect(self, count: int, expected: int) -> None:
         if count != expected:
             raise CorruptError(
-                "physical columns disagree", where=self._where, expected=f"{expected} slots", found=count
+                "the physical columns have different lengths",
+                where=self._where,
+                expected=f"{expected} slots",
+                found=count,
             )
 
 
@@ -169,7 +172,9 @@ class _NodeBuilder:
         children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
         if len(self.leaves) == first:
             if not pa.types.is_struct(storage) and any(child.is_valid for child in children):
-                raise UnsupportedError("lists of structs without fields", where=f"column {field.name!r}", found=storage)
+                raise UnsupportedError(
+                    "lists of structs without fields are not supported", where=f"column {field.name!r}", found=storage
+                )
             return FieldNode(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
         guide, *others = self._guides(first, len(around), several=layer == (False, 1) and not any(a for a, _ in around))
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
@@ -201,7 +206,7 @@ def _layer(storage: pa.DataType, field: Field) -> tuple[bool, int]:
         return False, int(storage.list_size)
     if pa.types.is_list(storage) or pa.types.is_large_list(storage) or pa.types.is_map(storage):
         return True, 1
-    raise UnsupportedError("field with children", where=f"column {field.name}", found=storage)
+    raise UnsupportedError("a field of this type cannot have children", where=f"column {field.name}", found=storage)
 
 
 def _child_types(storage: pa.DataType, field: Field) -> list[pa.DataType]:

@@ -103,7 +103,7 @@ class _Patch:
     def __init__(self, column: Field, unit: Unit, layers: Sequence[OverlayLayer], arrow_type: pa.DataType) -> None:
         self.unit = unit
         if unit.field.blob_version:
-            raise UnsupportedError("blob with values in an overlay", where=f"column {column.name}")
+            raise UnsupportedError("data overlays cannot store blobs", where=f"column {column.name}")
         field, type_ = _narrowed(column, arrow_type, unit.path)
         for layer in layers:
             _check_whole(unit.field, layer.locate)

@@ -80,7 +80,7 @@ class LanceFileWriter:
             StoreError: The file cannot be written, and is removed.
         """
         if self.closed:
-            raise InvalidInputError("write to a file that is closed", where=self._name)
+            raise InvalidInputError("the file is closed", where=self._name)
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
             self._write(part)
 
@@ -161,12 +161,12 @@ class LanceFileWriter:
     def _check(self, batch: pa.RecordBatch, arrow: pa.Schema, schema: Schema) -> None:
         if batch.schema.names != arrow.names or batch.schema.types != arrow.types:
             raise InvalidInputError(
-                "the batch has another schema", where=self._name, expected=_short(arrow), found=_short(batch.schema)
+                "the batch has a different schema", where=self._name, expected=_short(arrow), found=_short(batch.schema)
             )
         try:
             batch.validate(full=True)
         except pa.ArrowException as error:
-            raise InvalidInputError("broken batch", where=self._name, found=error) from error
+            raise InvalidInputError("the batch is invalid", where=self._name, found=error) from error
         for array, field in zip(batch.columns, schema.fields, strict=True):
             check_nulls(array, field)
 

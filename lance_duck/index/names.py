@@ -140,5 +140,5 @@ def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
 def _ids(snapshot: Snapshot) -> RowIdIndex:
     index = snapshot.row_id_index
     if index is None:
-        raise InternalError("row ids of a table that has none", where=snapshot.uri)
+        raise InternalError("the table does not have row ids", where=snapshot.uri)
     return index

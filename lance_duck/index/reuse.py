@@ -140,7 +140,7 @@ def _read(snapshot: Snapshot, entry: IndexMetadata) -> Reuse:
                 data = _external(snapshot, entry, details.external.path, details.external.offset, details.external.size)
                 content = index_pb2.FragmentReuseIndexDetails.InlineContent.FromString(data)
             case _:
-                raise CorruptError("details without content", where=where)
+                raise CorruptError("the details do not have content", where=where)
     except DecodeError as error:
         raise CorruptError("details are not a protobuf message", where=where, found=str(error)) from error
     return Reuse(tuple(ReuseVersion(v.dataset_version, _moved(v, where), v) for v in content.legacy_versions))

@@ -20,7 +20,7 @@ BAD_VALUE: Final = 9
 _TEXT: Final = {
     TOO_SHORT: "the buffer is too short for its values",
     BAD_WIDTH: "a bit width is wider than its word",
-    BAD_OFFSETS: "offsets are not ascending inside their buffer",
+    BAD_OFFSETS: "offsets do not ascend, or exceed their buffer",
     BAD_RUNS: "the runs do not add up to the number of values",
     BAD_CODE: "a code has no symbol",
     BAD_MATCH: "a match reaches before the start of the output",

@@ -23,6 +23,7 @@ from lance_duck.errors import (
     RetryableError,
     StoreError,
     UnsupportedError,
+    install_extra,
 )
 from lance_duck.redact import remember, remember_uri, shown
 
@@ -33,7 +34,7 @@ _LONGEST: Final = 300.0
 _LARGEST: Final = 64 << 20
 """Maximum size of a response, in bytes, unpacked. A page of names has about 100 kB."""
 _PIECE: Final = 1 << 20
-_NEEDS: Final = "pip install 'lance-duck[rest]'"
+_NEEDS: Final = install_extra("rest")
 _SENDABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _ERRORS: Final[Mapping[int, type[LanceDuckError]]] = {
     0: UnsupportedError,

@@ -165,7 +165,9 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
     if before != after:
         raise CorruptError("wrong row count of rewritten fragments", where=where, expected=before, found=after)
     if not np.isin(group.first >> _HIGH, np.array(group.old, np.uint64)).all():
-        raise CorruptError("row addresses of another fragment", where=where, expected=f"fragments {list(group.old)}")
+        raise CorruptError(
+            "row addresses belong to another fragment", where=where, expected=f"fragments {list(group.old)}"
+        )
     begins, cuts = ends - group.length, distinct(new_ends - rows)
     near = np.searchsorted(begins, cuts)
     new = (cuts < before) & (np.append(begins, before)[near] != cuts)

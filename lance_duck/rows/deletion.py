@@ -153,7 +153,7 @@ def _arrow_offsets(data: bytes, where: str) -> NDArray[np.uint32]:
             table = file.read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise CorruptError("broken Arrow file of deleted rows", where=where, found=str(error)) from error
+        raise CorruptError("the Arrow file of deleted rows is corrupt", where=where, found=str(error)) from error
     types = (pa.uint32(), pa.int32())
     if table.num_columns != 1 or table.schema.types[0] not in types or table.column(0).null_count:
         raise CorruptError(

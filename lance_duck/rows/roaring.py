@@ -141,7 +141,7 @@ class _RoaringReader:
         self.at = start
 
     def corrupt(self, what: str) -> CorruptError:
-        return CorruptError("broken roaring bitmap", where=self._where, found=what)
+        return CorruptError("the roaring bitmap is corrupt", where=self._where, found=what)
 
     def take(self, size: int) -> bytes:
         piece = self._data[self.at : self.at + size]

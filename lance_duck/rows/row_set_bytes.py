@@ -148,4 +148,4 @@ def _unpack(form: struct.Struct, data: bytes, at: int, where: str) -> tuple[int,
 
 
 def _corrupt(where: str, problem: str) -> CorruptError:
-    return CorruptError("broken set of rows", where=where, found=problem)
+    return CorruptError("the set of rows is corrupt", where=where, found=problem)

@@ -235,7 +235,7 @@ def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> U64Segment:
             return ArraySegment(values, ascending=True)
         case "array":
             return ArraySegment(_decode_array(proto.array, where), ascending=False)
-    raise UnsupportedError("row id segment of an unknown form", where=where)
+    raise UnsupportedError("the row id segment has an unknown form", where=where)
 
 
 def _with_holes(proto: rowids_pb2.U64Segment.RangeWithHoles, where: str) -> RangeWithHoles:

@@ -50,7 +50,9 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
     target = _Target(table, text)
     kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608
     if not pa.types.is_boolean(kind.schema.field(0).type):
-        raise InvalidInputError("bad condition", where=repr(text), expected="BOOLEAN", found=kind.schema.field(0).type)
+        raise InvalidInputError(
+            "the condition is not Boolean", where=repr(text), expected="BOOLEAN", found=kind.schema.field(0).type
+        )
     rows = target.run(f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE {target.sql}', parameters)  # noqa: S608
     addresses: NDArray[np.uint64] = rows.column(0).to_numpy()
     return distinct(addresses)

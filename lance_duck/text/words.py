@@ -133,7 +133,7 @@ class WordTable:
             elif status == WORDS_FULL:
                 self._grow(is_bounded=cut is cut_ngrams)
             else:
-                raise InternalError("offsets of texts do not ascend inside their data")
+                raise InternalError("string offsets do not ascend, or exceed their data")
         spans = spans[:count]
         if with_spans:
             spans -= np.repeat(offsets[:-1], np.diff(bounds))[:, None]

@@ -288,7 +288,7 @@ def parse_message(data: bytes, parse: Callable[[bytes], _M], where: str) -> _M:
     try:
         return parse(data)
     except (DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise CorruptError("broken protobuf message", where=where, found=str(error)) from error
+        raise CorruptError("the protobuf message is corrupt", where=where, found=str(error)) from error
 
 
 def _parse_schema(data: bytes) -> Schema:

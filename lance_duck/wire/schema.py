@@ -294,7 +294,7 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
         depth[proto.id] = depth[proto.parent_id] + 1
         if depth[proto.id] > _MAX_DEPTH:
             raise UnsupportedError(
-                "schema nested too deeply",
+                "the schema is nested too deeply",
                 where=f"schema field {proto.name!r}",
                 expected=f"at most {_MAX_DEPTH} levels",
             )

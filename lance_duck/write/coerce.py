@@ -114,7 +114,7 @@ class _Plan:
             raise with_row(error, lambda row: row + first_row) from error
         except pa.ArrowException as error:
             where = f"{_broken_column(batch)}, batch from row {first_row} on"
-            raise InvalidInputError("broken batch", where=where, found=error) from error
+            raise InvalidInputError("the batch is invalid", where=where, found=error) from error
         return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in self.columns])
 
 

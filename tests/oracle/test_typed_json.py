@@ -206,7 +206,9 @@ def test_a_json_value_of_an_unknown_type_affects_only_its_row(version: str, repe
     values[500 : 500 + repeats] = [value(array([number(0x80), text("some_long_text")]))] * repeats
     lance.write_dataset(table(values, id=pa.array(range(1000))), path, data_storage_version=version)
     dataset = ld.dataset(path)
-    with pytest.raises(CorruptError, match=r"(row|value) 500: broken JSON value: found unknown number, tag 0x80"):
+    with pytest.raises(
+        CorruptError, match=r"(row|value) 500: the JSON value is corrupt: found unknown number, tag 0x80"
+    ):
         dataset.to_table()
     with pytest.raises(CorruptError, match=r"(row|value) 500: "):
         dataset.take([3, 500])

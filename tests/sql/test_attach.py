@@ -104,7 +104,10 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
     assert [ids(con, "q.t"), ids(con, "two.t")] == [[3, 4, 8], [3]]
     con.execute("ATTACH OR REPLACE 'two' AS q (TYPE lance, BRANCH b, VERSION 1)")
     assert ids(con, "q.t") == [3, 4]
-    with pytest.raises(UnsupportedError, match="attached at an older version"):
+    with pytest.raises(UnsupportedError, match="attached at an older version, which SQL cannot change"):
+        con.execute("DELETE FROM q.t")
+    con.execute("ATTACH OR REPLACE 'two' AS q (TYPE lance, BRANCH b)")
+    with pytest.raises(UnsupportedError, match="database q is attached at branch 'b', which SQL cannot change"):
         con.execute("DELETE FROM q.t")
 
 

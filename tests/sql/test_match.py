@@ -178,7 +178,7 @@ def test_an_older_version_uses_its_column_names(own: ld.Connection) -> None:
             (2, "<b>duck</b>, <b>duck</b>, goose")
         ]
         assert own.execute("SELECT id " + old.format("tags")).fetchall() == [(0,)]
-    with pytest.raises(ld.UnknownColumnError, match="no column 'words' in a Lance table"):
+    with pytest.raises(ld.UnknownColumnError, match="no Lance table in this SELECT has a column 'words'"):
         own.execute("SELECT id FROM notes AT (VERSION => 2) WHERE match(words, 'duck')")
     assert own.execute("SELECT id FROM notes WHERE match(words, 'goose')").fetchall() == [(2,)]
 

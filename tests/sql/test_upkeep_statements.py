@@ -56,3 +56,25 @@ def test_a_relation_over_a_procedure_runs_it_once(con: ld.Connection, small: Pat
     relation = con.sql("SELECT Count FROM lance_set_config('small', 'a', 'b')")
     assert (relation.fetchall(), relation.fetchall()) == ([(1,)], [(1,)])
     assert ld.dataset(small).version == 5
+
+
+def test_if_exists_ignores_missing_tables_and_indexes(con: ld.Connection, small: Path) -> None:
+    before = ld.dataset(small).version
+    con.execute("CREATE TABLE memory.main.plain AS SELECT 1 AS id")
+    assert con.execute("ALTER INDEX IF EXISTS nope ON small OPTIMIZE").fetchall() == []
+    for clause in ("SET AUTO_CLEANUP (interval = 2)", "UNSET AUTO_CLEANUP"):
+        assert con.execute(f"ALTER TABLE IF EXISTS nowhere {clause}").fetchall() == []
+        with pytest.raises(ld.NotFoundError, match="no such table"):
+            con.execute(f"ALTER TABLE nowhere {clause}")
+        with pytest.raises(ld.UnsupportedError, match="not a Lance table"):
+            con.execute(f"ALTER TABLE IF EXISTS memory.main.plain {clause}")
+    with pytest.raises(ld.IndexNotFoundError, match="nope"):
+        con.execute("ALTER INDEX nope ON small OPTIMIZE")
+    assert ld.dataset(small).version == before
+    con.execute("ALTER TABLE IF EXISTS small SET AUTO_CLEANUP (interval = 2)")
+    assert ld.dataset(small).version == before + 1
+
+
+def test_missing_arguments_of_procedures_are_named(con: ld.Connection, small: Path) -> None:
+    with pytest.raises(ld.InvalidInputError, match="argument 'delete_unverified' is missing"):
+        con.execute("CALL lance_cleanup_old_versions('small', 0)")

@@ -287,7 +287,7 @@ def test_a_missing_cli_dependency_suggests_the_install_command() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     needed = "typer, rich, prompt_toolkit, pygments, platformdirs"
-    assert found.stderr == f"lance-duck: the command line needs {needed}; pip install 'lance-duck[cli]'\n"
+    assert found.stderr == f"lance-duck: the command line needs {needed}; install the extra `cli`\n"
 
 
 @pytest.mark.parametrize(
@@ -444,9 +444,9 @@ def test_search_highlights_words_on_a_terminal(pets: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "nothing to search for"),
+        ((), "the search does not have a query"),
         (("dog", "--vector", "[0"), "--vector: expected numbers in JSON"),
-        (("--vector", "[0, 0]", "--like", "1"), "both --vector and --like"),
+        (("--vector", "[0, 0]", "--like", "1"), "--vector and --like exclude each other"),
         (("--like", "99"), "--like: expected the _rowid of a row"),
         (("dog", "--column", "id"), "must contain strings"),
         (("dog", "--filter", "no_column = 1"), "no column 'no_column'"),

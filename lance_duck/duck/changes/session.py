@@ -124,6 +124,10 @@ class ChangeSession:
         assert handle is not None
         return handle
 
+    def is_missing(self, name: TableName) -> bool:
+        """Return whether neither a Lance table nor a native table or view has this name."""
+        return name.path is None and isinstance(self.unknown_table(name), NotFoundError)
+
     def unknown_table(self, name: TableName) -> LanceDuckError:
         """Return the error for a name that must refer to a Lance table, but does not."""
         where = ".".join(name.parts)

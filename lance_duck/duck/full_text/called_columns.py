@@ -89,7 +89,7 @@ class CalledColumns:
         columns = [name for table in tables for name in table.dataset.schema.names]
         name, expected = ".".join(parts), known_names(columns)
         error = UnknownColumnError(
-            f"no column {name!r} in a Lance table",
+            f"no Lance table in this SELECT has a column {name!r}",
             where=call.function,
             expected=expected,
             remedy=did_you_mean(name, columns),

@@ -228,7 +228,7 @@ class SelectReader:
         if where is None:
             return None
         if joins_of(self._select) and any(c.table.lower() != alias for c in where.find_all(exp.Column)):
-            raise ValueError("perhaps a column of another table")
+            raise ValueError("the column may belong to another table")
         hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
         return Condition.of_where(where, alias, hidden)
 

@@ -84,7 +84,9 @@ class SearchSettings:
         if name in _WITHOUT_MEANING:
             if value is None or (name == _PREFILTER and _flag(name, value)):
                 return self
-            raise UnsupportedError(f"setting {PREFIX}{name}", found=value, remedy=_WITHOUT_MEANING[name])
+            raise UnsupportedError(
+                f"setting {PREFIX}{name} is not supported", found=value, remedy=_WITHOUT_MEANING[name]
+            )
         if name in _ALIASES:
             return self.changed(_ALIASES[name], _of_alias(name, value))
         if name not in _DEFAULTS:

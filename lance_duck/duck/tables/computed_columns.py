@@ -82,7 +82,7 @@ class AddressColumn(ComputedColumn):
                 return In(path, values)
             case IsNull():
                 return ConstantCondition(False)
-        raise InternalError("a condition of addresses of a kind unknown here", found=str(leaf))
+        raise InternalError("a condition on row addresses has an unknown kind", found=str(leaf))
 
 
 class TextMatches:

@@ -68,10 +68,7 @@ class VersionChoice:
         """
         opened_dataset = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
-            if self.branch is None:
-                return opened_dataset(asof=_time(self.asof))
-            snapshot = opened_dataset((self.branch, None)).handle.snapshot.checkout(None, _time(self.asof))
-            return LanceDataset(snapshot.uri, table=TableScan(snapshot))
+            return _as_of(opened_dataset, self.asof, self.branch)
         text = self.tag if self.tag is not None else self.version
         if text is None:
             return opened_dataset(None if self.branch is None else (self.branch, None))
@@ -85,6 +82,23 @@ class VersionChoice:
 
 def _is_number(text: str) -> bool:
     return text.strip().isdecimal()
+
+
+def _as_of(opened_dataset: Callable[..., LanceDataset], text: str, branch: str | None) -> LanceDataset:
+    """Open the newest version at or before a time."""
+    end = _time(text)
+    try:
+        if branch is None:
+            return opened_dataset(asof=end)
+        snapshot = opened_dataset((branch, None)).handle.snapshot.checkout(None, end)
+        return LanceDataset(snapshot.uri, table=TableScan(snapshot))
+    except NotFoundError as error:
+        newest = opened_dataset(None if branch is None else (branch, None))
+        raise NotFoundError(
+            f"{datetime.fromisoformat(text.strip()).isoformat(' ')} is earlier than the first version of this table",
+            where=newest.uri,
+            remedy="lance_versions lists the existing versions",
+        ) from error
 
 
 def _named(opened_dataset: Callable[..., LanceDataset], name: str) -> LanceDataset:

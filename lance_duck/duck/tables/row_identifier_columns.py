@@ -48,7 +48,7 @@ class RowIdentifierColumn(ComputedColumn):
                 return In(path, values.filter(pc.greater_equal(values, pa.scalar(0, values.type))).cast(pa.uint64()))
             case IsNull():
                 return ConstantCondition(False)
-        raise InternalError("a condition of row identifiers of a kind unknown here", found=str(leaf))
+        raise InternalError("a condition on row identifiers has an unknown kind", found=str(leaf))
 
 
 def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIdentifierColumn]:

@@ -291,11 +291,13 @@ def _check(status: int, totals: NDArray[np.int64], where: str, name_value: Calla
     place = f"{where}: {name_value(status >> 8)}"
     reason = status & 0xFF
     if reason == TOO_DEEP:
-        raise UnsupportedError("nesting", where=place, expected=f"<= {_MAX_DEPTH} levels")
+        raise UnsupportedError(
+            "the JSON document is nested too deeply", where=place, expected=f"<= {_MAX_DEPTH} levels"
+        )
     kind, tag = totals[:2].tolist()
     found = f"kind {kind}" if reason == BAD_TYPE else f"tag {tag:#04x}"
     raise CorruptError(
-        "broken JSON value",
+        "the JSON value is corrupt",
         where=place,
         found=f"{_REASONS[reason]}, {found}" if reason in (BAD_TYPE, BAD_NUMBER, BAD_EXTENSION) else _REASONS[reason],
     )

@@ -33,7 +33,10 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
     count = block.count
     if len(indices) and not 0 <= indices.min() <= indices.max() < count:
         raise CorruptError(
-            "a row outside its page", where="take", expected=f"0 to {count - 1}", found=(indices.min(), indices.max())
+            "the row is outside its page",
+            where="take",
+            expected=f"0 to {count - 1}",
+            found=(indices.min(), indices.max()),
         )
     return _take(block, indices)
 
@@ -45,7 +48,9 @@ def look_up(block: Dictionary) -> Block:
         return take(items, block.indices.astype(np.int64))
     width = _width(items.bits)
     if len(items.data) < items.count * width:
-        raise CorruptError("block has fewer bytes than it claims", where="dictionary", found=f"{len(items.data)} bytes")
+        raise CorruptError(
+            "the block is too short for its value count", where="dictionary", found=f"{len(items.data)} bytes"
+        )
     out = unset(block.count * width, np.uint8)
     are_inside = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
     check_status(are_inside, "dictionary", "row")
@@ -56,7 +61,9 @@ def slice_block(block: Block, start: int, stop: int) -> Block:
     """Return the values from `start` to `stop` as views. Raises CorruptError if the block is shorter."""
     count = block.count
     if not 0 <= start <= stop <= count:
-        raise CorruptError("rows outside their page", where="slice", expected=f"0 to {count}", found=(start, stop))
+        raise CorruptError(
+            "the rows are outside their page", where="slice", expected=f"0 to {count}", found=(start, stop)
+        )
     return _slice(block, start, stop)
 
 
@@ -77,7 +84,7 @@ def _take(block: Block, indices: NDArray[np.int64]) -> Block:
 
 def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
     if len(indices) and len(data) < (int(indices.max()) + 1) * width:
-        raise CorruptError("block has fewer bytes than it claims", where="take", found=f"{len(data)} bytes")
+        raise CorruptError("the block is too short for its value count", where="take", found=f"{len(data)} bytes")
     out = unset(len(indices) * width, np.uint8)
     gather_fixed(readonly(data), indices * width, width, out)
     return out

@@ -40,7 +40,9 @@ else:
 
 def _word_bits(bits: int) -> int:
     if bits not in WORDS:
-        raise UnsupportedError("bit-packed words of this size", where="page encoding", found=f"{bits} bits")
+        raise UnsupportedError(
+            "bit packing does not support words of this size", where="page encoding", found=f"{bits} bits"
+        )
     return bits
 
 

@@ -44,7 +44,7 @@ class ByteStreamSplit(ChunkCodec):
         bits = message.values.flat.bits_per_value
         if bits not in (32, 64):
             raise UnsupportedError(
-                "byte stream split values of this width", where="page encoding", found=f"{bits} bits"
+                "byte stream split does not support values of this width", where="page encoding", found=f"{bits} bits"
             )
         return cls(bits)
 

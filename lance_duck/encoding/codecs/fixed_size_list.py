@@ -66,7 +66,9 @@ class FixedSizeListCodec:
         """Raise UnsupportedError for lists without items, or with more items than Arrow's lists can hold."""
         dimension = message.items_per_value
         if not 0 < dimension <= MAX_INT32:
-            raise UnsupportedError("list size", where="page encoding", expected="1 to 2**31 - 1", found=dimension)
+            raise UnsupportedError(
+                "the list size is not supported", where="page encoding", expected="1 to 2**31 - 1", found=dimension
+            )
         return cls(dimension, message.has_validity, codec(message.values))
 
     @property
@@ -105,7 +107,11 @@ class FixedSizeListCodec:
         fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
         stride = fixed.bits // 8
         if len(fixed.data) < fixed.count * stride:
-            raise CorruptError("too few bytes", where="fixed size list encoding", expected=fixed.count * stride)
+            raise CorruptError(
+                "the buffer is too short for its values",
+                where="fixed size list encoding",
+                expected=fixed.count * stride,
+            )
         rows = fixed.data[: fixed.count * stride].reshape(fixed.count, stride)
         place, items_in = 0, 1
         validity: list[Bytes | None] = []

@@ -51,7 +51,9 @@ class Flat:
         if message.HasField("data") and message.data.scheme:
             raise no_form("flat", "compressed")
         if bits != 1 and (bits % 8 or not 0 < bits <= MAX_BITS):
-            raise UnsupportedError("flat values of this width", where="page encoding", found=f"{bits} bits")
+            raise UnsupportedError(
+                "flat encoding does not support values of this width", where="page encoding", found=f"{bits} bits"
+            )
         return cls(bits)
 
     @property
@@ -89,7 +91,9 @@ class Flat:
         fixed = fixed_values(values, self.bits, "flat")
         capacity = len(fixed.data) * 8 // (8 if self.bits == 1 else self.bits)
         if capacity < fixed.count:
-            raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=capacity)
+            raise CorruptError(
+                "the buffer is too short for its values", where="flat encoding", expected=fixed.count, found=capacity
+            )
         return fixed
 
     def to_proto(self) -> pb.CompressiveEncoding:

@@ -73,7 +73,9 @@ class General:
         """Raise UnsupportedError for an unknown scheme."""
         scheme = message.compression.scheme
         if scheme not in SCHEMES:
-            raise UnsupportedError("compression scheme", where="page encoding", expected="LZ4 or ZSTD", found=scheme)
+            raise UnsupportedError(
+                "the compression scheme is not supported", where="page encoding", expected="LZ4 or ZSTD", found=scheme
+            )
         level = message.compression.level if message.compression.HasField("level") else None
         return cls(SCHEMES[scheme], codec(message.values), level)
 
@@ -98,7 +100,7 @@ class General:
         """Decompress each value. An empty value stays empty."""
         block = variable_values(values, "general")
         if not ascending_within(readonly(block.offsets), len(block.data)):
-            raise CorruptError("offsets are not ascending inside their data", where="general encoding")
+            raise CorruptError("offsets do not ascend, or exceed their data", where="general encoding")
         offsets = block.offsets.astype(np.int64)
         data, sizes = self._decompress(block.data, offsets[:-1], np.diff(offsets))
         ends: NDArray[Any] = np.zeros(len(offsets), np.int32 if len(data) <= MAX_INT32 else np.int64)
@@ -190,7 +192,9 @@ def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) 
     """
     zstd_level = level or ZSTD_LEVEL
     if not 1 <= zstd_level <= 22:
-        raise UnsupportedError("compression level", where="general encoding (ZSTD)", expected="1 to 22", found=level)
+        raise UnsupportedError(
+            "the compression level is not supported", where="general encoding (ZSTD)", expected="1 to 22", found=level
+        )
     if not len(sizes):
         return _joined([])
     parts = zstandard.BufferWithSegments(np.ascontiguousarray(data).data, np.stack([starts, sizes], 1).tobytes())
@@ -216,7 +220,9 @@ def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkB
 def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64]]:
     full = sizes > 0
     if (sizes[full] < 4).any():
-        raise CorruptError("a buffer is shorter than its raw length", where="general encoding (LZ4)")
+        raise CorruptError(
+            "a buffer is too short for its length prefix", where="general encoding (LZ4)", expected="4 bytes or more"
+        )
     raw_sizes = np.zeros(len(sizes), np.int64)
     raw_sizes[full] = words_at(data, starts[full], np.dtype("<u4"))
     excess = raw_sizes > sizes * LZ4_RATIO
@@ -254,7 +260,7 @@ def _zstd_buffer(buffer: Bytes) -> Bytes:
     try:
         raw = pa.Codec("zstd").decompress(buffer[8:], decompressed_size=raw_size)
     except OSError as error:
-        raise CorruptError(f"bad frame ({error})", where="general encoding (ZSTD)") from error
+        raise CorruptError(f"the frame cannot be decompressed ({error})", where="general encoding (ZSTD)") from error
     return np.frombuffer(raw, np.uint8)
 
 
@@ -291,7 +297,7 @@ def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
             if raw_size is not None and size > raw_size:
                 break
     except OSError as error:
-        raise CorruptError(f"bad frame ({error})", where="general encoding (ZSTD)") from error
+        raise CorruptError(f"the frame cannot be decompressed ({error})", where="general encoding (ZSTD)") from error
     if raw_size is not None and size != raw_size:
         raise _excess("ZSTD", len(frame), raw_size)
     return np.frombuffer(b"".join(parts), np.uint8)
@@ -299,8 +305,8 @@ def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
 
 def _excess(scheme: str, size: int, raw_size: int) -> CorruptError:
     return CorruptError(
-        "raw length does not fit the compressed bytes",
+        "the raw length exceeds what the compressed bytes can hold",
         where=f"general encoding ({scheme})",
-        expected=f"what {size} bytes can give",
+        expected=f"a length that {size} compressed bytes can hold",
         found=raw_size,
     )

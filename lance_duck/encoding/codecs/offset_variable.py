@@ -49,7 +49,9 @@ class OffsetVariable:
         bits = 32 if kind != "rle" else message.offsets.rle.values.flat.bits_per_value
         offsets = sequence_from_proto(message.offsets, bits, codec_from_proto)
         if offsets.bits not in (32, 64):
-            raise UnsupportedError("offset width", where="page encoding", expected="32 or 64", found=offsets.bits)
+            raise UnsupportedError(
+                "the offset width is not supported", where="page encoding", expected="32 or 64", found=offsets.bits
+            )
         return cls(offsets, message)
 
     @property

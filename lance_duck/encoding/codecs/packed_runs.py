@@ -45,7 +45,7 @@ class PackedRuns:
         """Raise UnsupportedError if neither run values nor run lengths are plain."""
         parts = codec_from_proto(message.values), codec_from_proto(message.run_lengths)
         if not any(_plain(part) for part in parts):
-            raise UnsupportedError("rle encoding whose number of runs is not known", where="page encoding")
+            raise UnsupportedError("rle encoding needs plain values or plain run lengths", where="page encoding")
         return cls(*parts, message)
 
     @property
@@ -108,7 +108,7 @@ class PackedRuns:
         ends = np.cumsum(lengths, dtype=np.int64)
         wrapped = (ends < 0).any() or (np.diff(ends, prepend=0) < 0).any()
         if wrapped or len(values) != len(lengths) or (count and (not len(ends) or ends[-1] < count)):
-            raise CorruptError("runs that end before their chunk", where="rle encoding", expected=count)
+            raise CorruptError("the runs end before the end of their chunk", where="rle encoding", expected=count)
         return np.repeat(values, np.diff(np.minimum(ends, count), prepend=0))
 
 
@@ -119,6 +119,6 @@ def _plain(codec: Codec) -> bool:
 
 def _words(block: Block) -> NDArray[np.unsignedinteger]:
     if not isinstance(block, FixedWidth) or block.bits not in WORDS:
-        raise CorruptError("parts of runs", where="rle encoding", expected="numbers")
+        raise CorruptError("the values or run lengths are not numbers", where="rle encoding")
     words: NDArray[np.unsignedinteger] = unsigned_words(block, block.bits, "rle")
     return words

@@ -61,9 +61,16 @@ class PackedStructCodec:
             raise no_form("packed struct", "nested")
         bits = list(message.bits_per_value)
         if not bits or any(b % 8 or not b for b in bits):
-            raise UnsupportedError("packed struct fields of these widths", where="page encoding", found=f"{bits} bits")
+            raise UnsupportedError(
+                "packed structs do not support fields of these widths", where="page encoding", found=f"{bits} bits"
+            )
         if sum(bits) != rows.bits:
-            raise CorruptError("width of packed rows", where="page encoding", expected=sum(bits), found=rows.bits)
+            raise CorruptError(
+                "the width of packed rows differs from their fields",
+                where="page encoding",
+                expected=sum(bits),
+                found=rows.bits,
+            )
         return cls(tuple(b // 8 for b in bits), rows)
 
     @property
@@ -158,7 +165,7 @@ class VariablePackedStruct:
     ) -> VariablePackedStruct:
         """Raise CorruptError for a field without a layout, UnsupportedError for widths that are not whole bytes."""
         if not message.fields:
-            raise CorruptError("no fields", where="page encoding", expected="a variable packed struct with fields")
+            raise CorruptError("the variable packed struct does not have fields", where="page encoding")
         return cls(tuple(_field(field, codec(field.value)) for field in message.fields))
 
     @property
@@ -183,7 +190,7 @@ class VariablePackedStruct:
         rows = variable_values(values, "variable packed struct")
         data = readonly(rows.data)
         if not ascending_within(readonly(rows.offsets), len(data)):
-            raise CorruptError("offsets are not ascending inside their data", where="variable packed struct encoding")
+            raise CorruptError("offsets do not ascend, or exceed their data", where="variable packed struct encoding")
         fixed = np.array([field.fixed for field in self.fields], np.int64)
         lengths = np.array([field.length for field in self.fields], np.int64)
         starts = np.empty((len(self.fields), rows.count), np.int64)
@@ -241,16 +248,23 @@ def _fields(block: Block, count: int) -> tuple[Block, ...]:
 def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> PackedField:
     kind = message.WhichOneof("layout")
     if kind is None:
-        raise CorruptError("a field without a layout", where="page encoding", expected="bits of a value or a length")
+        raise CorruptError(
+            "a field does not have a layout", where="page encoding", expected="bits_per_value or bits_per_length"
+        )
     if kind == "bits_per_length":
         if message.bits_per_length not in (32, 64):
             raise UnsupportedError(
-                "length width", where="page encoding", expected="32 or 64", found=message.bits_per_length
+                "the length width is not supported",
+                where="page encoding",
+                expected="32 or 64",
+                found=message.bits_per_length,
             )
         return PackedField(0, message.bits_per_length // 8, codec)
     bits = message.bits_per_value
     if not 0 < bits <= 1 << 34 or bits % 8:
-        raise UnsupportedError("packed struct field of this width", where="page encoding", found=f"{bits} bits")
+        raise UnsupportedError(
+            "packed structs do not support fields of this width", where="page encoding", found=f"{bits} bits"
+        )
     return PackedField(bits // 8, 0, codec)
 
 

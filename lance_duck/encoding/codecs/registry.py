@@ -37,9 +37,9 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:
-        raise CorruptError("encoding is missing", where="page encoding", expected="a member of CompressiveEncoding")
+        raise CorruptError("the encoding is missing", where="page encoding", expected="a member of CompressiveEncoding")
     if kind not in READERS:
-        raise UnsupportedError("unknown encoding", where="page encoding", found=kind)
+        raise UnsupportedError("the encoding is unknown", where="page encoding", found=kind)
     return READERS[kind](getattr(encoding, kind))
 
 

@@ -65,10 +65,12 @@ class Rle:
         """Raise UnsupportedError unless values and run lengths are flat and of a supported width."""
         for part in (message.values, message.run_lengths):
             if part.WhichOneof("compression") != "flat" or part.flat.data.scheme:
-                raise UnsupportedError("rle encoding whose parts are not flat", where="page encoding")
+                raise UnsupportedError("rle encoding supports only flat values and run lengths", where="page encoding")
         bits, length_bits = message.values.flat.bits_per_value, message.run_lengths.flat.bits_per_value
         if bits not in WORDS or length_bits not in (8, 16, 32):
-            raise UnsupportedError("widths of rle encoding", where="page encoding", found=(bits, length_bits))
+            raise UnsupportedError(
+                "rle encoding does not support these widths", where="page encoding", found=(bits, length_bits)
+            )
         return cls(bits, length_bits)
 
     @property
@@ -100,7 +102,9 @@ class Rle:
         width = self.bits // 8
         starts, sizes = chunks.starts[0], chunks.sizes[0]
         if (sizes < HEAD).any():
-            raise CorruptError("block without its head", where="rle encoding", expected="8 bytes or more")
+            raise CorruptError(
+                "the block is too short for its header", where="rle encoding", expected="8 bytes or more"
+            )
         value_bytes = words_at(chunks.data, starts, np.dtype("<i8"))
         length_bytes = sizes - HEAD - value_bytes
         runs = length_bytes // (self.length_bits // 8)
@@ -183,7 +187,7 @@ class Rle:
             words = np.frombuffer(data[first : first + number * word.itemsize].tobytes(), word)
             ends = np.cumsum(np.frombuffer(data[at : at + number * length.itemsize].tobytes(), length), dtype=np.int64)
             if count and (not len(ends) or ends[-1] < count):
-                raise CorruptError("runs that end before their chunk", where="rle encoding", expected=count)
+                raise CorruptError("the runs end before the end of their chunk", where="rle encoding", expected=count)
             parts.append(np.repeat(words, np.diff(np.minimum(ends, count), prepend=0)))
         expanded = joined(parts, word)
         return FixedWidth(self.bits, expanded.view(np.uint8), len(expanded))

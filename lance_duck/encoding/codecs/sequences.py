@@ -154,12 +154,14 @@ def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_
 
 def _word(bits: int) -> int:
     if bits not in WORDS:
-        raise UnsupportedError("numbers of this size", where="page encoding", found=f"{bits} bits")
+        raise UnsupportedError(
+            "sequences do not support numbers of this size", where="page encoding", found=f"{bits} bits"
+        )
     return bits
 
 
 def _widened(block: Block, bits: int) -> NDArray[np.uint64]:
     width = getattr(block, "bits", None)
     if width not in WORDS:
-        raise CorruptError("deltas", where="delta encoding", expected=f"numbers of {bits} bits")
+        raise CorruptError("the deltas are not numbers", where="delta encoding", expected=f"{bits} bits")
     return unsigned_words(block, width, "delta").astype(np.uint64)

@@ -62,10 +62,12 @@ class Variable:
         if message.HasField("values") and message.values.scheme:
             raise no_form("variable", "compressed")
         if message.offsets.WhichOneof("compression") != "flat" or message.offsets.flat.data.scheme:
-            raise UnsupportedError("variable encoding whose offsets are not flat", where="page encoding")
+            raise UnsupportedError("variable encoding supports only flat offsets", where="page encoding")
         bits = message.offsets.flat.bits_per_value
         if bits not in (32, 64):
-            raise UnsupportedError("offset width", where="page encoding", expected="32 or 64", found=bits)
+            raise UnsupportedError(
+                "the offset width is not supported", where="page encoding", expected="32 or 64", found=bits
+            )
         return cls(bits)
 
     @property
@@ -89,7 +91,7 @@ class Variable:
         width, place, start = _block_head(buffer)
         if not start <= place <= len(buffer) or (place - start) // width <= count or count < 0:
             raise CorruptError(
-                "offsets outside the block",
+                "the offsets are outside the block",
                 where="variable encoding",
                 expected=f"{count + 1} offsets before byte {place}",
                 found=f"a block of {len(buffer)} bytes",
@@ -98,7 +100,7 @@ class Variable:
         data = buffer[place:]
         offsets: NDArray[Any] = np.require(stored, requirements="A")
         if not ascending_within(readonly(offsets), len(data)):
-            raise CorruptError("offsets are not ascending inside their block", where="variable encoding")
+            raise CorruptError("offsets do not ascend, or exceed their block", where="variable encoding")
         return VariableWidth(offsets, data)
 
     def decode_blocks(self, chunks: Chunks) -> Block:
@@ -109,7 +111,7 @@ class Variable:
         """Return the values themselves, with their offsets checked."""
         block = variable_values(values, "variable")
         if not ascending_within(readonly(block.offsets), len(block.data)):
-            raise CorruptError("offsets are not ascending inside their data", where="variable encoding")
+            raise CorruptError("offsets do not ascend, or exceed their data", where="variable encoding")
         return block
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -147,7 +149,9 @@ def _block_head(buffer: Bytes) -> tuple[int, int, int]:
     old = bool(buffer[1:4].any())
     bits = int.from_bytes(buffer[: 1 if old else 4].tobytes(), "little")
     if bits not in (32, 64):
-        raise CorruptError("offset width of a block", where="variable encoding", expected="32 or 64", found=bits)
+        raise CorruptError(
+            "the offset width of the block is invalid", where="variable encoding", expected="32 or 64", found=bits
+        )
     width = bits // 8
     start = 1 + 2 * width if old else 2 * width
     place = int.from_bytes(buffer[start - width : start].tobytes(), "little")

@@ -30,7 +30,7 @@ class BlobReader:
 
     def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
         if layers.max_rep:
-            raise UnsupportedError("blobs inside lists", where=page.where)
+            raise UnsupportedError("blobs inside lists are not supported", where=page.where)
         self._page = page
         self._inner = inner
         self._layers = layers
@@ -69,7 +69,9 @@ class BlobReader:
         leaf = yield from self._inner.read(rows)
         block = leaf.block
         if not isinstance(block, PackedStruct) or len(block.fields) != 2:
-            raise CorruptError("blob page", where=self._page.where, expected="descriptions of position and size")
+            raise CorruptError(
+                "the blob page does not store blob descriptions", where=self._page.where, expected="position and size"
+            )
         position, size = block.fields
         positions, sizes = _numbers(position, self._page.where), _numbers(size, self._page.where)
         is_null = (sizes == 0) & (positions != 0)
@@ -77,7 +79,9 @@ class BlobReader:
             return Leaf(block, None, None, self._layers, leaf.num_slots, leaf.num_rows)
         levels = positions[is_null] >> np.uint64(16)
         if int(levels.max()) > self._layers.max_def:
-            raise CorruptError("level of a blob", where=self._page.where, expected=f"<= {self._layers.max_def}")
+            raise CorruptError(
+                "the level of a blob is too high", where=self._page.where, expected=f"<= {self._layers.max_def}"
+            )
         def_ = np.zeros(leaf.num_rows, dtype=np.uint8)
         def_[is_null] = levels
         cleared: NDArray[np.uint64] = np.where(is_null, np.uint64(0), positions)
@@ -136,6 +140,6 @@ def read_extents(
 
 def _numbers(block: Block, where: str) -> NDArray[np.uint64]:
     if not isinstance(block, FixedWidth) or block.bits != 64:
-        raise CorruptError("blob page", where=where, expected="positions and sizes of 64 bits")
+        raise CorruptError("blob positions and sizes have the wrong width", where=where, expected="64 bits")
     numbers: NDArray[np.uint64] = np.ascontiguousarray(block.data).view("<u8")
     return numbers

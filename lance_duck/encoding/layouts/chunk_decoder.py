@@ -85,7 +85,7 @@ def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShap
         return parse_chunks(np.empty(0, dtype=np.uint8), starts, sizes, sizes, shape, page.where)
     ends = starts + sizes
     if int(starts.min()) < 0 or int(ends.max()) > page.buffer_size(1):
-        raise CorruptError("chunks beyond their buffer", where=page.where, found=int(ends.max()))
+        raise CorruptError("the chunks reach beyond their buffer", where=page.where, found=int(ends.max()))
     is_first = np.append(True, starts[1:] != ends[:-1])
     first = np.flatnonzero(is_first)
     begin, end = starts[first], ends[np.append(first[1:], len(chunks)) - 1]
@@ -112,7 +112,7 @@ def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) 
         counts = parsed.def_.counts
         def_ = decode_level_chunks(layout.def_, parsed.def_, layout.layers.max_def, where)
     if rep is None and counts is not items and not np.array_equal(counts, items):
-        raise CorruptError("levels in a chunk", where=where, expected="one for each item")
+        raise CorruptError("the level count of a chunk is wrong", where=where, expected="one for each item")
     if rep is not None:
         slots = len(rep)
         if def_ is not None and layout.layers.max_visible < layout.layers.max_def:
@@ -182,7 +182,7 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
     """
     values = parsed.values
     if np.any(values.counts * width > values.sizes[0]):
-        raise CorruptError("more values claimed than the bytes hold", where=where)
+        raise CorruptError("the value count exceeds what the bytes can hold", where=where)
     out = unset(len(place) * width, np.uint8)
     gather_fixed(readonly(values.data), values.starts[0][chunk] + place * width, width, out)
     return codec.decode_block(out, len(place))

@@ -132,7 +132,7 @@ def parse_chunks(
     if not read_headers(
         readonly(data), starts, readonly(sizes), levels, shape.num_buffers, width, begins, lengths, counts
     ):
-        raise CorruptError("buffer reaches beyond its chunk", where=where)
+        raise CorruptError("a buffer reaches beyond its chunk", where=where)
     rep = Chunks(data, begins[:1], lengths[:1], counts) if shape.has_rep else None
     def_ = Chunks(data, begins[levels - 1 : levels], lengths[levels - 1 : levels], counts) if shape.has_def else None
     return ParsedChunks(rep, def_, Chunks(data, begins[levels:], lengths[levels:], items))

@@ -138,12 +138,14 @@ class ConstantReader:
             rep, def_ = self._levels(pieces[0], pieces[1])
         if layout.layers.max_rep:
             if rep is None:
-                raise CorruptError("lists without repetition levels", where=page.where)
+                raise CorruptError("the page of a list column does not have repetition levels", where=page.where)
             heads = np.append(np.flatnonzero(rep == layout.layers.max_rep), len(rep))
             if len(heads) != page.num_rows + 1 or (len(rep) and rep[0] != layout.layers.max_rep):
-                raise CorruptError("rows", where=page.where, expected=page.num_rows, found=len(heads) - 1)
+                raise CorruptError(
+                    "the row count is wrong", where=page.where, expected=page.num_rows, found=len(heads) - 1
+                )
         if def_ is not None and len(def_) != (page.num_rows if rep is None else len(rep)):
-            raise CorruptError("definition levels", where=page.where, found=len(def_))
+            raise CorruptError("the number of definition levels is wrong", where=page.where, found=len(def_))
         self._state = _ConstantState(self._value(scalar), rep, def_, heads)
         return self._state
 
@@ -175,10 +177,12 @@ def parse_scalar(data: Bytes, where: str) -> Block:
     words = data[: len(data) // 4 * 4].view("<u4") if data.flags.c_contiguous else np.empty(0, dtype="<u4")
     count = int(words[0]) if len(words) else 0
     if len(words) and count not in _SCALAR_BUFFERS:
-        raise UnsupportedError("constant value", where=where, expected="1 or 2 buffers", found=count)
+        raise UnsupportedError(
+            "the constant value has an unsupported number of buffers", where=where, expected="1 or 2", found=count
+        )
     sizes = words[1 : 1 + count].tolist()
     if len(sizes) != count or count == 0 or 4 * (1 + count) + sum(sizes) != len(data):
-        raise CorruptError("constant value", where=where, expected="buffers that fill it", found=f"{len(data)} bytes")
+        raise CorruptError("the buffers of the constant value do not fill it", where=where, found=f"{len(data)} bytes")
     at = 4 * (1 + count)
     if count == 1:
         return FixedWidth(8 * sizes[0], data[at:], 1)

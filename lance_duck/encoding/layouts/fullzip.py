@@ -162,7 +162,7 @@ class FullZipReader:
         for begin, end in zip(begins, ends, strict=True):
             first = begin + layout.width
             if first > end or int.from_bytes(data[begin:first].tobytes(), "little") != end - first:
-                raise CorruptError("length of a value", where=self._page.where)
+                raise CorruptError("the stored length of a value is wrong", where=self._page.where)
             value = data[first:end]
             values.append(layout.values.decompress(value) if isinstance(layout.values, General) else value)
         return values
@@ -275,18 +275,23 @@ class FullZipReader:
         data = readonly(data)
         status = count_entries(data, form, totals)
         if status:
-            problem = "entries end within one" if status == 1 else "level in an entry is too high"
+            problem = "entries end within one" if status == 1 else "the level of an entry is too high"
             raise CorruptError(problem, where=self._page.where)
         entries, slots, size, heads = totals.tolist()
         if heads != count:
-            raise CorruptError("entries that begin a row", where=self._page.where, expected=count, found=heads)
+            raise CorruptError(
+                "the number of rows that the entries begin is wrong",
+                where=self._page.where,
+                expected=count,
+                found=heads,
+            )
         rep = unset(entries if layout.bits_rep else 0, np.uint8)
         def_ = unset(entries if layout.bits_def else 0, np.uint8)
         offsets = np.zeros(0 if layout.is_fixed else slots + 1, dtype=np.int64)
         values = unset(size, np.uint8)
         split_entries(data, form, rep, def_, offsets, values)
         if layout.bits_rep and count and rep[0] != layout.layers.max_rep:
-            raise CorruptError("first entry does not begin a row", where=self._page.where)
+            raise CorruptError("the first entry does not begin a row", where=self._page.where)
         return rep, def_, offsets, values
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:
@@ -295,7 +300,7 @@ class FullZipReader:
         entries = data.reshape(count, layout.control + layout.width)
         words = np.ascontiguousarray(entries[:, : layout.control]).view(f"<u{layout.control}").reshape(count)
         if count and int(words.max()) > layout.layers.max_def:
-            raise CorruptError("level in an entry is too high", where=self._page.where, found=int(words.max()))
+            raise CorruptError("the level of an entry is too high", where=self._page.where, found=int(words.max()))
         values = np.ascontiguousarray(entries[:, layout.control :]).reshape(-1)
         return self._leaf(FixedWidth(layout.width * 8, values, count), None, words.astype(np.uint8), count, count)
 

@@ -83,12 +83,14 @@ def parse_layers(kinds: Sequence[int], where: str) -> Layers:
         UnsupportedError: There are more definition levels than a byte can hold.
     """
     if not kinds:
-        raise CorruptError("page has no layers", where=where)
+        raise CorruptError("the page does not have layers", where=where)
     unknown = [kind for kind in kinds if kind not in _LISTS and kind not in (ALL_VALID_ITEM, NULLABLE_ITEM)]
     if unknown:
-        raise CorruptError("layer of the page", where=where, expected="1 to 6", found=unknown[0])
+        raise CorruptError("the page has an unknown layer", where=where, expected="1 to 6", found=unknown[0])
     if 2 * len(kinds) > _MAX_LEVEL:
-        raise UnsupportedError("nesting", where=where, expected=f"<= {_MAX_LEVEL // 2} layers", found=len(kinds))
+        raise UnsupportedError(
+            "the page is nested too deeply", where=where, expected=f"<= {_MAX_LEVEL // 2} layers", found=len(kinds)
+        )
     lists = [kind in _LISTS for kind in kinds]
     depths = [(kind in _NULLABLE) + (kind in _EMPTYABLE) for kind in kinds]
     first_list = lists.index(True) if True in lists else len(kinds)

@@ -128,10 +128,12 @@ class MiniBlockReader:
         dictionary = None
         if layout.dictionary is not None:
             if layout.num_dictionary_items > _MAX_DICTIONARY:
-                raise CorruptError("values of the dictionary", where=page.where, found=layout.num_dictionary_items)
+                raise CorruptError(
+                    "the dictionary has too many values", where=page.where, found=layout.num_dictionary_items
+                )
             dictionary = layout.dictionary.decode_block(pieces[1], layout.num_dictionary_items)
             if dictionary.count == 0:
-                raise CorruptError("dictionary without values", where=page.where)
+                raise CorruptError("the dictionary does not have values", where=page.where)
         index = None
         if layout.layers.max_rep:
             index = parse_rep_index(pieces[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)

@@ -115,7 +115,7 @@ def _pick_of(codec: Codec) -> _Pick | None:
 def _plain(codec: Codec, width: int) -> _Pick:
     def pick(data: Bytes, place: Int64s, count: Int64s, start: Int64s, size: Int64s) -> Block:
         if (count > size // width).any():
-            raise CorruptError("more values claimed than the bytes hold", where="flat encoding")
+            raise CorruptError("the value count exceeds what the bytes can hold", where="flat encoding")
         out = np.empty(len(place) * width, np.uint8)
         gather_fixed(data, start + place * width, width, out)
         return codec.decode_block(out, len(place))

@@ -57,7 +57,9 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
     if parsed is not None:
         return MiniBlockReader(page, parsed)
     if page.encoding.name not in (PAGE_LAYOUT, PLANAR_LAYOUT):
-        raise UnsupportedError("page encoding", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url)
+        raise UnsupportedError(
+            "the page encoding is not supported", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url
+        )
     try:
         if page.encoding.name == PAGE_LAYOUT:
             layout = pb.PageLayout.FromString(page.encoding.value)
@@ -67,7 +69,7 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
                 return sparse.SparseReader(page, planar, lambda values, layout: _open(values, layout, narrow))
             layout = dense.page_layout(planar, page.where)
     except DecodeError as error:
-        raise CorruptError("page layout is not a protobuf message", where=page.where) from error
+        raise CorruptError("the page layout is not a protobuf message", where=page.where) from error
     if layout.WhichOneof("layout") != "mini_block_layout" or len(page.encoding.value) > _REPEATED_BYTES:
         return _open(page, layout, narrow)
     parsed = _layouts.put((page.encoding, narrow), _mini_block(layout.mini_block_layout, page.where, narrow))
@@ -85,9 +87,11 @@ def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:
     if kind == "blob_layout":
         inner = layout.blob_layout.inner_layout
         if inner.WhichOneof("layout") == "blob_layout":
-            raise CorruptError("blob page inside a blob page", where=page.where)
+            raise CorruptError("a blob page contains another blob page", where=page.where)
         return BlobReader(page, _open(page, inner, False), parse_layers(layout.blob_layout.layers, page.where))
-    raise UnsupportedError("page layout", where=page.where, expected="one of 2.1 or 2.2", found=kind)
+    raise UnsupportedError(
+        "the page layout is not supported", where=page.where, expected="one of 2.1 or 2.2", found=kind
+    )
 
 
 def _mini_block(message: pb.MiniBlockLayout, where: str, narrow: bool) -> MiniBlockLayout:
@@ -96,10 +100,12 @@ def _mini_block(message: pb.MiniBlockLayout, where: str, narrow: bool) -> MiniBl
     if has_rep != (layers.max_rep > 0) or (layers.max_rep > 0) != (message.repetition_index_depth > 0):
         raise CorruptError("repetition levels of a page and its lists disagree", where=where)
     if not message.HasField("value_compression"):
-        raise CorruptError("page without a value encoding", where=where)
+        raise CorruptError("the page does not have a value encoding", where=where)
     values = codec_from_proto(message.value_compression)
     if values.num_buffers != message.num_buffers:
-        raise CorruptError("value buffers", where=where, expected=values.num_buffers, found=message.num_buffers)
+        raise CorruptError(
+            "the number of value buffers is wrong", where=where, expected=values.num_buffers, found=message.num_buffers
+        )
     if narrow and isinstance(values, Flat) and values.bits in (128, 256):
         values = LowFlat(values)
     return MiniBlockLayout(
@@ -119,15 +125,17 @@ def _full_zip(message: pb.FullZipLayout, where: str) -> FullZipLayout:
     layers = parse_layers(message.layers, where)
     details = message.WhichOneof("details")
     if details is None or not message.HasField("value_compression"):
-        raise CorruptError("full-zip page without a value encoding", where=where)
+        raise CorruptError("the full-zip page does not have a value encoding", where=where)
     is_fixed = details == "bits_per_value"
     bits = message.bits_per_value if is_fixed else message.bits_per_offset
     if bits % 8 or bits == 0 or (not is_fixed and bits not in (32, 64)):
-        raise UnsupportedError("full-zip values", where=where, found=f"{details} {bits}")
+        raise UnsupportedError(
+            "full-zip pages do not support values of this width", where=where, found=f"{details} {bits}"
+        )
     if (message.bits_rep > 0) != (layers.max_rep > 0):
         raise CorruptError("repetition levels of a page and its lists disagree", where=where)
     if message.bits_rep + message.bits_def > _MAX_CONTROL_BITS:
-        raise CorruptError("bits of a control word", where=where, expected=f"<= {_MAX_CONTROL_BITS}")
+        raise CorruptError("the control word has too many bits", where=where, expected=f"<= {_MAX_CONTROL_BITS}")
     return FullZipLayout(
         layers,
         message.bits_rep,

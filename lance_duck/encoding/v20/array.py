@@ -74,7 +74,7 @@ class SomeNulls:
         """Return the values, with their validity."""
         flags, values = yield from gather([self.validity.read(runs), self.values.read(runs)])
         if not isinstance(flags.block, FixedWidth) or flags.block.bits != 1:
-            raise CorruptError("validity of a nullable array", expected="values of one bit")
+            raise CorruptError("the validity of a nullable array has the wrong width", expected="1 bit")
         if values.block is None:
             return values
         return PageValues(values.block, both_valid(flags.block.data, values.validity), values.count)
@@ -93,5 +93,7 @@ class AllNulls:
         """Return nulls."""
         yield from ()
         if runs.count > MAX_COUNT:
-            raise CorruptError("more nulls than one read can give", expected=f"at most {MAX_COUNT}", found=runs.count)
+            raise CorruptError(
+                "one read cannot return this many nulls", expected=f"at most {MAX_COUNT}", found=runs.count
+            )
         return PageValues(None, None, runs.count)

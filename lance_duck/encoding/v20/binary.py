@@ -40,10 +40,12 @@ class Binary:
         ends = yield from self.ends.read(runs)
         item_runs = merged_runs(ends.item_starts, ends.item_stops)
         if self.data.capacity is not None and item_runs.stop > self.data.capacity:
-            raise CorruptError("value beyond the bytes of its page", expected=self.data.capacity, found=item_runs.stop)
+            raise CorruptError(
+                "a value reaches beyond the bytes of its page", expected=self.data.capacity, found=item_runs.stop
+            )
         items = yield from self.data.read(item_runs)
         if not isinstance(items.block, FixedWidth) or items.block.bits != 8:
-            raise CorruptError("bytes of a binary array", expected="values of 8 bits")
+            raise CorruptError("the bytes of a binary array have the wrong width", expected="8 bits")
         offsets = narrow_offsets(ends.offsets, len(items.block.data))
         return PageValues(VariableWidth(offsets, items.block.data), ends.validity, runs.count)
 
@@ -84,7 +86,7 @@ class FixedSizeBinary:
         """Return VariableWidth values with offsets from 0."""
         values = yield from self.data.read(runs.scaled(self.width))
         if not isinstance(values.block, FixedWidth) or values.block.bits != 8:
-            raise CorruptError("bytes of a fixed-size binary array", expected="values of 8 bits")
+            raise CorruptError("the bytes of a fixed-size binary array have the wrong width", expected="8 bits")
         count = runs.count
         offsets = narrow_offsets(np.arange(count + 1, dtype=np.int64) * self.width, count * self.width)
         return PageValues(VariableWidth(offsets, values.block.data), both_valid(None, values.validity), count)

@@ -37,7 +37,9 @@ def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers:
     buffer = buffers.find(message.buffer)
     width, bits = message.compressed_bits_per_value, message.uncompressed_bits_per_value
     if bits not in (8, 16, 32, 64) or not 0 < width <= bits:
-        raise buffers.corrupt("bit-packed width", expected="1 to 8, 16, 32 or 64 bits", found=f"{width} of {bits}")
+        raise buffers.corrupt(
+            "the bit-packed width is invalid", expected="1 to 8, 16, 32 or 64 bits", found=f"{width} of {bits}"
+        )
     if isinstance(message, pb.Bitpacked):
         return Bitpacked(buffer, width, bits, message.signed)
     return BitpackedForNonNeg(buffer, width, bits)

@@ -45,8 +45,18 @@ class StoredBuffer:
     where: str
 
     def too_short(self, needed: int, size: int) -> CorruptError:
+<<<<<<< ours
         """Return the error for values that need `needed` bytes if the buffer has only `size` bytes."""
         return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
+||||||| base
+        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
+        return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
+=======
+        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
+        return CorruptError(
+            "the values reach beyond the end of their buffer", where=self.where, expected=needed, found=size
+        )
+>>>>>>> theirs
 
     def read_all(self) -> Request[Bytes]:
         """Read all bytes of the buffer."""
@@ -121,10 +131,12 @@ class PageBuffers:
             UnsupportedError: The buffer belongs to the whole file.
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
-            raise UnsupportedError("page in a buffer of the whole file", where=self.page.where)
+            raise UnsupportedError(
+                "page buffers that belong to the whole file are not supported", where=self.page.where
+            )
         buffers = self.page.buffers if buffer.buffer_type == pb.Buffer.page else self.column
         if buffer.buffer_index >= len(buffers):
-            raise self.corrupt("missing buffer", expected=f"index below {len(buffers)}", found=buffer.buffer_index)
+            raise self.corrupt("a buffer is missing", expected=f"index below {len(buffers)}", found=buffer.buffer_index)
         offset, size = buffers[buffer.buffer_index]
         return StoredBuffer(self.page.source, offset, size, self.page.where)
 

@@ -48,7 +48,7 @@ class DictionaryArray:
         if places.block is None:
             return places
         if not isinstance(places.block, FixedWidth) or places.block.bits not in (8, 16, 32, 64):
-            raise CorruptError("indices of a dictionary", expected="unsigned integers")
+            raise CorruptError("the indices of a dictionary are not integers", expected="unsigned integers")
         indices: Bytes = np.frombuffer(places.block.data, f"<u{places.block.bits // 8}")
         validity = places.validity
         if self.zero_is_null:

@@ -71,7 +71,7 @@ class Ends:
         firsts = runs.starts == 0
         ends = yield from self.values.read(RowRuns(np.where(firsts, 0, runs.starts - 1), runs.stops))
         if not isinstance(ends.block, FixedWidth) or ends.block.bits not in (8, 16, 32, 64):
-            raise CorruptError("ends of variable-length rows", expected="unsigned integers")
+            raise CorruptError("the ends of variable-length rows are not integers", expected="unsigned integers")
         stored = np.frombuffer(ends.block.data, f"<u{ends.block.bits // 8}").astype(np.uint64, copy=False)
         count = runs.count
         offsets, validity = np.empty(count + 1, np.int64), np.empty(count, np.uint8)

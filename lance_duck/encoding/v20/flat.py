@@ -42,16 +42,16 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
     buffer = buffers.find(message.buffer)
     bits = message.bits_per_value
     if not (bits == 1 or (bits % 8 == 0 and 0 < bits <= MAX_BITS)):
-        raise buffers.unsupported("flat values of this width", f"{bits} bits")
+        raise buffers.unsupported("2.0 files do not support flat values of this width", f"{bits} bits")
     scheme = message.compression.scheme if message.HasField("compression") else "none"
     if bits == 1:
         if scheme not in ("none", ""):
-            raise buffers.unsupported("compressed bits", scheme)
+            raise buffers.unsupported("2.0 files do not support compressed bits", scheme)
         return FlatBits(buffer)
     if scheme in ("none", ""):
         return FlatBytes(buffer, bits)
     if scheme not in ("zstd", "lz4"):
-        raise buffers.unsupported("compression", scheme)
+        raise buffers.unsupported("2.0 files do not support this compression", scheme)
     return FlatCompressed(buffer, bits, scheme, buffers.recent)
 
 
@@ -153,6 +153,6 @@ class ConstantArray:
         yield from ()
         count = runs.count
         if count > MAX_COUNT:
-            raise CorruptError("more values than one read can give", expected=f"at most {MAX_COUNT}", found=count)
+            raise CorruptError("one read cannot return this many values", expected=f"at most {MAX_COUNT}", found=count)
         data = np.tile(np.frombuffer(self.value, np.uint8), count)
         return PageValues(FixedWidth(len(self.value) * 8, data, count), None, count)

@@ -92,7 +92,7 @@ class PackedStructArray:
         """Return PackedStruct values."""
         rows = yield from FlatBytes(self.buffer, self.row_size * 8).read(runs)
         if not isinstance(rows.block, FixedWidth):
-            raise CorruptError("rows of a packed struct", where=self.buffer.where)
+            raise CorruptError("the rows of a packed struct are not fixed-width", where=self.buffer.where)
         table = rows.block.data.reshape(rows.count, self.row_size)
         blocks: list[Block] = []
         at = 0
@@ -121,5 +121,5 @@ def zero_block(arrow_type: pa.DataType, count: int) -> Block:
     try:
         bits = arrow_type.bit_width
     except ValueError:
-        raise UnsupportedError("null items of this type", found=arrow_type) from None
+        raise UnsupportedError("null items of this type are not supported", found=arrow_type) from None
     return FixedWidth(bits, np.zeros(count * bits // 8, np.uint8), count)

@@ -52,11 +52,11 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
         UnsupportedError: The message is not a 2.0 array encoding.
     """
     if description.name != PAGE_MESSAGE:
-        raise buffers.unsupported("page encoding in a 2.0 file", description.name)
+        raise buffers.unsupported("2.0 files do not support this page encoding", description.name)
     try:
         return pb.ArrayEncoding.FromString(description.value)
     except DecodeError as error:
-        raise buffers.corrupt("page encoding is not a protobuf message") from error
+        raise buffers.corrupt("the page encoding is not a protobuf message") from error
 
 
 def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArray:
@@ -68,13 +68,15 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
     """
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
-        raise context.buffers.corrupt("encoding is missing", expected="one of ArrayEncoding's")
+        raise context.buffers.corrupt("the encoding is missing", expected="a member of ArrayEncoding")
     if kind not in READERS:
-        raise context.buffers.unsupported("encoding in a 2.0 file", kind)
+        raise context.buffers.unsupported("2.0 files do not support this encoding", kind)
     array = READERS[kind](getattr(encoding, kind), context)
     if context.length is not None and array.capacity is not None and context.length > array.capacity:
         raise context.buffers.corrupt(
-            f"{kind} array claims more than its bytes hold", expected=f"at most {array.capacity}", found=context.length
+            f"the {kind} array has more values than its bytes can hold",
+            expected=f"at most {array.capacity}",
+            found=context.length,
         )
     return array
 
@@ -87,11 +89,13 @@ def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
     """
     if encoding.WhichOneof("array_encoding") != "list":
         raise context.buffers.corrupt(
-            "page of a list column", expected="list", found=encoding.WhichOneof("array_encoding")
+            "the page of a list column has the wrong encoding",
+            expected="list",
+            found=encoding.WhichOneof("array_encoding"),
         )
     message = encoding.list
     if message.num_items > NO_LIMIT:
-        raise context.buffers.corrupt("items of a page of lists", found=message.num_items)
+        raise context.buffers.corrupt("the page has too many list items", found=message.num_items)
     offsets = array_from_proto(message.offsets, context.of(context.length, pa.uint64()))
     return Ends(offsets, _adjustment(message.null_offset_adjustment, context), message.num_items)
 
@@ -105,16 +109,18 @@ def _nullable(message: pb.Nullable, context: Context) -> EncodedArray:
     if kind == "some_nulls":
         validity = array_from_proto(message.some_nulls.validity, context.of(context.length, pa.bool_()))
         return SomeNulls(validity, array_from_proto(message.some_nulls.values, context))
-    raise context.buffers.corrupt("nullable encoding without a kind")
+    raise context.buffers.corrupt("the nullable encoding does not have a kind")
 
 
 def _fixed_size_list(message: pb.FixedSizeList, context: Context) -> EncodedArray:
     dimension = message.dimension
     storage = _storage(context.arrow_type)
     if dimension < 1 or not pa.types.is_fixed_size_list(storage) or storage.list_size != dimension:
-        raise context.buffers.corrupt("fixed-size list", expected=storage, found=f"lists of {dimension}")
+        raise context.buffers.corrupt(
+            "the fixed-size list does not match its column", expected=storage, found=f"lists of {dimension}"
+        )
     if message.has_validity:
-        raise context.buffers.unsupported("fixed-size lists in a 2.0 file", "validity of the items in the values")
+        raise context.buffers.unsupported("fixed-size lists in 2.0 files cannot store item validity", "has_validity")
     length = _product(context, dimension)
     items = array_from_proto(message.items, context.of(length, storage.value_type))
     return FixedSizeListArray(items, dimension, storage.value_type)
@@ -134,7 +140,9 @@ def _fsst(message: pb.Fsst, context: Context) -> EncodedArray:
 def _fixed_size_binary(message: pb.FixedSizeBinary, context: Context) -> EncodedArray:
     width = message.byte_width
     if width < 1:
-        raise context.buffers.corrupt("fixed-size binary", expected="at least 1 byte", found=width)
+        raise context.buffers.corrupt(
+            "the byte width of a fixed-size binary is invalid", expected="at least 1 byte", found=width
+        )
     inner = pb.ArrayEncoding()
     inner.CopyFrom(message.bytes)
     if inner.WhichOneof("array_encoding") == "flat" and inner.flat.bits_per_value == 8 * width:
@@ -156,7 +164,7 @@ def _packed_struct(message: pb.PackedStruct, context: Context) -> EncodedArray:
     fields = tuple(_packed_field(inner, context) for inner in message.inner)
     array = PackedStructArray(fields, context.buffers.find(message.buffer))
     if array.row_size < 1:
-        raise context.buffers.corrupt("packed struct", expected="fields", found=len(fields))
+        raise context.buffers.corrupt("the packed struct does not have fields with values", found=len(fields))
     return array
 
 
@@ -170,12 +178,14 @@ def _packed_field(encoding: pb.ArrayEncoding, context: Context) -> PackedArrayFi
             return PackedArrayField(item.bits, encoding.fixed_size_list.dimension)
     if kind == "flat" and encoding.flat.bits_per_value % 8 == 0 and encoding.flat.bits_per_value > 0:
         return PackedArrayField(encoding.flat.bits_per_value)
-    raise context.buffers.unsupported("field of a packed struct", kind)
+    raise context.buffers.unsupported("packed structs in 2.0 files do not support this field", kind)
 
 
 def _constant(message: pb.Constant, context: Context) -> EncodedArray:
     if not 0 < len(message.value) <= MAX_CONSTANT:
-        raise context.buffers.corrupt("constant", expected=f"1 to {MAX_CONSTANT} bytes", found=len(message.value))
+        raise context.buffers.corrupt(
+            "the length of the constant is invalid", expected=f"1 to {MAX_CONSTANT} bytes", found=len(message.value)
+        )
     return ConstantArray(message.value)
 
 
@@ -183,13 +193,13 @@ def _product(context: Context, factor: int) -> int | None:
     if context.length is None:
         return None
     if context.length * factor > NO_LIMIT:
-        raise context.buffers.corrupt("values of a page", found=f"{context.length} times {factor}")
+        raise context.buffers.corrupt("the page has too many values", found=f"{context.length} times {factor}")
     return context.length * factor
 
 
 def _adjustment(value: int, context: Context) -> int:
     if value < 1:
-        raise context.buffers.corrupt("adjustment of null ends", expected="at least 1", found=value)
+        raise context.buffers.corrupt("the adjustment of null ends is invalid", expected="at least 1", found=value)
     return value
 
 

@@ -60,7 +60,7 @@ def array_to_block(array: pa.Array, where: str) -> Block:
     if has_offsets(kind):
         return _variable(array, where)
     if not _is_plain(kind):
-        raise UnsupportedError("values of this type", where=where, found=kind)
+        raise UnsupportedError("values of this type cannot be encoded", where=where, found=kind)
     return _fixed(array, kind.bit_width)
 
 
@@ -126,7 +126,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
     while isinstance(items, pa.ExtensionArray):
         items = items.storage
     if size == 0 or not _is_plain(items.type):
-        raise UnsupportedError("fixed-size lists of this type", where=where, found=items.type)
+        raise UnsupportedError("fixed-size lists of this type cannot be encoded", where=where, found=items.type)
     valid = valid_flags(items)
     if valid is not None:
         outer = valid_flags(array)
@@ -164,7 +164,7 @@ def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
                 remedy="use a plain struct, because packed structs cannot contain nulls",
             )
         if field.type == pa.binary(0):
-            raise UnsupportedError("values without bytes in a packed struct", where=where, found=field.type)
+            raise UnsupportedError("packed structs cannot contain values without bytes", where=where, found=field.type)
         fields.append(array_to_block(field, where))
     return PackedStruct(tuple(fields), len(array))
 

@@ -85,7 +85,7 @@ def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> 
         UnsupportedError: The lists are inside lists.
     """
     if outline.begins is not None:
-        raise UnsupportedError("lists and fixed-size lists of structs in one column", where=where)
+        raise UnsupportedError("one column cannot nest both lists and fixed-size lists of structs", where=where)
     around = unfold_items(outline, array)
     size = array.type.list_size
     holes = None if around.holes is None else np.repeat(around.holes, size)

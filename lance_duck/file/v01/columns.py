@@ -47,7 +47,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
     """Open a field; `listed` is the file of the list above it, if any."""
     if field.blob_version:
-        raise UnsupportedError("blob in a file of version 0.1", where=f"column {field.name}")
+        raise UnsupportedError("files of version 0.1 cannot store blobs", where=f"column {field.name}")
     if field.logical_type == "struct":
         return _open_struct(field, locate, arrow_type, listed)
     place = locate(field.id)
@@ -71,7 +71,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyF
     if field.is_list:
         return _open_list(field, locate, arrow_type, file, pages)
     if field.children:
-        raise UnsupportedError("type that files of version 0.1 do not have", where=where, found=field.logical_type)
+        raise UnsupportedError("files of version 0.1 cannot store this type", where=where, found=field.logical_type)
     return _open_leaf(field, arrow_type, file, pages)
 
 
@@ -82,7 +82,7 @@ def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches
     if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # keeps the sizes below within int64
         raise CorruptError("invalid page length", where=where, expected=f"within {file.source.size} bytes")
     if (positions + page_sizes(field, lengths) > file.source.size).any():
-        raise CorruptError("page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
+        raise CorruptError("the page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
     rows = np.maximum(lengths - 1, 0) if field.is_list else lengths
     bounds = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(rows, out=bounds[1:])
@@ -117,7 +117,7 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: Lega
     items = _open(item, locate, storage.value_type, file)
     bounds = [b for b in _all_bounds(item, locate) if b is not None]
     if not bounds:
-        raise CorruptError("list without items", where=pages.where)
+        raise CorruptError("the list does not have items", where=pages.where)
     if any(not np.array_equal(b, bounds[0]) for b in bounds[1:]):
         raise CorruptError("list items do not match the batch lengths", where=pages.where)
     offset = np.dtype("<i8" if field.logical_type.startswith("large") else "<i4")

@@ -89,7 +89,7 @@ class LegacyFile(LanceFile):
         proto = next((f for f in self.descriptor.schema.fields if f.id == field_id), None)
         where = f"{self.source.path}: dictionary of field {field_id}"
         if proto is None or not proto.HasField("dictionary"):
-            raise CorruptError("dictionary without values", where=where)
+            raise CorruptError("the dictionary does not have values", where=where)
         position, length = proto.dictionary.offset, proto.dictionary.length
         if not 0 <= position <= self.source.size or not 0 <= length <= self.source.size:
             raise CorruptError(
@@ -106,7 +106,7 @@ class LegacyFile(LanceFile):
         row = field_id - self.first_field
         if not 0 <= row < len(self.pages):
             raise CorruptError(
-                "field is not in the page table",
+                "the field is not in the page table",
                 where=self.source.path,
                 expected=f"{self.first_field} to {self.first_field + len(self.pages) - 1}",
                 found=field_id,
@@ -187,12 +187,14 @@ def storage_bits(type_: pa.DataType) -> int:
     if pa.types.is_fixed_size_list(type_):
         bits = int(type_.list_size) * storage_bits(storage_type(type_.value_type))
         if bits > _MOST_BITS:
-            raise UnsupportedError("size of a fixed-size list", expected=f"at most {_MOST_BITS} bits", found=bits)
+            raise UnsupportedError(
+                "the fixed-size list is too large", expected=f"at most {_MOST_BITS} bits", found=bits
+            )
         return bits
     try:
         return int(type_.bit_width)
     except ValueError:
-        raise UnsupportedError("type that files of version 0.1 do not have", found=type_) from None
+        raise UnsupportedError("files of version 0.1 cannot store this type", found=type_) from None
 
 
 def _stored(kind: Field) -> pa.DataType:
@@ -224,7 +226,7 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
     table = yield from end.read(metadata.page_table_position, shape[0] * shape[1] * _ENTRY, "page table")
     pages = np.frombuffer(table.tobytes(), "<i8").reshape(shape)
     if len(table) and (pages.min() < 0 or pages[..., 0].max() > source.size or pages[..., 1].max() > _MOST_VALUES):
-        raise CorruptError("page outside the file", where=source.path, expected=f"within {source.size} bytes")
+        raise CorruptError("the page is outside the file", where=source.path, expected=f"within {source.size} bytes")
     descriptor = file_pb2.FileDescriptor(length=int(bounds[-1]))
     descriptor.schema.fields.extend(manifest.fields)
     for key, value in manifest.schema_metadata.items():
@@ -246,7 +248,7 @@ class _End:
         limit = self.source.size - FOOTER.size
         if position + size > limit:
             raise CorruptError(
-                f"{what} outside the file",
+                f"{what} reaches beyond the file",
                 where=self.source.path,
                 expected=f"an end before {limit}",
                 found=f"{size} bytes at {position}",

@@ -55,7 +55,7 @@ def shared_dictionaries(
             values = run(read_dictionary(opened, f))
             if not result.setdefault(f.id, values).equals(values):
                 raise IncompatibleError(
-                    f"data files of version 0.1 with two dictionaries of column {f.name!r}",
+                    f"data files of version 0.1 cannot have two dictionaries of column {f.name!r}",
                     where=opened.source.path,
                     expected=str(result[f.id].to_pylist()[:8]),
                     found=str(values.to_pylist()[:8]),

@@ -77,9 +77,9 @@ class Batches:
         """
         whole = self.source.size
         if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):
-            raise CorruptError("page reaches beyond the file", where=self.where, expected=f"within {whole} bytes")
+            raise CorruptError("the page reaches beyond the file", where=self.where, expected=f"within {whole} bytes")
         if sizes.astype(np.float64).sum() > whole:
-            raise CorruptError("pages share bytes", where=self.where, expected=f"at most {whole} bytes of them")
+            raise CorruptError("the pages overlap", where=self.where, expected=f"at most {whole} bytes in all pages")
         source = self.source
         return [ByteRange(source, a, b) for a, b in zip(starts.tolist(), sizes.tolist(), strict=True)]
 

@@ -224,7 +224,7 @@ def _not_in_dictionary(value: object, path: str) -> UnsupportedError:
     if value is None:
         return _null_refused(path)
     return UnsupportedError(
-        "value that is not in the dictionary of the column",
+        "the dictionary of the column does not contain the value",
         where=f"column {path!r}",
         expected="values of the dictionary that all data files of version 0.1 share, made of the first rows",
         found=repr(value)[:80],

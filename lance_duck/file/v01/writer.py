@@ -112,7 +112,9 @@ class LegacyFileWriter:
         """
         if batch.num_columns != len(self._schema.fields):
             raise InternalError(
-                "the batch has other columns than the file", expected=len(self._schema.fields), found=batch.num_columns
+                "the columns of the batch and the file differ",
+                expected=len(self._schema.fields),
+                found=batch.num_columns,
             )
         start = 0
         while start < batch.num_rows:
@@ -165,7 +167,7 @@ class LegacyFileWriter:
             return
         if self.num_rows > MAX_INT32:
             raise UnsupportedError(
-                "rows of a file of version 0.1",
+                "a data file of version 0.1 cannot store this many rows",
                 where=self._sink.path,
                 expected=f"at most {MAX_INT32}",
                 found=self.num_rows,

@@ -91,7 +91,9 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
     file, index = location
     if file.version != (2, 0):
         raise UnsupportedError(
-            f"child {field.name!r} of a 2.0 column", where=file.source.path, found=f"a file of version {file.version}"
+            f"field {field.name!r} of a 2.0 column must be in a 2.0 file",
+            where=file.source.path,
+            found=f"a file of version {file.version}",
         )
     column = file.column(index)
     where = f"{file.source.path}: column {index} ({field.name})"
@@ -105,7 +107,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
             return _open_list(field, locate, arrow_type, column, where)
         return _open_text(field, file, index, arrow_type)
     if field.children and field.logical_type.startswith(("list", "large_list", "map")) and column.pages:
-        raise CorruptError("wrong encoding of a list column", where=where, expected="list", found=kind)
+        raise CorruptError("the list column has the wrong encoding", where=where, expected="list", found=kind)
     storage = storage_type(arrow_type)
     is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
     return LeafNode(column, field.arrow_type, arrow_type, where, is_json=is_json)
@@ -122,7 +124,7 @@ def _open_struct(field: Field, locate: Locate, arrow_type: pa.DataType, column: 
     for page in column.pages:
         kind = parse_encoding(page.encoding, PageBuffers(page)).WhichOneof("array_encoding")
         if kind != "struct":
-            raise CorruptError("wrong encoding of a struct column", where=where, expected="struct", found=kind)
+            raise CorruptError("the struct column has the wrong encoding", where=where, expected="struct", found=kind)
     return _struct(field, locate, arrow_type, column.num_rows)
 
 
@@ -145,7 +147,7 @@ def _struct(field: Field, locate: Locate, arrow_type: pa.DataType, num_rows: int
 def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, column: ColumnMetadata, where: str) -> V20Node:
     storage = storage_type(arrow_type)
     if not pa.types.is_list(storage) and not pa.types.is_large_list(storage):
-        raise UnsupportedError("list column of this type", where=where, found=arrow_type)
+        raise UnsupportedError("2.0 files do not support this list type", where=where, found=arrow_type)
     items = _open(field.children[0], locate, storage.value_type)
     pages = list_pages(column, where)
     _check_items(pages, items, where)
@@ -181,13 +183,17 @@ def _open_blob(field: Field, column: ColumnMetadata, where: str, file: LanceFile
 def _is_blob(column: ColumnMetadata, where: str) -> bool:
     if column.encoding is None or column.encoding.name != COLUMN_MESSAGE:
         type_url = None if column.encoding is None else column.encoding.type_url
-        raise UnsupportedError("column encoding", where=where, expected=COLUMN_MESSAGE, found=type_url)
+        raise UnsupportedError(
+            "the column encoding is not supported", where=where, expected=COLUMN_MESSAGE, found=type_url
+        )
     try:
         kind = pb.ColumnEncoding.FromString(column.encoding.value).WhichOneof("column_encoding")
     except DecodeError as error:
-        raise CorruptError("column encoding is not a protobuf message", where=where) from error
+        raise CorruptError("the column encoding is not a protobuf message", where=where) from error
     if kind not in ("values", "blob"):
-        raise UnsupportedError("column encoding", where=where, expected="values or blob", found=kind)
+        raise UnsupportedError(
+            "the column encoding is not supported", where=where, expected="values or blob", found=kind
+        )
     return bool(kind == "blob")
 
 

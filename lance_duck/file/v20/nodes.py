@@ -200,9 +200,7 @@ class BlobNode(PlainNode):
         """Return the bytes of the rows."""
         descriptors = yield from self.descriptors.read(runs)
         if descriptors.null_count:
-            raise CorruptError(
-                "nulls in blob descriptors", where=self.where, expected="no nulls", found=descriptors.null_count
-            )
+            raise CorruptError("the blob descriptors contain nulls", where=self.where, found=descriptors.null_count)
         positions, sizes = (descriptors.field(i).to_numpy() for i in range(2))
         block = yield from read_extents(positions, sizes, self.source, self.where)
         valid = (sizes > 0) | (positions != 1)

@@ -79,7 +79,7 @@ class BlobOptions:
             raise InvalidInputError("external_blob_mode", expected=" or ".join(MODES), found=repr(self.external_mode))
         if self.external_mode == "ingest" and self.allow_outside_bases:
             raise InvalidInputError(
-                "allow_external_blob_outside_bases with external_blob_mode='ingest'",
+                "allow_external_blob_outside_bases cannot be combined with external_blob_mode='ingest'",
                 remedy="leave one of them out: bytes that are copied refer to nothing",
             )
         size = self.pack_file_bytes
@@ -101,14 +101,16 @@ class BlobOptions:
             return min(below, key=lambda base: len(base[1]))
         if not self.allow_outside_bases:
             raise InvalidInputError(
-                "external blob outside the base paths of the table",
+                "an external blob is outside the base paths of the table",
                 where=where,
                 expected="a file below a base path that is not the root of a table",
                 found=repr(uri),
                 remedy="add its folder as a base path, or write with allow_external_blob_outside_bases=True",
             )
         if not _URI.match(uri):
-            raise InvalidInputError("URI of an external blob", where=where, expected="an absolute URI", found=repr(uri))
+            raise InvalidInputError(
+                "the URI of an external blob is not absolute", where=where, expected="an absolute URI", found=repr(uri)
+            )
         return 0, uri
 
 

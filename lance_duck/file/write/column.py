@@ -90,7 +90,7 @@ class NestedColumnWriter:
             layers = (*around, Layer(False, field.nullable))[::-1]
             if self._version == "2.1" and field.logical_type == "fixed_size_binary:0":
                 raise UnsupportedError(
-                    "values without bytes in a file of version 2.1",
+                    "data files of version 2.1 cannot store values without bytes",
                     where=where,
                     found=field.logical_type,
                     remedy="write with data_storage_version='2.2'",
@@ -107,7 +107,9 @@ class NestedColumnWriter:
         kind = field.logical_type
         if self._version == "2.1" and (kind == "map" or kind.startswith("fixed_size_list:")):
             raise UnsupportedError(
-                f"{kind} in a file of version 2.1", where=where, remedy="write with data_storage_version='2.2'"
+                f"data files of version 2.1 cannot store type {kind}",
+                where=where,
+                remedy="write with data_storage_version='2.2'",
             )
         if kind.startswith("fixed_size_list:"):
             return Layer(False, field.nullable, int(kind.rpartition(":")[2]))
@@ -126,7 +128,7 @@ class NestedColumnWriter:
             for child in node.children:
                 place = kind.get_field_index(child.field.name)
                 if place < 0:
-                    raise InvalidInputError("no such field in a struct", where=where, expected=child.field.name)
+                    raise InvalidInputError("a struct does not have the field", where=where, expected=child.field.name)
                 self._ravel(child, array.field(place), inside, num_rows, f"{where}.{child.field.name}")
             return
         if pa.types.is_fixed_size_list(kind):
@@ -135,7 +137,7 @@ class NestedColumnWriter:
             inside, items = unfold_list(outline, array, where)
         else:
             raise InvalidInputError(
-                "the array has another type", where=where, expected=node.field.logical_type, found=kind
+                "the array has a different type", where=where, expected=node.field.logical_type, found=kind
             )
         (child,) = node.children
         self._ravel(child, items, inside, num_rows, f"{where}.{child.field.name}")

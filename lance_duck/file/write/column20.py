@@ -78,7 +78,7 @@ class _Column20:
                 return _Lists(column, self._pages, children[0], self._page_bytes)
         if field.logical_type == "map":
             raise UnsupportedError(
-                "map in a data file of version 2.0",
+                "data files of version 2.0 cannot store maps",
                 where=f"column {path!r}",
                 remedy="write with data_storage_version='2.2'",
             )
@@ -168,7 +168,7 @@ class _Structs:
         array = _storage(array)
         if array.null_count:
             raise UnsupportedError(
-                "null struct in a data file of version 2.0",
+                "data files of version 2.0 cannot store null structs",
                 where=f"column {self._path!r}",
                 found=f"{array.null_count} nulls",
                 remedy="write with data_storage_version='2.1' or '2.2'",

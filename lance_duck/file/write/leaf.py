@@ -80,7 +80,7 @@ class LeafWriter:
         self._shape = FLAT if self._is_empty else shape
         self._stride = prod(layer.dimension for layer in layers)
         if self._stride == 0:
-            raise UnsupportedError("fixed-size lists of structs with no items", where=where)
+            raise UnsupportedError("fixed-size lists of zero structs are not supported", where=where)
         self._choice = choice
         self._page_bytes = self._limit = page_bytes
         self._most = GROWN_PAGE_BYTES if page_bytes >= PAGE_BYTES else page_bytes
@@ -95,7 +95,7 @@ class LeafWriter:
         values = self._stored(array)
         inside = unfold_items(outline, values)
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
-            raise UnsupportedError("structs without fields that are null or in lists", where=self._where)
+            raise UnsupportedError("structs without fields cannot be null or in lists", where=self._where)
         if self._is_empty:
             inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # their pages are all null
         part = PendingRows(values, inside, num_rows, self._stride)

@@ -21,7 +21,7 @@ def check_nulls(array: pa.Array, field: Field) -> None:
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:
         where, row = problem
-        raise DataMismatchError("null in a column that allows none", where=f"{where}, row {row}")
+        raise DataMismatchError("a non-nullable column contains a null", where=f"{where}, row {row}")
 
 
 def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:

@@ -156,7 +156,7 @@ class FileWriter:
         """
         if batch.num_columns != len(self._columns):
             raise InternalError(
-                "the batch has other columns than the file", expected=len(self._columns), found=batch.num_columns
+                "the columns of the batch and the file differ", expected=len(self._columns), found=batch.num_columns
             )
         if not batch.num_rows:
             return

@@ -43,7 +43,7 @@ def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
     """
     make = key_maker(type_)
     if make is None:
-        raise InternalError("a type without an order", found=type_)
+        raise InternalError("the type does not have an order", found=type_)
     if isinstance(query, Among):
         keys = make(query.values).ascending()
         if not len(keys):
@@ -60,7 +60,7 @@ def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
             return _between_floats(query, type_)
         low, high = (None if s is None else make(pa.array([s], type_)) for s in (query.low, query.high))
         return [KeyRanges(low, high, query.low_open, query.high_open)]
-    raise InternalError("a query that a B-tree does not answer", found=query)
+    raise InternalError("a B-tree cannot evaluate the query", found=query)
 
 
 def _prefix(prefix: pa.Scalar) -> KeyRanges:

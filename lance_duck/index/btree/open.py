@@ -143,7 +143,7 @@ def _columns(file: SegmentFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array,
         file.column(name, expected_type)
     mins, maxs, null_counts, numbers = file.read([MIN, MAX, NULL_COUNT, PAGE])
     if null_counts.null_count or numbers.null_count:
-        raise CorruptError("nulls in the lookup table of the B-tree", where=file.path, expected="no nulls")
+        raise CorruptError("the lookup table of the B-tree contains nulls", where=file.path, expected="no nulls")
     return mins, maxs, *(array.to_numpy(zero_copy_only=False).astype(np.int64) for array in (null_counts, numbers))
 
 
@@ -280,7 +280,7 @@ class BTreeEntries:
 
     def _checked_ids(self, ids: pa.Array) -> Rows:
         if ids.null_count:
-            raise CorruptError("nulls in the rows of the B-tree", where=self._lookup.where, expected="no nulls")
+            raise CorruptError("the rows of the B-tree contain nulls", where=self._lookup.where, expected="no nulls")
         rows: Rows = ids.to_numpy()
         return rows
 
@@ -307,7 +307,7 @@ class BTreeFiles:
     def __init__(self, files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_BYTES) -> None:
         make = key_maker(type_)
         if make is None:
-            raise UnsupportedError("values of this type in a B-tree", where=files.directory, found=type_)
+            raise UnsupportedError("B-trees do not support values of this type", where=files.directory, found=type_)
         files.open_ahead([LOOKUP, DATA])
         file = files.open(LOOKUP)
         layout = layout_of(file.metadata, file.path)

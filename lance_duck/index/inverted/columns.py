@@ -45,7 +45,7 @@ def read_columns(
     arrays = file.read_few(list(types), rows) if isinstance(rows, np.ndarray) else file.read(list(types), rows)
     for name, array in zip(types, arrays, strict=True):
         if array.null_count:
-            raise CorruptError(f"nulls in column {name!r}", where=file.path, found=array.null_count)
+            raise CorruptError(f"column {name!r} contains nulls", where=file.path, found=array.null_count)
     return arrays
 
 
@@ -92,7 +92,7 @@ def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDA
         CorruptError: A list or a number is null.
     """
     if lists.null_count or lists.values.null_count:
-        raise CorruptError("null in a list of numbers", where=where)
+        raise CorruptError("a list of numbers contains a null", where=where)
     return readonly(np.asarray(lists.values)), readonly(np.asarray(lists.offsets).astype(np.int64))
 
 

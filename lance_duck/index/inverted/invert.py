@@ -307,4 +307,4 @@ def _own(numbers: NDArray[Any]) -> NDArray[Any]:
 
 def _check(outcome: int) -> None:
     if outcome != status.OK:
-        raise InternalError("tokens that do not fit together", found=f"status {outcome}")
+        raise InternalError("the tokens do not match their documents", found=f"status {outcome}")

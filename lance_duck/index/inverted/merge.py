@@ -161,7 +161,7 @@ def _check_alike(parts: Sequence[LivingPart]) -> bool:
     with_positions = {part.contents.positions is not None for part in parts}
     depths = {len(part.contents.documents.elements) for part in parts}
     if len(with_positions) > 1 or len(depths) > 1:
-        raise InvalidInputError("partitions with and without positions, or of rows and of list elements, as one")
+        raise InvalidInputError("partitions that differ in positions or document granularity cannot be merged")
     return with_positions == {True}
 
 

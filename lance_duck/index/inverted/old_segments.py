@@ -92,7 +92,7 @@ def _bounds(file: SegmentFile) -> NDArray[np.int64]:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CorruptError(_OFFSETS, where=file.path, expected="ascending numbers", found=repr(text[:80])) from error
     if offsets[:1].sum() != 0 or (not len(offsets) and file.num_rows):
-        raise CorruptError("postings before the first term", where=file.path, found=text[:80])
+        raise CorruptError("there are postings before the first term", where=file.path, found=text[:80])
     return np.append(offsets, file.num_rows)
 
 
@@ -114,7 +114,10 @@ def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: st
     strange[~strange] = ordered[places[~strange]] != names[~strange]
     if strange.any():
         raise CorruptError(
-            "unknown document of a posting", where=where, expected="a document of docs.lance", found=names[strange][0]
+            "a posting refers to an unknown document",
+            where=where,
+            expected="a document of docs.lance",
+            found=names[strange][0],
         )
     documents: NDArray[np.uint32] = order[places].astype(np.uint32)
     return documents

@@ -143,7 +143,7 @@ def write_pieces(
         file = writer.create(name, schema) if file is None else file
         file.write(pa.record_batch(list(columns.values()), schema=schema))
     if file is None:
-        raise InternalError("a partition of no pieces", where=f"partition {number}")
+        raise InternalError("the partition does not have input", where=f"partition {number}")
     writer.add(name, file)
     _write_terms(writer, number, pa.concat_arrays(terms), parameters)
     _write_documents(writer, number, documents[0])

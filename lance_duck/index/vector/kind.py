@@ -66,7 +66,7 @@ class VectorKind:
         dim = vector_type(type_).list_size
         if opened.dim != dim:
             raise UnsupportedError(
-                "the segment has another dimension", where=files.directory, expected=dim, found=opened.dim
+                "the segment has a different dimension", where=files.directory, expected=dim, found=opened.dim
             )
         if opened.metric == "hamming":
             return HammingIndex(opened)

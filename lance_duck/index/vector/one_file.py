@@ -77,7 +77,9 @@ class OneFile(VectorFiles):
         self.bounds, self.is_transposed, self.item = (0.0, 0.0), False, np.dtype(np.float32)
         message, self._end = self._message()
         if not 0 <= message.metric_type < len(_METRICS):
-            raise UnsupportedError("metric", where=where, expected=", ".join(_METRICS), found=message.metric_type)
+            raise UnsupportedError(
+                "the metric is not supported", where=where, expected=", ".join(_METRICS), found=message.metric_type
+            )
         self.metric = _METRICS[message.metric_type]
         self.dim = message.dimension
         steps = [step.WhichOneof("step") for step in message.steps]

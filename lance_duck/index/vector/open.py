@@ -224,7 +224,7 @@ class VectorFiles:
         where = self.index.path
         ivf = ivf_of(self.index.global_buffer(_position(self.index, "lance:ivf")), where)
         if not ivf.HasField("centroids_tensor"):
-            raise UnsupportedError("segment without a tensor of centroids", where=where)
+            raise UnsupportedError("the segment does not have a tensor of centroids", where=where)
         self.centroids = array_of(ivf.centroids_tensor, where)
         self.dim = self.centroids.shape[1]
         self.item = number_of(ivf.centroids_tensor)
@@ -333,7 +333,9 @@ def _known_kind(name: Any, where: str) -> str:
     if not isinstance(name, str):
         raise CorruptError("invalid index type", where=where, found=repr(name))
     if name not in KINDS:
-        raise UnsupportedError("vector index", where=where, expected=", ".join(KINDS), found=repr(name))
+        raise UnsupportedError(
+            "the vector index kind is not supported", where=where, expected=", ".join(KINDS), found=repr(name)
+        )
     return name
 
 

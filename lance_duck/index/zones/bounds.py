@@ -97,7 +97,7 @@ def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
     elif isinstance(query, HasPrefix):
         (any_match, every), nan_inside = _starts_with(bounds, query), False
     else:
-        raise InternalError("query that bounds do not answer", found=query)
+        raise InternalError("zone bounds cannot evaluate the query", found=query)
     any_match, every = any_match | ~bounds.has_bounds, every & bounds.has_bounds
     may = (bounds.values & any_match) | (bounds.nans if nan_inside else False)
     surely = (~bounds.values | every) & (True if nan_inside else ~bounds.nans)

@@ -62,7 +62,7 @@ class ZoneMapFile:
         self.nulls = read_nulls(file, zones)
         low, high, nulls, nans = (column.take(pa.array(order)) for column in file.read([*BOUNDS, *COUNTS]))
         if nulls.null_count or nans.null_count:
-            raise CorruptError("null in zone counts", where=file.path)
+            raise CorruptError("the zone counts contain a null", where=file.path)
         if (null_counts(self.nulls, zones) < _ints(nulls)).any():
             raise CorruptError("the null rows of a zone are missing from the null list", where=file.path)
         self.rows_per_zone = row_number(file, ROWS_PER_ZONE, DEFAULT_ROWS)
@@ -149,7 +149,7 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
         file.column(name, pa.uint64())
     columns = file.read(COLUMNS)
     if any(column.null_count for column in columns):
-        raise CorruptError("null in a zone extent", where=file.path)
+        raise CorruptError("a zone extent contains a null", where=file.path)
     fragment, start, length = (column.to_numpy() for column in columns)
     limit = np.uint64(ROW_OFFSETS)
     if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():

@@ -139,7 +139,7 @@ class BloomFilterIndex(ZonedIndex):
     def masks(self, query: Query) -> tuple[Mask, Mask]:
         """Return a mask of the zones that may contain a matching row. Filters cannot prove that all rows match."""
         if not isinstance(query, Among):
-            raise InternalError("query that filters do not answer", found=query)
+            raise InternalError("Bloom filters cannot evaluate the query", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)
         hashes = hashes_to_find(query.values.cast(self.type))
         return (~nothing if hashes is None else self.file.may_hold(hashes)), nothing

@@ -86,7 +86,7 @@ class VectorRows:
         size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0
         if not abs(nearest - expected) <= _ROUNDING * (1 + size):
             raise CorruptError(
-                f"the index has another vector for row {address & 0xFFFFFFFF} of fragment {address >> 32}",
+                f"the index has a different vector for row {address & 0xFFFFFFFF} of fragment {address >> 32}",
                 expected=f"distance {expected}",
                 found=nearest,
             )

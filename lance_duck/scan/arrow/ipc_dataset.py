@@ -78,7 +78,7 @@ class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]
         return self.open_input_file(path)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError("writing through pyarrow's view of a table")
+        raise UnsupportedError("pyarrow's view of a table cannot be written to")
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
     move = copy_file = open_output_stream = open_append_stream = _refuse

@@ -205,7 +205,7 @@ def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot:
     for row in np.flatnonzero(is_external).tolist():
         name = array.field("blob_uri")[row].as_py()
         if ids[row] and ids[row] not in bases:
-            raise CorruptError("base path of an external blob", where=snapshot.uri, found=ids[row])
+            raise CorruptError("the base path of an external blob does not exist", where=snapshot.uri, found=ids[row])
         uris[row] = join_uri(bases[ids[row]], name) if ids[row] else name
     sizes = _numbers(array, "size")
     whole = ~is_external | (sizes == 0)

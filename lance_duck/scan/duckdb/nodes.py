@@ -30,7 +30,7 @@ def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate |
     """
     predicates = [predicate_from_node(node, schema) for node in nodes]
     if None in predicates:
-        raise UnsupportedError("filter that was not accepted", found=[node.fragment() for node in nodes])
+        raise UnsupportedError("the filter was not accepted before", found=[node.fragment() for node in nodes])
     return all_of(*cast("list[Predicate]", predicates)) if predicates else None
 
 

@@ -134,7 +134,7 @@ def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
     if len(fields) < len(leaves) or any(
         kind == "field" and path != field for (kind, path), field in zip(leaves, fields, strict=True)
     ):
-        raise ValueError("a literal whose column is unknown")
+        raise ValueError("the column of a literal is unknown")
     yield from (field for (kind, _), field in zip(leaves, fields, strict=True) if kind == "literal")
 
 

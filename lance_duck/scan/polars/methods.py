@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, install_extra
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import HasTable
@@ -58,6 +58,6 @@ class PolarsFrames:
         try:
             import polars  # noqa: F401
         except ImportError as error:
-            remedy = 'pip install polars, or "lance-duck[polars]"'
+            remedy = f"pip install polars, or {install_extra('polars')}"
             raise UnsupportedError("polars is not installed", where="to_polars", remedy=remedy) from error
         return source.lazy_frame(table, None if columns is None else tuple(columns))

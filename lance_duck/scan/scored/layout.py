@@ -115,7 +115,7 @@ def score_layout(
     names = [output.field.name for output in shown[:count]]
     for place, (name, what) in sorted(computed.items()):
         if name in names:
-            raise InvalidInputError("column named twice", found=name)
+            raise InvalidInputError("a column is named twice", found=name)
         order.insert(place, what)
         names.insert(place, name)
     if with_scores or columns is None:
@@ -170,7 +170,7 @@ def _split(
     for place, name in enumerate(names):
         if isinstance(name, str) and name in scores:
             if any(name == other for other, _ in computed.values()):
-                raise InvalidInputError("column named twice", found=name)
+                raise InvalidInputError("a column is named twice", found=name)
             computed[place] = name, name
     return computed, [name for i, name in enumerate(names) if i not in computed]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import checked_calls, did_you_mean
-from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError, install_extra
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
@@ -168,7 +168,7 @@ class LanceQueryBuilder:
         try:
             import polars
         except ImportError as error:
-            remedy = 'pip install polars, or "lance-duck[polars]"'
+            remedy = f"pip install polars, or {install_extra('polars')}"
             raise UnsupportedError("polars is not installed", where="to_polars", remedy=remedy) from error
         return polars.DataFrame(self.to_arrow())
 

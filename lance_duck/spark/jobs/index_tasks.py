@@ -44,7 +44,9 @@ class SegmentSplit:
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
                 raise InvalidInputError(name, expected="a whole number from 1 on", found=repr(number))
         if self.num_segments is not None and self.fragments_per_segment is not None:
-            raise InvalidInputError("num_segments and fragments_per_segment", remedy="give one of them")
+            raise InvalidInputError(
+                "num_segments and fragments_per_segment exclude each other", remedy="give one of them"
+            )
 
     def runs(self, spark: SparkSession, snapshot: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
         """Divide the fragments into runs of consecutive fragments."""

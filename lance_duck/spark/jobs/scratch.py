@@ -89,7 +89,7 @@ class Scratch:
         (data,) = fetch([ByteRange(source, reference.start, reference.size)])
         content = bytes(data)
         if hashlib.sha256(content).digest() != reference.digest:
-            raise CorruptError("bytes that a task of this job left have changed", where=reference.path)
+            raise CorruptError("the temporary bytes of a task of this job have changed", where=reference.path)
         return content
 
     def stop(self, jobs: UUID) -> None:

@@ -368,7 +368,7 @@ def _file_from_json(text: str, where: str) -> DataFile:
         paths.data_file(file.path)
         return file
     except (ValueError, TypeError) as error:
-        raise CorruptError("broken fragment in a checkpoint", where=where, remedy="delete the file") from error
+        raise CorruptError("a fragment in the checkpoint is corrupt", where=where, remedy="delete the file") from error
 
 
 __all__ = [

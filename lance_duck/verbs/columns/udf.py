@@ -116,7 +116,9 @@ class BatchUDFCheckpoint:
         try:
             return pa.ipc.open_stream(data).read_next_batch()
         except (pa.ArrowException, StopIteration, OSError) as error:
-            raise CorruptError("broken batch in a checkpoint", where=self.path, remedy="delete the file") from error
+            raise CorruptError(
+                "a batch in the checkpoint is corrupt", where=self.path, remedy="delete the file"
+            ) from error
 
 
 @checked_call

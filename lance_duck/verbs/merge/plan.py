@@ -120,7 +120,7 @@ class PairCondition:
         expression = parse_sql(text, schema, "condition of a merge")
         if expression.type != "BOOLEAN":
             raise InvalidInputError(
-                "bad condition of a merge", where=repr(text), expected="a condition", found=expression.type
+                "the merge condition is not Boolean", where=repr(text), expected="BOOLEAN", found=expression.type
             )
         names = {
             side: dict.fromkeys(path[1] for path in expression.paths if path[0] == side and path[1:]) for side in sides

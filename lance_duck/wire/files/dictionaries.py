@@ -32,7 +32,7 @@ def check_values(type_: pa.DataType, where: str) -> None:
     """
     if not (is_text(type_) or is_bytes(type_) or pa.types.is_integer(type_)):
         raise UnsupportedError(
-            f"dictionary of {type_} in data files of version 0.1",
+            f"data files of version 0.1 cannot store dictionaries of {type_}",
             where=where,
             expected="strings, bytes or integers",
             remedy="cast the column to its values, or write version 2.2",

@@ -64,7 +64,7 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
         CorruptError: The message lacks a file or its covered cells.
     """
     if not proto.data_file.path:
-        raise CorruptError("overlay without a file", where=where)
+        raise CorruptError("the overlay does not have a file", where=where)
     file = data_file_from_proto(proto.data_file, where)
     is_shared = proto.WhichOneof("coverage") == "shared_offset_bitmap"
     bitmaps = (proto.shared_offset_bitmap,) if is_shared else tuple(proto.field_coverage.offset_bitmaps)

@@ -120,7 +120,7 @@ def test_added_dropped_and_changed_columns_are_named(tmp_path: Path, with_ids: b
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (("--from", "3", "--to", "2"), InvalidInputError, "versions in the wrong order"),
+        (("--from", "3", "--to", "2"), InvalidInputError, "the versions are in the wrong order"),
         (("--to", "1"), InvalidInputError, "no older version to compare with"),
         (("--from", "99"), NotFoundError, "99"),
         (("--from", "frist"), NotFoundError, "did you mean 'first'"),

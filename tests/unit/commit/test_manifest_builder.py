@@ -145,7 +145,7 @@ def test_moved_rows_keep_their_ids_and_new_rows_get_new_ids() -> None:
 
 def test_more_row_ids_than_rows_are_rejected() -> None:
     given = replace(NEW, physical_rows=1, row_ids=RowIdSequence.range_of(0, 2).to_bytes())
-    with pytest.raises(InvalidInputError, match="more row ids than rows: expected 1, found 2"):
+    with pytest.raises(InvalidInputError, match="there are more row ids than rows: expected 1, found 2"):
         after(table(stable=True), Append([given]))
 
 
@@ -363,7 +363,7 @@ def test_rewriting_partially_covered_fragments_is_rejected() -> None:
 
 
 def test_a_rewrite_with_stable_row_ids_requires_row_ids() -> None:
-    with pytest.raises(InvalidInputError, match="without row ids"):
+    with pytest.raises(InvalidInputError, match="does not have row ids"):
         after(table(stable=True), rewrite(0))
 
 

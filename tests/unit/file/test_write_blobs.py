@@ -199,5 +199,5 @@ def test_large_blobs_require_a_table() -> None:
 
 def test_blobs_in_lists_need_2_2() -> None:
     kind = pa.list_(PLAIN.with_name("item"))
-    with pytest.raises(UnsupportedError, match=r"column c.*blobs in lists.*2\.2"):
+    with pytest.raises(UnsupportedError, match=r"column c.*cannot store blobs in lists.*2\.2"):
         WrittenTable(pa.table({"c": pa.array([[b"x"]], kind)}), "2.1")

@@ -104,7 +104,7 @@ def test_overlapping_segments_do_not_share_fragments(table: Table, kind: PlainKi
         ({"index_version": 2}, "version 2 of index kind Plain is not supported"),
         ({"index_version": 1000}, "version 1000 of index kind Plain is not supported"),
         ({"fragment_bitmap": None}, "its entry does not store the covered fragments"),
-        ({"fragment_bitmap": b"broken"}, "broken roaring bitmap"),
+        ({"fragment_bitmap": b"broken"}, "the roaring bitmap is corrupt"),
         ({"fields": [0, 1]}, "it covers 2 fields"),
         ({"fields": []}, "it covers 0 fields"),
         ({"base_id": 7}, "its files are in base path 7, which the table does not have"),

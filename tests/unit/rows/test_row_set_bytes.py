@@ -87,7 +87,7 @@ def test_a_whole_fragment_of_unknown_size_is_corrupt(rows_of: object) -> None:
     ],
 )
 def test_a_damaged_row_address_map_is_rejected(data: bytes) -> None:
-    with pytest.raises(CorruptError, match="here: broken"):
+    with pytest.raises(CorruptError, match="here: the set of rows is corrupt"):
         read_row_address_map(data, "here", lambda key: 1)
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_row_address_map_is_rejected(data: bytes) -> None:
     ],
 )
 def test_a_damaged_treemap_is_rejected(data: bytes) -> None:
-    with pytest.raises(CorruptError, match="here: broken"):
+    with pytest.raises(CorruptError, match="here: the set of rows is corrupt"):
         read_treemap(data, "here")
 
 

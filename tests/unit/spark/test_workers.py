@@ -126,6 +126,7 @@ def test_the_hook_names_the_python_that_lacks_the_package() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.splitlines()[-1] == (
         f"ModuleNotFoundError: lance-duck: the Python {sys.executable} that Spark asks for formats lacks pyarrow; "
-        "`import lance_duck.spark` before the session begins, or set PYSPARK_PYTHON to a Python with lance-duck[spark]"
+        "`import lance_duck.spark` before the session begins, or set PYSPARK_PYTHON to a Python with "
+        "lance-duck and its extra `spark`"
     )
     assert len(run.stderr.splitlines()) < 6

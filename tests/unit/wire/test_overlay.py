@@ -63,5 +63,5 @@ def test_a_missing_bitmap_is_damage() -> None:
 def test_an_overlay_without_a_file_is_damage() -> None:
     proto = fragment(5)
     proto.overlays[0].ClearField("data_file")
-    with pytest.raises(CorruptError, match="without a file"):
+    with pytest.raises(CorruptError, match="does not have a file"):
         fragment_from_proto(proto, "t")

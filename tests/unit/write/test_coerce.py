@@ -201,7 +201,7 @@ def test_rows_count_from_the_start_of_the_data() -> None:
         (pa.table([[1], [2]], names=["a", "a"]), "duplicate column names: found a"),
         (pa.table({"a": [1], "z": [2]}), "does not have: expected a, b, found z"),
         (pa.table({"b": [1]}), "non-nullable columns are missing from the data: expected a"),
-        (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: null"),
+        (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: a non-nullable column contains a null"),
     ],
 )
 def test_mismatched_columns_are_rejected(data: pa.Table, message: str) -> None:
@@ -278,7 +278,7 @@ def test_invalid_batches_are_rejected() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 900, 5], "i4")), pa.py_buffer(b"abcde")]
     )
-    with pytest.raises(InvalidInputError, match="broken batch"):
+    with pytest.raises(InvalidInputError, match="the batch is invalid"):
         fit([pa.record_batch({"c": broken})], ("c", pa.string()))
 
 

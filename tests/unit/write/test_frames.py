@@ -218,5 +218,7 @@ def test_values_that_do_not_match_a_schema_are_rejected_by_column(tmp_path: Path
 def test_broken_arrays_are_rejected_by_column(tmp_path: Path, nest: object) -> None:
     offsets = pa.py_buffer(np.array([0, 1], np.int32))
     array = nest(pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff")]))  # type: ignore[operator]
-    with pytest.raises(InvalidInputError, match=r"column 'b', batch from row 0 on: broken batch: found .*Invalid UTF8"):
+    with pytest.raises(
+        InvalidInputError, match=r"column 'b', batch from row 0 on: the batch is invalid: found .*Invalid UTF8"
+    ):
         ld.write_dataset(pa.record_batch({"a": pa.array([1]), "b": array}), tmp_path / "t.lance")

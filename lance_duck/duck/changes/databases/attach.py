@@ -128,13 +128,25 @@ class AttachStatement(LanceStatement):
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
         asof = moment.isoformat() if isinstance(moment, datetime) else moment
         choice = VersionChoice(*(None if text is None else str(text) for text in (version, None, asof, branch)))
-        fixed = None if choice.is_newest else "attached at an older version"
-        if fixed is not None and values.get("read_write"):
+        chosen = _chosen(choice)
+        fixed = None if chosen is None else f"attached at {chosen}, which SQL cannot change"
+        if chosen is not None and values.get("read_write"):
             raise InvalidInputError(
-                "ATTACH has READ_WRITE and an older version, which cannot change",
-                remedy="leave out READ_WRITE or the version",
+                f"ATTACH has READ_WRITE and {chosen}, which SQL cannot change",
+                remedy="leave out READ_WRITE, or attach the newest version of the main branch",
             )
         return choice, "attached READ_ONLY" if values.get("read_only") else fixed
+
+
+def _chosen(choice: VersionChoice) -> str | None:
+    """Describe the chosen version for errors. Returns None for the newest version of the main branch."""
+    if choice.is_newest:
+        return None
+    if choice.branch is not None and choice.version is None and choice.asof is None:
+        return f"branch {choice.branch!r}"
+    if choice.version is None or choice.version.strip().isdecimal():
+        return "an older version"
+    return f"version {choice.version!r}"
 
 
 def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_be_new: bool) -> Folder:
@@ -260,6 +272,6 @@ class SchemaStatement(LanceStatement):
         raise UnsupportedError(
             f"{self.verb} SCHEMA is not supported in a database of Lance tables",
             where=self.name,
-            expected="the one schema main",
+            expected="the schema main, the only one",
             remedy="ATTACH another folder for more tables",
         )

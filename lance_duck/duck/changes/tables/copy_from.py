@@ -66,9 +66,9 @@ class CopyFromStatement(TableStatement):
         options = Options.of(self.source.part(2), "COPY … FROM a Lance table").values(session, ("format",))
         if str(options.get("format", "lance")).lower() != "lance":
             raise UnsupportedError(
-                f"FORMAT {options['format']} of a path that ends in .lance",
+                f"FORMAT {options['format']} cannot read a path that ends in .lance",
                 where=self.source.tokens[1].text,
-                remedy="FORMAT lance, or a file with another ending",
+                remedy="use FORMAT lance, or a path with another ending",
             )
         nothing = self.source.part(len(self.source))
         rows = Clauses.of(f"SELECT * FROM {self.source.tokens[1].text}")  # noqa: S608

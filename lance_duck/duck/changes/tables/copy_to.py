@@ -88,7 +88,7 @@ class CopyStatement(TableStatement):
         """Return the values of the options."""
         if self.options.tokens and self.options.text_at(0) != "(":
             raise UnsupportedError(
-                "unknown options of COPY to a Lance table",
+                "COPY to a Lance table does not support these options",
                 where=self.options.text.strip(),
                 expected="(FORMAT lance, MODE …) or no options",
             )

@@ -181,7 +181,9 @@ def _reindex(table: TableHandle, given: Given) -> None:
     if mode is not None and mode not in _MODES:
         raise unknown_value("mode of an index", mode, _MODES)
     if mode not in (None, "retrain") and given.get("retrain"):
-        raise InvalidInputError("retrain with another mode", expected="mode 'retrain'", found=repr(mode))
+        raise InvalidInputError(
+            "retrain cannot be combined with another mode", expected="mode 'retrain'", found=repr(mode)
+        )
     if mode == "append":
         arguments["num_indices_to_merge"] = 0
     if mode == "retrain":

@@ -59,6 +59,7 @@ class UpkeepStatement(TableStatement):
         operation: The operation.
         options: The rest of the statement after the keywords.
         fixed: Arguments given by keywords.
+        may_be_missing: Whether the statement has IF EXISTS.
     """
 
     parses: ClassVar[bool] = False
@@ -66,6 +67,7 @@ class UpkeepStatement(TableStatement):
     operation: TableOperation
     options: Clauses
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    may_be_missing: bool = False
 
     @classmethod
     def read(cls, head: StatementHead) -> UpkeepStatement | None:
@@ -98,7 +100,7 @@ class UpkeepStatement(TableStatement):
             return None
         note = f"The index {index.name} would be brought up to date. Nothing was written."
         operation = replace(OPTIMIZE_INDEXES, note=note)
-        return cls(target, operation, body.part(target.after + 1), {"index": index.name})
+        return cls(target, operation, body.part(target.after + 1), {"index": index.name}, body.says(2, "if", "exists"))
 
     @classmethod
     def read_auto_cleanup(cls, head: StatementHead) -> UpkeepStatement | None:
@@ -108,15 +110,27 @@ class UpkeepStatement(TableStatement):
         if target is None or body.word(target.after + 1) != "auto_cleanup":
             return None
         operation = {"set": SET_AUTO_CLEANUP, "unset": UNSET_AUTO_CLEANUP}.get(body.word(target.after) or "")
-        return None if operation is None else cls(target, operation, body.part(target.after + 2))
+        may_be_missing = body.says(2, "if", "exists")
+        return None if operation is None else cls(target, operation, body.part(target.after + 2), {}, may_be_missing)
 
     @property
     def is_only_ours(self) -> bool:
         """Whether the statement is not in DuckDB's grammar."""
         return self.operation not in (CLEANUP, CHECKPOINT)
 
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the table is a Lance table, or does not exist and need not."""
+        return super().concerns(session) or self._lacks_table(session)
+
+    def _lacks_table(self, session: ChangeSession) -> bool:
+        """Return whether IF EXISTS allows the table to be missing, and it is."""
+        is_of_table = self.may_be_missing and "index" not in self.fixed
+        return is_of_table and not session.is_ours(self.target) and session.is_missing(self.target)
+
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Run the operation."""
+        """Run the operation. IF EXISTS does nothing for a missing table or index."""
+        if self._lacks_table(session):
+            return nothing()
         handle, fixed = session.handle(self.target), {TABLE: self.target.name, **self.fixed}
         handle.current()  # raises for a missing table, also in EXPLAIN
         options = Options.of(self.options, self.operation.words.format(**fixed))
@@ -124,7 +138,13 @@ class UpkeepStatement(TableStatement):
         session.refuse_in_transaction(self.operation.words.partition(" {")[0])
         values = self.operation.values(session, options, fixed)
         del values[TABLE]
+        if self.may_be_missing and "index" in values and not _has_index(handle.current(), values["index"]):
+            return self.operation.result([])
         return self.operation.result(self.operation.run(handle, values))
+
+
+def _has_index(dataset: LanceDataset, name: str) -> bool:
+    return any(index.name == name for index in dataset.describe_indices())
 
 
 @dataclass(frozen=True)

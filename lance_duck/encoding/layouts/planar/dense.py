@@ -37,8 +37,8 @@ def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayo
     if kind == "nothing":
         return pb.PageLayout(constant_layout=pb.ConstantLayout(layers=layers))
     if planar.values.ByteSize():
-        raise UnsupportedError("values of a page", where=where)
-    raise CorruptError("page without values", where=where)
+        raise UnsupportedError("this kind of page values is not supported", where=where)
+    raise CorruptError("the page does not have values", where=where)
 
 
 def without_levels(planar: encodings23_pb2.PlanarLayout, slots: int) -> encodings23_pb2.PlanarLayout:
@@ -50,7 +50,7 @@ def without_levels(planar: encodings23_pb2.PlanarLayout, slots: int) -> encoding
         dense.values.chunked.ClearField("levels")
     if dense.values.HasField("zipped"):
         if slots >= 1 << 32:
-            raise CorruptError("slots of a page", where="sparse page", found=slots)
+            raise CorruptError("the page has too many slots", where="sparse page", found=slots)
         dense.values.zipped.num_items = dense.values.zipped.num_visible_items = slots
         dense.values.zipped.ClearField("levels")
     return dense

@@ -159,7 +159,7 @@ class SparseReader:
         page = self._page
         first = len(page.buffers) - sum(map(_is_stored, _encodings(self._protos)))
         if first < 0:
-            raise CorruptError("buffers of the page", where=page.where, found=len(page.buffers))
+            raise CorruptError("the page has too few buffers", where=page.where, found=len(page.buffers))
         pieces = yield [page.byte_range(i) for i in range(first, len(page.buffers))]
         numbers = _StoredNumbers(pieces, page.where)
         slots, stride = page.num_rows, 1
@@ -189,11 +189,15 @@ class SparseReader:
         if stated in (0, slots):
             return slots
         if any(layer.stride != 1 for layer in layers):
-            raise UnsupportedError("values of fixed-size lists on a sparse page", where=self._page.where)
+            raise UnsupportedError(
+                "sparse pages of fixed-size lists must store a value for each slot", where=self._page.where
+            )
         validity = _inner(layers)
         valid = slots - len(validity.places) if validity.are_nulls else len(validity.places)
         if stated != valid:
-            raise CorruptError("values of a sparse page", where=self._page.where, expected=valid, found=stated)
+            raise CorruptError(
+                "the value count of a sparse page is wrong", where=self._page.where, expected=valid, found=stated
+            )
         return int(stated)
 
 
@@ -229,38 +233,50 @@ class _StoredNumbers:
         """Read the numbers of a layer that has `slots` slots."""
         kind = proto.WhichOneof("layer")
         if kind is None:
-            raise UnsupportedError("layer of a sparse page", where=self._where)
+            raise UnsupportedError("this kind of sparse page layer is not supported", where=self._where)
         if kind != "list":
             return LayerNumbers(self._validity(_validity_of(proto, kind), slots), stride=stride)
         places = self._places(proto.list.positions, proto.list.num_positions, slots)
         counts = self._read(proto.list.counts, len(places)).astype(np.int64)
         if len(counts) and (counts.min() < 0 or counts.max() > 1 << 40):
-            raise CorruptError("items of a list", where=self._where, found=int(counts.max()))
+            raise CorruptError("the item count of a list is out of range", where=self._where, found=int(counts.max()))
         ends = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=ends[1:])
         if ends[-1] != proto.list.num_child_slots:
             raise CorruptError(
-                "items of lists", where=self._where, expected=proto.list.num_child_slots, found=int(ends[-1])
+                "the item count of the lists is wrong",
+                where=self._where,
+                expected=proto.list.num_child_slots,
+                found=int(ends[-1]),
             )
         return LayerNumbers(self._validity(proto.list.validity, slots), True, places, ends, stride)
 
     def _validity(self, proto: encodings23_pb2.SparseValidity, slots: int) -> Validity:
         meanings = (proto.NULL_POSITIONS, proto.VALID_POSITIONS)
         if proto.meaning not in meanings:
-            raise CorruptError("validity of a layer", where=self._where, expected="1 or 2", found=proto.meaning)
+            raise CorruptError(
+                "the validity of a layer has an unknown meaning",
+                where=self._where,
+                expected="1 or 2",
+                found=proto.meaning,
+            )
         places = self._places(proto.positions, proto.num_positions, slots)
         return Validity(places, proto.meaning == proto.NULL_POSITIONS)
 
     def _places(self, encoding: encodings21_pb2.CompressiveEncoding, count: int, slots: int) -> Int64s:
         places = self._read(encoding, count)
         if len(places) and (int(places.max()) >= slots or (places[1:] <= places[:-1]).any()):
-            raise CorruptError("places of a layer", where=self._where, expected=f"ascending, below {slots}")
+            raise CorruptError(
+                "the positions of a layer are invalid", where=self._where, expected=f"ascending, below {slots}"
+            )
         return places.astype(np.int64)
 
     def _read(self, encoding: encodings21_pb2.CompressiveEncoding, count: int) -> NDArray[Any]:
         if _is_empty(encoding):
             if count:
-                raise CorruptError("numbers of a layer", where=self._where, expected="none", found=count)
+                raise CorruptError(
+                    "a layer without numbers declares some", where=self._where, expected="none", found=count
+                )
             return np.empty(0, np.uint64)
         numbers = sequence_from_proto(encoding, _BITS, codec_from_proto)
         piece = np.empty(0, np.uint8)
@@ -310,7 +326,7 @@ class _SparseEntries:
         total = int(counts.sum())
         if total > MOST_UNSTORED + len(counts):
             raise UnsupportedError(
-                "items of lists that are read at once",
+                "too many list items would be read at once",
                 where=self._where,
                 expected=f"at most {MOST_UNSTORED}",
                 found=total,

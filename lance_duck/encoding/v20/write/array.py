@@ -101,7 +101,7 @@ def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding
         width = 0
     if width == 0 or width % 8:
         raise UnsupportedError(
-            f"values of type {kind} here in a data file of version 2.0",
+            f"data files of version 2.0 cannot store values of type {kind} in this position",
             where=where,
             remedy="write with data_storage_version='2.2'",
         )
@@ -113,7 +113,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
     items = array.values.slice(array.offset * size, len(array) * size)
     if array.null_count and items.null_count == 0 and pa.types.is_struct(items.type):
         raise UnsupportedError(
-            "null lists of structs in a data file of version 2.0",
+            "data files of version 2.0 cannot store null fixed-size lists of structs",
             where=where,
             remedy="write with data_storage_version='2.2'",
         )
@@ -212,7 +212,7 @@ def _inner(arrow_type: pa.DataType) -> pb.ArrayEncoding:
 
 def _refused(where: str, found: str) -> UnsupportedError:
     return UnsupportedError(
-        "packed struct in a data file of version 2.0",
+        "data files of version 2.0 cannot store this packed struct",
         where=where,
         expected="fixed-width values without nulls",
         found=found,

@@ -118,7 +118,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
     elif isinstance(block, FixedSizeList):
         codec = list_codec(block)
     else:
-        raise UnsupportedError("dictionary of this kind", where="page", found=type(block).__name__)
+        raise UnsupportedError("dictionaries of this kind cannot be encoded", where="page", found=type(block).__name__)
     data = codec.encode_block(block)
     scheme = choice.dict_compression or "lz4"
     if "general" in choice.grammar.dictionary and scheme in ("lz4", "zstd") and isinstance(codec, (Variable, Flat)):
@@ -164,14 +164,14 @@ def _texts(values: VariableWidth, choice: EncodingOptions, max_values: int) -> M
     counts = text_counts(codes, values.offsets.itemsize, choice.chunk_bytes, max_values)
     buffers = plain.encode_chunks(codes, counts)
     if np.diff(buffers[0][1], prepend=0).max(initial=0) > choice.grammar.max_value_bytes:
-        raise UnsupportedError("a value too large for a chunk", where="miniblock")
+        raise UnsupportedError("the value is too large for a chunk", where="miniblock")
     return _compressed(codec, counts, buffers, choice)
 
 
 def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
     """Compress the indices of a dictionary as numbers, and its items as a block."""
     if not block.items.count:
-        raise UnsupportedError("dictionary without values", where="miniblock")
+        raise UnsupportedError("a dictionary without values cannot be encoded", where="miniblock")
     indices = np.ascontiguousarray(block.indices)
     places = FixedWidth(indices.itemsize * 8, indices.view(np.uint8), len(indices))
     compression = "none" if choice.compression == "none" else None

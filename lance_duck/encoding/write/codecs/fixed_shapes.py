@@ -33,9 +33,11 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
     if isinstance(block, PackedStruct):
         if not choice.grammar.has_variable_packed_structs:
             remedy = "write with data_storage_version='2.2'"
-            raise UnsupportedError("packed struct with fields of variable width", where="version 2.1", remedy=remedy)
+            raise UnsupportedError(
+                "data files of version 2.1 cannot store packed structs with variable-width fields", remedy=remedy
+            )
         return packed.VariablePackedStruct(tuple(_packed_field(field, choice) for field in block.fields))
-    raise UnsupportedError("values of this kind", where="full zip", found=type(block).__name__)
+    raise UnsupportedError("values of this kind cannot be encoded", where="full zip", found=type(block).__name__)
 
 
 def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
@@ -50,7 +52,9 @@ def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
     elif isinstance(block.items, FixedWidth):
         items = Flat(block.items.bits) if block.items.bits else Constant()
     else:
-        raise UnsupportedError("items of this kind", where="fixed size list", found=type(block.items).__name__)
+        raise UnsupportedError(
+            "items of this kind cannot be encoded", where="fixed size list", found=type(block.items).__name__
+        )
     return FixedSizeListCodec(block.dimension, block.validity is not None, items)
 
 
@@ -62,7 +66,7 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
     """
     widths = [field.bits // 8 if isinstance(field, FixedWidth) and field.bits % 8 == 0 else 0 for field in block.fields]
     if not all(widths):
-        raise UnsupportedError("packed struct with fields of variable width", where="miniblock")
+        raise UnsupportedError("packed structs with variable-width fields cannot be encoded", where="miniblock")
     return packed.PackedStructCodec(tuple(widths), Flat(8 * sum(widths)))
 
 
@@ -84,7 +88,9 @@ def _packed_field(field: Block, choice: EncodingOptions) -> packed.PackedField:
     if isinstance(codec, FixedSizeListCodec):
         return packed.PackedField(codec.value_bytes, 0, codec)
     if not isinstance(field, FixedWidth) or field.bits % 8:
-        raise UnsupportedError("packed struct field of this kind", where="full zip", found=type(field).__name__)
+        raise UnsupportedError(
+            "packed structs cannot contain fields of this kind", where="full zip", found=type(field).__name__
+        )
     return packed.PackedField(field.bits // 8, 0, codec)
 
 

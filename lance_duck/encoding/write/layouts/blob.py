@@ -30,7 +30,8 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
     """
     if rows.begins is not None:
         raise UnsupportedError(
-            "blobs in lists, in a file of this version", remedy="write a table with data_storage_version='2.2'"
+            "data files of this version cannot store blobs in lists",
+            remedy="write a table with data_storage_version='2.2'",
         )
     levels = page_levels(rows.shape, None, rows.holes, rows.block.count, rows.num_rows)
     block = rows.block

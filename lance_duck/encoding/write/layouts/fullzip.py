@@ -35,7 +35,9 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
         UnsupportedError: Values are not whole bytes, or there are at least 2**32 entries.
     """
     if levels.count >= _MAX_ITEMS:
-        raise UnsupportedError("entries of a page", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count)
+        raise UnsupportedError(
+            "the page has too many entries", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count
+        )
     if isinstance(block, FixedWidth) and block.bits == 1:
         block = FixedWidth(8, block.data, block.count)
     encoding, values = compress_values(block, choice)
@@ -54,14 +56,16 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
     words = _control_words(levels, bits_def, control)
     if isinstance(values, FixedWidth):
         if values.bits % 8:
-            raise UnsupportedError("values of this width", where="full zip", found=f"{values.bits} bits")
+            raise UnsupportedError(
+                "values of this width cannot be encoded", where="full zip", found=f"{values.bits} bits"
+            )
         layout.bits_per_value = values.bits
         buffers = _fixed(values, levels, words)
     elif isinstance(values, VariableWidth):
         layout.bits_per_offset = 8 * values.offsets.itemsize
         buffers = _variable(values, levels, words)
     else:
-        raise UnsupportedError("block of this kind", where="full zip", found=type(values).__name__)
+        raise UnsupportedError("values of this kind cannot be encoded", where="full zip", found=type(values).__name__)
     return EncodedPage(buffers, page_encoding(pb.PageLayout(full_zip_layout=layout)), levels.num_rows, first_row)
 
 

@@ -75,7 +75,7 @@ def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
 def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
     """Return the values of lists of binary. Raises CorruptError if a list or a value is null."""
     if lists.null_count or lists.values.null_count:
-        raise CorruptError("null in posting blocks", where=where)
+        raise CorruptError("the posting blocks contain a null", where=where)
     data, offsets = bytes_and_offsets(lists.values)
     return BinaryLists(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
 

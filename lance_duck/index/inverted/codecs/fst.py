@@ -162,7 +162,9 @@ class Fst:
 
     def _check(self, code: int) -> None:
         if code != status.OK:
-            raise CorruptError("broken node", where=self.where, found=f"at term {code >> 8}, problem {code & 0xFF}")
+            raise CorruptError(
+                "a node is corrupt", where=self.where, found=f"at term {code >> 8}, problem {code & 0xFF}"
+            )
 
 
 def open_fst(data: NDArray[np.uint8], where: str) -> Fst:

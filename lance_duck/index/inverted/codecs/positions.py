@@ -195,7 +195,7 @@ def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where:
     """
     inner = lists.values
     if lists.null_count or inner.null_count or inner.values.null_count:
-        raise CorruptError("null in positions", where=where)
+        raise CorruptError("the positions contain a null", where=where)
     terms = np.asarray(lists.offsets).astype(np.int64)
     if not np.array_equal(np.diff(terms), np.diff(bounds)):
         raise CorruptError("position lists do not match the postings", where=where)
@@ -222,7 +222,7 @@ def encode_old(bounds: Int64s, frequencies: UInt32s, positions: UInt32s) -> pa.L
 
 def _check_no_nulls(stream: PositionStream, where: str) -> None:
     if stream.starts.null_count or stream.starts.values.null_count or stream.values.null_count:
-        raise CorruptError("null in positions", where=where)
+        raise CorruptError("the positions contain a null", where=where)
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:

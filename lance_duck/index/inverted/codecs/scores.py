@@ -73,5 +73,5 @@ def greatest_scores(
     scores = np.empty(int((-(-np.diff(bounds) // block_size)).sum()), np.float32)
     postings = readonly(bounds), readonly(ids), readonly(frequencies)
     if find_greatest(*postings, readonly(weights), readonly(norms), block_size, scores) != len(scores):
-        raise InternalError("postings of a document that is not there")
+        raise InternalError("a posting refers to a document that does not exist")
     return scores

@@ -139,7 +139,7 @@ FROM t AT (VERSION => 'nope:1');
 FROM t AT (VERSION => 'dev:two');
 --! NotFoundError: … tag 'two' is not on branch 'dev'
 FROM t AT (TIMESTAMP => TIMESTAMP '2001-01-01');
---! NotFoundError: … earlier than the first version
+--! NotFoundError: … 2001-01-01 00:00:00+00:00 is earlier than the first version of this table
 
 --= the versions in an error leave out those that were removed
 

@@ -276,7 +276,7 @@ CHECKPOINT small WITH (dry_run);
 REINDEX small rubbish;
 --! InvalidInputError: … REINDEX small: unexpected text after the statement: … found rubbish
 REINDEX small WITH (mode = 'append', retrain);
---! InvalidInputError: … retrain with another mode
+--! InvalidInputError: … retrain cannot be combined with another mode
 CALL lance_compact(small, target_rows => 1);
 --! WrongTypeError: … did you mean 'target_rows_per_fragment'
 CALL lance_cleanup(small, retain => 1, retain_versions => 1);

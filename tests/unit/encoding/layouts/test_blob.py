@@ -52,7 +52,7 @@ def test_descriptions_are_replaced_by_the_bytes_they_point_to() -> None:
 
 
 def test_levels_beyond_the_layers_are_rejected() -> None:
-    with pytest.raises(CorruptError, match="level of a blob"):
+    with pytest.raises(CorruptError, match="the level of a blob is too high"):
         run(open_page(blob_page([(3 << 16, 0)])).read(slice(0, 1)))
 
 

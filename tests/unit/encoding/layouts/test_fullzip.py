@@ -155,7 +155,7 @@ def test_a_value_with_the_wrong_length_is_rejected() -> None:
     page.source.data[0] ^= 1
     reader = open_page(page)
     assert isinstance(reader, FullZipReader)
-    with pytest.raises(CorruptError, match="length of a value"):
+    with pytest.raises(CorruptError, match="the stored length of a value is wrong"):
         reader.read_values(np.array([0]))
 
 

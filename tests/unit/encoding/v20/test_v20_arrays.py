@@ -267,11 +267,11 @@ def test_descriptions_that_do_not_match_the_bytes_are_corrupt(open_array: Open, 
 
 
 UNSUPPORTED = {
-    "flat values of this width": flat(12),
+    "2.0 files do not support flat values of this width": flat(12),
     "compression": flat(8, scheme="snappy"),
-    "compressed bits": flat(1, scheme="zstd"),
+    "2.0 files do not support compressed bits": flat(1, scheme="zstd"),
     "rle": Encoding(rle=pb.Rle(bits_per_value=8)),
-    "buffer of the whole file": Encoding(flat=pb.Flat(bits_per_value=8, buffer=pb.Buffer(buffer_type="file"))),
+    "belong to the whole file": Encoding(flat=pb.Flat(bits_per_value=8, buffer=pb.Buffer(buffer_type="file"))),
 }
 
 

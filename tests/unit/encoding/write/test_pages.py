@@ -284,9 +284,9 @@ def test_packed_structs_have_nulls_only_below_nulls() -> None:
 
 
 def test_unsupported_types_are_rejected() -> None:
-    with pytest.raises(UnsupportedError, match="fixed-size lists of this type"):
+    with pytest.raises(UnsupportedError, match="fixed-size lists of this type cannot be encoded"):
         array_to_block(pa.array([["a"]], pa.list_(pa.string(), 1)), "x")
-    with pytest.raises(UnsupportedError, match="values of this type"):
+    with pytest.raises(UnsupportedError, match="values of this type cannot be encoded"):
         array_to_block(pa.array([[1]], pa.list_view(pa.int8())), "x")
 
 

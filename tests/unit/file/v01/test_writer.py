@@ -141,7 +141,7 @@ def test_all_batches_use_the_first_dictionary() -> None:
     assert dictionaries[0].to_pylist() == ["a", "b", ""]
     again = written(dictionary(["b"]), dictionaries=dictionaries)
     assert again.dictionary_extent(0)[1] == 3
-    with pytest.raises(UnsupportedError, match=r"not in the dictionary.*'c'"):
+    with pytest.raises(UnsupportedError, match=r"dictionary of the column does not contain the value.*'c'"):
         written(dictionary(["c"]), dictionaries=dictionaries)
 
 

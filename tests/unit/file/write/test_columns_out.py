@@ -157,9 +157,12 @@ def test_json_is_accepted_as_string_and_as_jsonb() -> None:
 @pytest.mark.parametrize(
     ("type_", "message"),
     [
-        (pa.map_(pa.string(), pa.int8()), "map in a file of version 2.1"),
-        (pa.list_(pa.map_(pa.string(), pa.int8())), "map in a file of version 2.1"),
-        (pa.list_(pa.struct([("a", pa.int8())]), 2), "fixed_size_list:struct:2 in a file of version 2.1"),
+        (pa.map_(pa.string(), pa.int8()), "data files of version 2.1 cannot store type map"),
+        (pa.list_(pa.map_(pa.string(), pa.int8())), "data files of version 2.1 cannot store type map"),
+        (
+            pa.list_(pa.struct([("a", pa.int8())]), 2),
+            "data files of version 2.1 cannot store type fixed_size_list:struct:2",
+        ),
     ],
 )
 def test_types_unknown_to_2_1_are_rejected(type_: pa.DataType, message: str) -> None:
@@ -173,8 +176,8 @@ def test_types_unknown_to_2_1_are_rejected(type_: pa.DataType, message: str) -> 
     [
         (pa.int8(), pa.array(["a"]), "column x: values do not fit the column"),
         (pa.int8(), pa.array([300]), "column x: values do not fit the column"),
-        (pa.list_(pa.int8()), pa.array([1]), "column x: the array has another type"),
-        (pa.struct([("a", pa.int8())]), pa.array([{"b": 1}]), "no such field in a struct: expected a"),
+        (pa.list_(pa.int8()), pa.array([1]), "column x: the array has a different type"),
+        (pa.struct([("a", pa.int8())]), pa.array([{"b": 1}]), "a struct does not have the field: expected a"),
         (pa.list_(pa.int8(), 2), pa.array([[1]], pa.list_(pa.int8(), 1)), "values do not fit the column"),
     ],
 )

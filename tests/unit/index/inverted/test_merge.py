@@ -54,7 +54,7 @@ def test_merging_parts_without_positions_stores_no_positions() -> None:
 
 
 def test_parts_with_and_without_positions_are_not_merged() -> None:
-    with pytest.raises(InvalidInputError, match="with and without positions"):
+    with pytest.raises(InvalidInputError, match="partitions that differ in positions"):
         merged_partitions([whole_partition(_contents({1: "a"}, False)), whole_partition(_contents({2: "a"}))])
 
 

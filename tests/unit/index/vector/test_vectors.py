@@ -73,7 +73,7 @@ def test_numbers_too_large_for_float32_are_unusable() -> None:
 )
 def test_other_columns_are_not_vectors(type_: pa.DataType) -> None:
     assert not is_vector(type_)
-    with pytest.raises(InvalidInputError, match="vectors"):
+    with pytest.raises(InvalidInputError, match="not a vector column"):
         vectors_of(pa.nulls(2, type_))
 
 

@@ -54,6 +54,14 @@ def test_a_tag_refers_to_the_version_of_the_handle_by_default(table: ld.LanceDat
     assert table.checkout_version("there").uri == f"{table.uri}/tree/dev"
 
 
+def test_the_error_for_a_missing_tag_suggests_the_branch_of_that_name(table: ld.LanceDataset) -> None:
+    with pytest.raises(NotFoundError, match=r"no tag 'dev'.*a branch of this name exists: pass \('dev', None\)"):
+        table.checkout_version("dev")
+    with pytest.raises(NotFoundError, match="no tag 'nope'") as caught:
+        table.checkout_version("nope")
+    assert "branch" not in str(caught.value)
+
+
 def test_a_tag_file_has_the_fields_pylance_needs(table: ld.LanceDataset) -> None:
     before = datetime.now(UTC)
     table.tags.create("t")
@@ -80,7 +88,7 @@ def test_moving_a_tag_keeps_its_creation_time_and_metadata(table: ld.LanceDatase
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "x.", "x..y", "ä", "a.lock", "/x", "a\0", 3])
 def test_invalid_tag_names_are_rejected(table: ld.LanceDataset, name: Any) -> None:
-    with pytest.raises(InvalidInputError, match="name of a tag"):
+    with pytest.raises(InvalidInputError, match="invalid tag name"):
         table.tags.create(name)
     assert table.tags.list() == {}
 

@@ -107,7 +107,7 @@ def test_impossible_posting_list_lengths_are_corrupt() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
     blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     for length in (0, 128, 257, 1 << 40):
-        with pytest.raises(CorruptError, match="do not fit"):
+        with pytest.raises(CorruptError, match="do not match"):
             blocks.decode(blobs, np.array([length]), BlockForm(), 1000, "postings")
     empty = blocks.BinaryLists(blobs.data, np.zeros(10_001, np.int64), np.array([0, 10_000]))
     with pytest.raises(CorruptError, match="at most 0"):

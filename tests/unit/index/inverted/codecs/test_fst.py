@@ -92,7 +92,7 @@ def test_other_automaton_versions_are_rejected() -> None:
 
 def test_unsorted_terms_are_rejected() -> None:
     for terms in ([b"b", b"a"], [b"a", b"a"], [b"ab", b"a"]):
-        with pytest.raises(InvalidInputError, match="in order"):
+        with pytest.raises(InvalidInputError, match="byte order"):
             fst_bytes(array(terms), np.arange(2))
 
 
