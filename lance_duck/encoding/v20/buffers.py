@@ -45,18 +45,10 @@ class StoredBuffer:
     where: str
 
     def too_short(self, needed: int, size: int) -> CorruptError:
-<<<<<<< ours
         """Return the error for values that need `needed` bytes if the buffer has only `size` bytes."""
-        return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
-||||||| base
-        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
-        return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
-=======
-        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
         return CorruptError(
             "the values reach beyond the end of their buffer", where=self.where, expected=needed, found=size
         )
->>>>>>> theirs
 
     def read_all(self) -> Request[Bytes]:
         """Read all bytes of the buffer."""
