@@ -1,7 +1,7 @@
 -- lance_branches: one row for each branch of a Lance table: main, then the others by name.
 --
---   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
---   database     database that has the table, where the name does not say
+--   table_name   folder or URI of the table; on connections of lance_duck.connect also its name
+--   database     database of the table, if the name does not include it
 --
 -- Columns: branch, parent_branch, parent_version, latest_version, created_at.
 -- Example: FROM lance_branches('data/trips.lance')

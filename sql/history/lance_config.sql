@@ -1,12 +1,12 @@
 -- lance_config: settings of a Lance table.
 --
---   path         folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
---   version      version number, name of a tag, name of a branch, or 'branch:number'
---   tag          name of a tag
---   asof         point in time (timestamp or text): the newest version that is not younger; without a zone it is in the
+--   path         folder or URI of the table; on connections of lance_duck.connect also its name
+--   version      version number, tag, branch, or 'branch:number'
+--   tag          tag
+--   asof         time (timestamp or string): selects the newest version up to this time; without a time zone it is in the
 --                TimeZone of the connection
 --   branch       name of a branch
---   database     database that has the table, where the name does not say
+--   database     database of the table, if the name does not include it
 --
 -- Columns: Key, Value; by key. CALL lance_set_config(path, key, value) changes them.
 -- Example: FROM lance_config('data/trips.lance')

@@ -1,12 +1,12 @@
 -- lance_table_changes: the rows that versions of a Lance table changed.
 --
---   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
---   first_version   version number, tag or time of the first version whose changes are asked for; NULL: the oldest
---   last_version    likewise of the last one; NULL: the newest
---   branch       name of a branch; without it main, or the branch that the table is opened on
---   database     database that has the table, where the name does not say
+--   table_name   folder or URI of the table; on connections of lance_duck.connect also its name
+--   first_version   number, tag or time of the first version to compare; NULL: the oldest
+--   last_version    number, tag or time of the last version to compare; NULL: the newest
+--   branch       branch; default: main, or the branch on which the table is open
+--   database     database of the table, if the name does not include it
 --
--- Both versions are included. A time means the first version that is not older, and the last one that is not younger.
+-- Both versions are included. A time selects the first version from it on, or the last version up to it.
 -- Columns: snapshot_id (the version), rowid, change_type ('insert', 'delete', 'update_preimage', 'update_postimage'), then
 -- those that the table has in the last version. In a table without stable row ids an updated row is deleted and inserted,
 -- and rowid is the address of the row.

@@ -1,7 +1,7 @@
 -- lance_tags: one row for each tag of a Lance table, by name.
 --
---   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
---   database     database that has the table, where the name does not say
+--   table_name   folder or URI of the table; on connections of lance_duck.connect also its name
+--   database     database of the table, if the name does not include it
 --
 -- Columns: tag, version, branch, created_at, updated_at.
 -- Example: FROM lance_tags('data/trips.lance')

@@ -1,8 +1,8 @@
 -- lance_versions: one row for each version of a Lance table, oldest first.
 --
---   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
---   branch       name of a branch; without it main, or the branch that the table is opened on
---   database     database that has the table, where the name does not say
+--   table_name   folder or URI of the table; on connections of lance_duck.connect also its name
+--   branch       branch; default: main, or the branch on which the table is open
+--   database     database of the table, if the name does not include it
 --
 -- Columns: version, timestamp, operation (as Lance names it; NULL where the transaction was not kept), tags, rows,
 -- fragments, files and bytes (of data files), author and message (of the commit), properties, writer.
