@@ -158,7 +158,7 @@ def test_a_damaged_tag_affects_no_other_and_can_be_replaced_or_deleted(table: ld
         lambda: table.tags.replace_metadata("bad", {}),
         lambda: table.cleanup_old_versions(retain_versions=1),
     ]:
-        with pytest.raises(CorruptError, match=r"bad\.json: tag 'bad': checksum.*tags\.delete\('bad'\) removes it"):
+        with pytest.raises(CorruptError, match=r"bad\.json: tag 'bad': checksum.*remove it with tags\.delete\('bad'\)"):
             read()
     assert table.tags.get_version("good") == 2
     assert [problem.where for problem in table.find_problems()] == ["tag 'bad'"]
