@@ -85,7 +85,7 @@ def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
 
 
 def _cast_rows(batch: pa.RecordBatch, schema: pa.Schema, start: int, stop: int) -> list[pa.RecordBatch]:
-    rows = pa.concat_batches([batch.slice(start, stop - start)])  # without the copy, Arrow also counts the bytes before a slice
+    rows = pa.concat_batches([batch.slice(start, stop - start)])  # otherwise, bytes before a slice also count
     try:
         cast = rows.cast(schema)
     except OVERFLOW as error:
