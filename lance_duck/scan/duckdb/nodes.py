@@ -165,7 +165,7 @@ def _literal_type(node: Any) -> pa.DataType:
 
 
 def _is_value(value: object, type_: pa.DataType) -> bool:
-    """Return whether a constant from DuckDB is a plain Python value of the type. Infinite dates, for example, are not."""
+    """Return whether a constant from DuckDB is a plain Python value of the type. Infinite dates are not."""
     if pa.types.is_boolean(type_):
         return isinstance(value, bool)
     if pa.types.is_integer(type_) or is_instant(type_):

@@ -133,7 +133,7 @@ class Question:
                 scores, floor = self._scores(values, squares, span)
                 if np.isinf(bounds[span]).any() and len(values) >= self.k:
                     bounds[span] = np.minimum(bounds[span], self._first_limits(block, places, scores, begin))
-                with np.errstate(all="ignore"):  # zero queries do not have an angle: the limit is NaN, so that no row passes
+                with np.errstate(all="ignore"):  # a zero query gives NaN, so that no row passes
                     least = floor(np.maximum(bounds[span], -_LARGEST)).astype(scores.dtype)
                 is_near = scores >= least
                 is_near[odd] = True  # their scores are invalid
@@ -148,7 +148,7 @@ class Question:
         return result.where(~np.isnan(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Return, for each query, the largest distance of the k rows with the best scores. It bounds the k-th distance."""
+        """Return, for each query, the largest distance among the k rows with the best scores."""
         valid_scores = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)

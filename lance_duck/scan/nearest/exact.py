@@ -103,7 +103,7 @@ class Exact:
         return best.neighbours()
 
     def vectors(self, rows: RowSet) -> tuple[pa.Array, NDArray[np.uint64]]:
-        """Return the vectors and the addresses of the live rows among `rows`. They are read in one round of requests."""
+        """Return the vectors and addresses of the live rows among `rows`, read in one round of requests."""
         read, fragments = self._read(), [self.snapshot.fragment(i) for i in rows.fragment_ids]
         self.open(fragments)
         requests, addresses = [], []

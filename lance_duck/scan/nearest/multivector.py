@@ -81,7 +81,7 @@ class MultivectorSearch(PreparedSearch):
     def _candidates(
         self, vectors: NDArray[Any], filtered: PassingRows | None, log: list[str] | None
     ) -> tuple[NDArray[np.uint64], frozenset[int]]:
-        """Return the addresses of the rows that segments find, and the ids of fragments that must be compared instead."""
+        """Return the addresses of the rows that segments find, and the fragments that must be compared instead."""
         num_vectors = VECTORS_FOR_EACH * self.k
         while True:
             parts: list[Neighbours] = []

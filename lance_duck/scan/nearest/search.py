@@ -169,7 +169,7 @@ class PreparedSearch:
     def measured_probe(
         self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed
     ) -> SegmentProbe | None:
-        """Return the probe that reaches the recall for the allowed rows of a segment, or None if no settings reach it."""
+        """Return the probe that reaches the recall for the allowed rows of a segment, or None if no probe does."""
         curves = self._curves(segment, index, rows, allowed)
         setting = choose(curves, self.nearest.recall, self._least_candidates(index))
         if setting is None:
@@ -250,7 +250,7 @@ class PreparedSearch:
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
-        """Return whether a segment stores vectors that are normalized, or rounded to a narrower type than the table's."""
+        """Return whether a segment stores normalized vectors, or vectors of a narrower type than the table's."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
@@ -331,7 +331,7 @@ class _NearestRun:
         return ask(search.table.snapshot, segment, choose)
 
     def _beside(self, probes: Sequence[SegmentProbe | None]) -> Neighbours:
-        """Return the nearest rows from the segments, and from the fragments that segments do not cover or search fully."""
+        """Return the nearest rows from segments, and from fragments that are compared exactly."""
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
         fragment_ids = fragment_ids.union(

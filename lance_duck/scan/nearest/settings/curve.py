@@ -77,7 +77,7 @@ class Curve:
         return cls(k, share, queries, tuple(frontier), is_stored)
 
     def choose(self, recall: float) -> MeasuredSetting | None:
-        """Return the cheapest setting whose recall, minus its standard error, reaches `recall`. Returns None if none does.
+        """Return the cheapest setting whose recall, minus its standard error, reaches `recall`, or None.
 
         No setting reaches a recall of 1, because a sample cannot prove that all neighbours are always found.
         """
@@ -114,7 +114,7 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
 
 
 def words(curves: Sequence[Curve], recall: float, k: int, least: int = 0) -> str:
-    """Describe the settings that reach a recall for k neighbours, and their measured recall. For `least`, see `choose`."""
+    """Describe the settings that reach a recall for k neighbours, and the measured recall: see `choose`."""
     request, setting = f"target recall {recall:g}", choose(curves, recall, least)
     if not any(curve.queries for curve in curves):
         return f"{request}: every row is compared"

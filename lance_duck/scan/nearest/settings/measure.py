@@ -158,7 +158,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 
 
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
-    """Return the rank of each sampled row among a search's candidates. It is the int64 maximum if the row is missing."""
+    """Return the rank of each sampled row among a search's candidates, or the int64 maximum if it is missing."""
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, replace(probe, is_alone=True)).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)

@@ -28,8 +28,8 @@ SHARES: Final = (1.0, 0.25, 0.05, 0.005)
 """Filter selectivities for which settings are measured. For lower selectivities, rows are compared one by one."""
 
 STORED_K: Final = 10
-"""Number of neighbours for which settings are stored. Fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took
-5."""
+"""Number of neighbours for which settings are stored. A search for fewer neighbours is hardly cheaper: in 100,000 rows,
+1 neighbour took 4 partitions, and 10 neighbours took 5."""
 
 _STEPS: Final = (1, 2, 5, 10)
 _WHOLE: Final = 0.9  # minimum share that is treated as all rows
@@ -116,7 +116,7 @@ def measured_at_build(
 
 
 def shares_measured(share: float, *, is_tied: bool = False) -> list[float]:
-    """Return the measured shares just below and above a share of the rows. If one is nearly equal, return only that one.
+    """Return the measured shares just below and above a share of the rows, or the equal one.
 
     Args:
         share: Share of the rows that may be found, 0 to 1.
