@@ -132,7 +132,7 @@ class _NodeReader:
         return self._compared(compared, path, constant)
 
     def _remainder(self, division: Any, op: Op, right: Any) -> Predicate:
-        """Compare a remainder. In polars, it has the sign of the divisor. In DuckDB, it has the sign of the dividend."""
+        """Compare a remainder. It has the sign of the divisor in polars, and of the dividend in DuckDB."""
         path, type_ = self._column(division["left"])
         divisor, constant = _constant(division["right"]).as_py(), _constant(right).as_py()
         are_integers = type(divisor) is type(constant) is int and pa.types.is_integer(type_)

@@ -48,7 +48,7 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
     flags = np.unpackbits(bits, count=mask.offset + len(mask), bitorder="little")[mask.offset :]
-    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # numpy is much faster for booleans than for integers
+    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # much faster than for integers
     return places
 
 

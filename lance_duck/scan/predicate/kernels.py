@@ -74,7 +74,7 @@ def and_string(
 
 @kernel
 def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
-    """Keep rows for whose dictionary entry `answers` is set. Indices outside the dictionary, as in nulls, do not pass."""
+    """Keep rows whose dictionary entry is set in `answers`. Rows with an index outside the dictionary do not pass."""
     count = len(answers)
     for i in range(len(indices)):
         place = np.int64(indices[i])

@@ -164,7 +164,7 @@ def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -
 
 
 def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
-    """Return the integer dtype in which a scalar's type is stored, and the scalar's stored integer. None if not integer."""
+    """Return the dtype and the value of the integer that stores a scalar. Returns None if it is not stored as one."""
     kind = value.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())

@@ -17,7 +17,7 @@ class InexactError(ValueError):
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values. Extension types become their storage types, and dictionaries are decoded."""
+    """Return the type of a column's values. Extension types become their storage. Dictionaries are decoded."""
     type_ = storage_type(type_)
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 

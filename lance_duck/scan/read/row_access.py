@@ -2,9 +2,9 @@
 
 A take of 100 rows of one column takes this path:
 
-1. The column may be decoded in memory, after several takes of it: `column_cache`.
-2. Otherwise, the rows are grouped by fragment, and fragments are read in parallel: `take`. 3. For each fragment,
-`choose_row_access` decides whether to read single rows or the pages that contain them.
+1. After several takes, the decoded column may be cached: `column_cache`.
+2. Otherwise, the rows are grouped by fragment, and fragments are read in parallel: `take`.
+3. For each fragment, `choose_row_access` decides whether to read single rows or the pages that contain them.
 
 Rows chosen by an index or a filter are split into `tasks`. For these, `choose_row_access` may also decide to read all
 rows between them.

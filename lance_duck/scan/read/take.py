@@ -119,7 +119,7 @@ class Taker:
         return self.by_address(addresses[lives], projection)
 
     def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by their positions among the living rows of one fragment.
+        """Return rows by position among the live rows of one fragment.
 
         Raises:
             InvalidInputError: A position is negative or past the last row.
@@ -319,7 +319,10 @@ def _is_one(numbers: Int64s) -> bool:
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s | None]:
-    """Return the distinct keys in ascending order, and the index of each key in them. None if `keys` are so already."""
+    """Return the distinct keys in ascending order, and the index of each key in them.
+
+    The indices are None if the keys are already distinct and ascending.
+    """
     if (keys[1:] > keys[:-1]).all():
         return keys, None
     order = np.argsort(keys)

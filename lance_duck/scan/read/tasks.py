@@ -78,7 +78,7 @@ class Readers:
         return reader
 
     def count(self, index: int) -> int:
-        """Return the row count of a fragment before the filter. Deleted rows are counted only if the plan returns them."""
+        """Return the row count of a fragment before the filter, without deleted rows unless the plan returns them."""
         reader = self.at(index)
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
@@ -303,7 +303,7 @@ class _SelectionCutter:
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
-        """Yield tasks of many rows. Small shares wait until they can be read together with shares of other fragments."""
+        """Yield tasks of many rows. Small shares wait until they can be read with shares of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
         most = self._task_rows(filter_)
