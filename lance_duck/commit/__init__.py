@@ -1,12 +1,12 @@
-"""Every change of a table as a transaction: operations, conflicts, and the versions that they produce.
+"""Changes to tables as transactions: operations, conflicts between them, and the versions that they produce.
 
 You hold: a snapshot and an operation. You get: the next snapshot, or a RetryableError or IncompatibleError that names
 the conflicting writer. The steps of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts`
 (the matrix, as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put-if-absent.
 A version becomes visible after all files that it names are on disk. A transaction is never committed twice: after a
-lost response it recognizes its own version by UUID. After a StoreError the named files are kept, since the version may
-still appear.
-Never here: which rows a verb changes.
+lost response, the commit recognizes its own version by UUID. After a StoreError, the named files are kept, because the
+version may still appear.
+Never here: the choice of rows that a verb changes.
 """
 
 from lance_duck.commit.committer import commit

@@ -1,7 +1,8 @@
-"""The commit loop: check newer versions for conflicts, rebase, publish. Repeated after a lost race.
+"""The commit loop: check newer versions for conflicts, rebase, publish. A lost race repeats the loop.
 
-On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, which the
-manifest repeats; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
+A commit writes these files in order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare
+message that the manifest repeats; and the manifest. The manifest makes the version visible: see `wire.manifest` and
+`publish`.
 """
 
 from __future__ import annotations
@@ -97,27 +98,27 @@ def commit(
         operation: The change. All files that it names are already written.
         affected: Offsets of the rows that it deletes or changes, by fragment. Concurrent deletions of other rows in the
             same fragments are merged. None if unknown.
-        guard: Called with the newest version if it is newer, before the change is rebased onto it. Raises
-            RetryableError to reject it.
-        amend: Called with the version that the change is applied to, the draft of the next version, which it may
-            modify, and a function that records the path of each file that it writes.
+        guard: If a newer version exists, called with the newest version before the change is rebased onto it. It
+            raises RetryableError to reject the change.
+        amend: Called with the version that the change is applied to, with the draft of the next version, and with a
+            function that records the path of each file that `amend` writes. It may modify the draft.
         properties: Key-value pairs of strings, stored in the transaction.
-        retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
+        retries: Maximum number of retries after lost races. 0 commits only on top of `snapshot`.
         timeout: Time limit for retries, in seconds.
-        detached: Whether to create a detached version, which is never the latest, on top of the version read.
+        detached: Whether to create a detached version on top of `snapshot`. It is never the latest version.
         transaction_uuid: UUID of the transaction. None generates one.
 
     Returns:
         The new version. It is not read back from disk.
 
     Raises:
-        RetryableError: A conflicting change must be considered first, or all retries lost the race. The message names
-            the other change. The caller may repeat the change from the newest version.
-        IncompatibleError: The change cannot be applied to newer versions, or the table was replaced by another one.
+        RetryableError: A concurrent change conflicts, or all retries lost the race. The message names the other change.
+            The caller may repeat the change from the newest version.
+        IncompatibleError: The change cannot be applied to newer versions, or a new table replaced this one.
         UnsupportedError: The table requires writer features that are unknown here.
         InvalidInputError: The operation is invalid for the table.
-        StoreError: The disk or the service failed, and the version does not exist. On an object store it may still
-            appear, so its files must be left to cleanup.
+        StoreError: The disk or the service failed, and the version does not exist. On an object store, the version may
+            still appear. Only a cleanup may then delete its files.
     """
     if retries < 0:
         raise InvalidInputError("retries", expected="at least 0", found=retries)
@@ -173,7 +174,10 @@ def new_transaction(
 
 
 def draft_of(snapshot: Snapshot) -> ManifestDraft:
-    """Return a version as on disk, read-only. Its segments list the fragments that now hold their rows."""
+    """Return the stored manifest and index segments of a version as a draft. Do not modify it.
+
+    The bitmaps of the segments list the fragments that now contain their rows.
+    """
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
         segments = _remapped_segments(snapshot, segments)
@@ -181,9 +185,9 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
 
 
 def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
-    """Return segments whose bitmaps the fragment reuse index has translated to the fragments that now hold their rows.
+    """Return segments whose bitmaps list the fragments that now contain their rows, by the fragment reuse index.
 
-    If the fragment reuse index cannot be read, missing fragments are permanently removed from the bitmaps.
+    If the fragment reuse index cannot be read, fragments that no longer exist are permanently removed from the bitmaps.
     """
     try:
         reuse = reuse_of(snapshot)
@@ -207,9 +211,9 @@ def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMet
 def dictionaries_of(
     draft: ManifestDraft, snapshot_of: Callable[[Manifest], Snapshot], before: Snapshot | None = None
 ) -> Mapping[int, pa.Array]:
-    """Return the dictionaries of a version 0.1 table by field id, as stored in its manifest.
+    """Return the dictionaries of a table in file format 0.1, by field id. Its manifest stores them.
 
-    They come from the data files, or from the previous version if no file contains the field.
+    A dictionary is read from the data files, or from the previous version if no file contains the field.
 
     Args:
         draft: The version.
@@ -249,13 +253,13 @@ def publish(
 
     Args:
         store: Root of the branch. It also flushes files written below the base paths.
-        draft: The version. Writer, time and transaction file are set here.
-        transaction: Transaction that produced it.
+        draft: The version. This function sets its writer, time and transaction file.
+        transaction: Transaction that produced the version.
         name: Version number and manifest naming.
-        not_before: Time of the previous version. Keeps times ascending although clocks differ.
-        values: Dictionaries: see `dictionaries_of`.
-        lock: Held while the version is published. See `Location`.
-        late: Whether the version may need `Store.sync` to survive a power failure.
+        not_before: Time of the previous version. The new version's time is never earlier, even if clocks differ.
+        values: Dictionaries by field id: see `dictionaries_of`.
+        lock: Lock that is held while the version is published: see `Location`.
+        late: Whether the caller calls `Store.sync` later, so that the version survives a power failure.
 
     Raises:
         AlreadyExistsError: The version exists already.
@@ -269,8 +273,8 @@ def publish(
     message = transaction.SerializeToString()
     beside = {paths.transaction_file(file): sealed_transaction(message) if store.checksums else message}
     if name.naming and local_path(store.uri) is None:
-        # Written concurrently, since a further sequential request would double the time. If the manifest fails, the
-        # hint is ahead.
+        # The hint is written concurrently, because a second sequential request would double the time. If the manifest
+        # cannot be written, the hint names a version that does not exist.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
             hint = pool.submit(write_version_hint, store, name.version)
             publish_manifest(store, name, data, beside, lock, late=late)
@@ -285,7 +289,7 @@ def publish(
 def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     """Return the version that an operation produces, in memory only. No manifest is written.
 
-    It has the number of a detached version, which the table does not contain.
+    The version has an unused detached version number.
 
     Args:
         snapshot: The previous version, which may itself be in memory only.
@@ -327,7 +331,7 @@ class _Commit:
             recall_created_at(transaction, snapshot)
 
     def attempt(self, number: int) -> Snapshot:
-        """Try once to publish a version. Raises AlreadyExistsError if another commit was faster."""
+        """Try once to publish a version. Raises AlreadyExistsError if another commit came first."""
         self.races = number + 1
         with own_turn(self._read.store):
             name, own = self._catch_up()
@@ -341,7 +345,7 @@ class _Commit:
             except StoreError as error:
                 return self.own_or(error)
         try:
-            self._newest.store.sync()  # only the name; the next writer need not wait for it
+            self._newest.store.sync()  # flushes only the name, after the lock is released
         except StoreError as error:
             return self.own_or(error)
         with suppress(LanceDuckError):
@@ -355,7 +359,7 @@ class _Commit:
         return self._publish(self._transaction, ManifestName(version, 0))
 
     def own_or(self, error: LanceDuckError, cause: LanceDuckError | None = None) -> Snapshot:
-        """Return the version that this change committed if only the response was lost. Raises the error otherwise."""
+        """Return the version of this change if it was committed but the response was lost. Otherwise, raise `error`."""
         own = None
         try:
             own = self._catch_up()[1]
@@ -378,7 +382,7 @@ class _Commit:
             self._read.store.delete([*self._written, paths.transaction_file(file)])
 
     def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
-        """Read concurrent commits. Returns the newest version, and the one committed by this change, if any."""
+        """Read concurrent commits. Returns the name of the newest version, and the version of this change, if any."""
         store = self._read.store
         latest = newest_of_same_table(self._newest)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)

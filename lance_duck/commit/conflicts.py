@@ -1,11 +1,12 @@
-"""The conflict matrix, as data: whether a change can be applied on top of a newer one.
+"""The conflict matrix, as data: whether a change can be committed after a concurrent change.
 
     REBASE        the change is applied after a rebase
     RETRY         the change may succeed if it is repeated from the newest version
-    INCOMPATIBLE  the other change removed what this one needs
+    INCOMPATIBLE  the other change removed something that this change needs
 
-A rule is a verdict, or a list of verdicts with conditions, of which the first match applies. The default is REBASE,
-also for pairs that are not listed. Any change on top of an unknown operation is INCOMPATIBLE.
+A rule is a verdict, or a list of verdicts with conditions, of which the first true condition decides. The default is
+REBASE, including for pairs that are not listed. Any change after an unknown operation is INCOMPATIBLE.
+In the conditions, `ours` is the change to commit, and `theirs` is the change that was committed first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lance_duck.wire.transaction import UNKNOWN
 
 
 class Verdict(Enum):
-    """The outcome for a change if another one was committed first."""
+    """The outcome for a change if a concurrent change was committed first."""
 
     REBASE = "rebase"
     RETRY = "retry"
@@ -40,9 +41,9 @@ def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both touch a fragment in which the rows that ours changes are unknown.
+    """Return whether both touch the same fragment, and the rows that ours changes are unknown.
 
-    The rebase compares known rows.
+    If they are known, the rebase compares the rows.
     """
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
@@ -58,7 +59,7 @@ def target_gone(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def target_moved(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs moved rows out of a fragment for which ours has a file, or changed the same fields."""
+    """Return whether theirs moved rows of a fragment for which ours has a file, or changed the same fields there."""
     shared = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
     return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in shared)
 
@@ -81,12 +82,12 @@ def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours replaces the fragment reuse index. Listed for changes that may have extended it."""
+    """Return whether ours replaces the fragment reuse index. Used if theirs may have extended that index."""
     return ours.reuses_fragments
 
 
 def same_index(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both create an index of the same name."""
+    """Return whether both create an index with the same name."""
     return not ours.index_names.isdisjoint(theirs.index_names)
 
 
@@ -137,7 +138,7 @@ def same_bases(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours inserts keys. Listed for changes that add rows with unknown keys."""
+    """Return whether ours inserts keys. Used if theirs adds rows with unknown keys."""
     return ours.inserted_keys is not None
 
 
@@ -284,16 +285,16 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
 
 
 def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, where: str) -> None:
-    """Reject a change that cannot be applied on top of another one.
+    """Reject a change that cannot be applied after a concurrent change.
 
     Args:
-        ours: The change.
+        ours: The change to commit.
         theirs: The committed change, or None if its transaction was not kept.
-        version: Version that theirs produced.
+        version: Version that `theirs` produced.
         where: The table, for messages.
 
     Raises:
-        RetryableError: The change may succeed if it is repeated from a newer version. Also raised if theirs is unknown,
+        RetryableError: The change may succeed if it is repeated from a newer version. Also raised if `theirs` is None,
             for example after a cleanup.
         IncompatibleError: The change cannot succeed.
     """
@@ -316,7 +317,7 @@ def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, wher
 
 
 def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> RetryableError:
-    """Return the error for a change that must be repeated because of another one."""
+    """Return the error for a change that must be repeated because of a concurrent change."""
     return RetryableError(
         f"a concurrent commit changed data that this {ours.kind} needs",
         where=where,
@@ -326,5 +327,5 @@ def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> Ret
 
 
 def who(theirs: Footprint, version: int) -> str:
-    """Name the writer that committed a version."""
+    """Describe the writer that committed a version."""
     return f"{theirs.kind} {theirs.transaction.uuid} at version {version}"

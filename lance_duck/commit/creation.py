@@ -35,9 +35,9 @@ def create_table(
         location: Location of the table.
         operation: Schema and fragments. Their files are already written.
         properties: Key-value pairs of strings, stored in the transaction.
-        data_storage_version: Version of data files, for a table that starts without any.
+        data_storage_version: Data file version, for a table that is created without data files.
         stable_row_ids: Whether rows keep their `_rowid` when they move.
-        v2_manifest_paths: Whether manifests are named so that the newest sorts first.
+        v2_manifest_paths: Whether manifest names sort in descending order of versions.
         transaction_uuid: UUID of the transaction. None generates one.
 
     Raises:
@@ -54,13 +54,13 @@ def create_table(
 def create_clone(
     location: Location, source: Snapshot, operation: Clone, *, properties: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """Create a table or a branch as a copy of another version, with the same version number.
+    """Create a table or a branch as a copy of an existing version, with the same version number.
 
     Args:
-        location: Location of the table.
-        source: The version. The files of a deep clone already exist at the new location under the same names. For a
-            shallow clone, only files of row ids and row versions do.
-        operation: The kind of clone, and its branch.
+        location: Location of the new table or branch.
+        source: The version to copy. For a deep clone, its files already exist at the new location under the same names.
+            For a shallow clone, only its files of row ids and row versions already exist there.
+        operation: Whether the clone is shallow or deep, and its branch.
         properties: Key-value pairs of strings, stored in the transaction.
 
     Raises:
@@ -80,8 +80,8 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
 
     Args:
         source: The version that is cloned. Not changed.
-        operation: The kind of clone, and its branch.
-        source_uri: Root of the source, which holds files without a base path unless they are copied.
+        operation: Whether the clone is shallow or deep, and its branch.
+        source_uri: Root of the source. A shallow clone reads the source's files without a base path from there.
     """
     draft = source.copied()
     manifest = draft.manifest
@@ -168,7 +168,7 @@ def _store(location: Location, draft: ManifestDraft) -> Store:
 
 
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
-    """Return the version that this transaction committed although the response was lost, or None."""
+    """Return the version that this transaction committed before the response was lost, or None."""
     try:
         snapshot = Snapshot(location, versions.load_manifest(location.store(), name.path))
         theirs = snapshot.transaction()

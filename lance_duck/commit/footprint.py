@@ -28,7 +28,10 @@ class MapKeys:
     removed: frozenset[str] = frozenset()
 
     def clash(self, other: MapKeys) -> bool:
-        """Return whether both set the same key, or one sets a key that the other removes. Both may remove it."""
+        """Return whether both set the same key, or one sets a key that the other removes.
+
+        Removing the same key twice is not a conflict.
+        """
         return bool(self.set & (other.set | other.removed) or self.removed & other.set)
 
 
@@ -36,8 +39,8 @@ class Footprint:
     """A transaction, and its effect on a table.
 
     Args:
-        transaction: Message of the transaction.
-        has_affected_rows: Whether the individual rows that the transaction deletes are known.
+        transaction: The transaction message.
+        has_affected_rows: Whether the caller knows which rows the transaction deletes or changes.
     """
 
     def __init__(self, transaction: transaction_pb2.Transaction, *, has_affected_rows: bool = False) -> None:
@@ -46,7 +49,7 @@ class Footprint:
 
     @property
     def kind(self) -> str:
-        """Name of the operation, such as "Append". "Unknown" for an operation of a newer format."""
+        """Name of the operation, such as "Append". It is "Unknown" for an operation of a newer format."""
         return transaction_from_proto(self.transaction).operation
 
     @cached_property
@@ -56,7 +59,7 @@ class Footprint:
 
     @cached_property
     def updated(self) -> frozenset[int]:
-        """Fragments that remain, but with other rows or values."""
+        """Fragments that remain, with changed rows or values."""
         if self.kind == "DataReplacement":
             return frozenset(r.fragment_id for r in self._message.replacements)
         if self.kind == "DataOverlay":
@@ -67,7 +70,7 @@ class Footprint:
 
     @cached_property
     def removed(self) -> frozenset[int]:
-        """Fragments that no longer exist afterwards."""
+        """Fragments that the transaction removes."""
         if self.kind == "Delete":
             return frozenset(self._message.deleted_fragment_ids)
         if self.kind == "Update":
@@ -79,7 +82,7 @@ class Footprint:
 
     @cached_property
     def touched(self) -> frozenset[int]:
-        """Fragments that change or no longer exist afterwards."""
+        """Fragments that the transaction changes or removes."""
         return self.updated | self.removed
 
     @cached_property
@@ -103,7 +106,7 @@ class Footprint:
 
     @cached_property
     def replaced(self) -> Mapping[int, frozenset[int]]:
-        """Fields for which a DataReplacement has a file, by fragment."""
+        """Fields whose files a DataReplacement replaces or adds, by fragment."""
         result: dict[int, frozenset[int]] = {}
         if self.kind == "DataReplacement":
             for replacement in self._message.replacements:
@@ -128,7 +131,7 @@ class Footprint:
 
     @cached_property
     def keeps_nullability(self) -> bool:
-        """Whether rows written before a Merge or a Project fit the schema after it."""
+        """Whether rows written before a Merge or a Project also fit the schema after it."""
         return bool(getattr(self._message, "preserves_nullability", False))
 
     @cached_property
@@ -139,7 +142,7 @@ class Footprint:
         return frozenset(frozenset(i for file in f.files for i in file.fields if i >= 0) for f in fragments)
 
     def loses_structure(self, stored: frozenset[int]) -> bool:
-        """Return whether a Project leaves a struct, list or map of a fragment without stored fields.
+        """Return whether a Project removes all stored fields of a struct, list or map in a fragment.
 
         Args:
             stored: Fields that the fragment stores.
@@ -154,17 +157,17 @@ class Footprint:
 
     @cached_property
     def indices(self) -> tuple[table_pb2.IndexMetadata, ...]:
-        """Index segments that are added."""
+        """Index segments that the transaction adds."""
         return tuple(self._message.new_indices) if self.kind == "CreateIndex" else ()
 
     @cached_property
     def index_names(self) -> frozenset[str]:
-        """Names of the indices that are added."""
+        """Names of the added indices."""
         return frozenset(i.name for i in self.indices)
 
     @cached_property
     def indexed_fields(self) -> frozenset[int]:
-        """Fields of the indices that are added."""
+        """Fields of the added indices."""
         return frozenset(field for i in self.indices for field in i.fields)
 
     @cached_property
@@ -182,7 +185,7 @@ class Footprint:
 
     @cached_property
     def config(self) -> MapKeys:
-        """Changed setting keys of the table."""
+        """Changes to table settings."""
         if self.kind == "Overwrite":
             return MapKeys(frozenset(self._message.config_upsert_values))
         if self.kind != "UpdateConfig":
@@ -193,7 +196,7 @@ class Footprint:
 
     @cached_property
     def table_metadata(self) -> MapKeys:
-        """Changed metadata keys of the table."""
+        """Changes to table metadata."""
         return _keys(self._message.table_metadata_updates) if self.kind == "UpdateConfig" else MapKeys()
 
     @cached_property
@@ -212,7 +215,7 @@ class Footprint:
 
     @cached_property
     def bases(self) -> frozenset[tuple[str, str | int]]:
-        """Ids, names and paths of base paths that are added."""
+        """Ids, names and paths of the added base paths."""
         if self.kind != "UpdateBases":
             return frozenset()
         names = {("name", b.name) for b in self._message.new_bases if b.name}
@@ -221,7 +224,7 @@ class Footprint:
 
     @cached_property
     def inserted_keys(self) -> _T.KeyExistenceFilter | None:
-        """Key filter of the rows that an Update inserts, or None if it stores none."""
+        """Key filter of the rows that an Update inserts, or None if the transaction does not store a filter."""
         if self.kind != "Update" or not self._message.HasField("inserted_rows"):
             return None
         key_filter: _T.KeyExistenceFilter = self._message.inserted_rows
@@ -234,7 +237,7 @@ class Footprint:
 
     @cached_property
     def reuses_fragments(self) -> bool:
-        """Whether the fragment reuse index is replaced or removed."""
+        """Whether the transaction replaces or removes the fragment reuse index."""
         if self.kind != "CreateIndex":
             return False
         return any(i.name == FRAGMENT_REUSE for i in (*self._message.new_indices, *self._message.removed_indices))

@@ -1,4 +1,4 @@
-"""The fragment list of a new version: assigns ids, and replaces, moves and drops fragments."""
+"""The fragment list of a new version. It assigns ids, and adds, replaces and removes fragments."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MOST_CUT_OUT = 32_000
 """Maximum number of fragments deleted from the list one by one. Above it, the list is rebuilt.
 
 Each deletion moves all later fragments. With 100,000 fragments, deleting 16,000 takes half as long as a rebuild, and
-33,000 takes 0.7 of it (`benchmarks/costs.py`).
+deleting 33,000 takes 0.7 of the time of a rebuild (`benchmarks/costs.py`).
 """
 
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 
 class FragmentList:
-    """The fragments of a manifest under construction. All changes are made in the manifest.
+    """The fragments of a manifest under construction. All changes modify the manifest.
 
     Args:
         manifest: A copy of the previous version's manifest.
-        version: Version under construction.
+        version: Number of the new version.
     """
 
     def __init__(self, manifest: table_pb2.Manifest, version: int) -> None:
@@ -43,7 +43,7 @@ class FragmentList:
         return np.array([f.id for f in self._manifest.fragments], np.uint32)
 
     def get(self, fragment_id: int) -> table_pb2.DataFragment:
-        """Return a fragment's message, for changes in place. Raises IncompatibleError if it does not exist."""
+        """Return a fragment's message, which may be modified. Raises IncompatibleError if it does not exist."""
         place = self._places.get(fragment_id)
         if place is None:
             raise IncompatibleError(f"fragment {fragment_id} is not in the table", where=f"version {self._version - 1}")
@@ -91,7 +91,10 @@ class FragmentList:
             self._forget_places()
 
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
-        """Set the list to fragments with ids. Existing fragments keep row ids that their new messages lack."""
+        """Set the list to fragments that have ids.
+
+        If the message of an existing fragment does not contain row ids, the fragment keeps its previous ones.
+        """
         by_id = {f.id: f for f in self._manifest.fragments}
         copies = []
         for new_fragment in fragments:
@@ -109,7 +112,7 @@ class FragmentList:
         self._set(sorted(copies, key=lambda f: f.id))
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
-        """Replace old fragments with new ones that already have ids. Readers expect them in id order."""
+        """Replace old fragments with new fragments that already have ids. Readers expect fragments in id order."""
         old_ids: set[int] = set()
         for old, _ in groups:
             for fragment_id in old:
@@ -132,7 +135,7 @@ class FragmentList:
         return highest
 
     def note_id(self, fragment_id: int) -> None:
-        """Record that an id is assigned. Raises InvalidInputError beyond 32 bits."""
+        """Record that an id is assigned. Raises InvalidInputError if the id exceeds 32 bits."""
         if fragment_id >= FRAGMENT_IDS:
             raise InvalidInputError(
                 "the table has used all fragment ids", expected=f"< {FRAGMENT_IDS}", found=fragment_id
@@ -172,7 +175,10 @@ class FragmentList:
 
 
 def carry_over(target: table_pb2.DataFragment, source: table_pb2.DataFragment) -> None:
-    """Copy `source` into `target`, but keep its unknown fields, and its own row ids and versions."""
+    """Copy `source` into `target`. Unknown fields of `target` are kept.
+
+    Row ids and row versions of `target` are kept if `source` does not contain them.
+    """
     result = table_pb2.DataFragment()
     result.CopyFrom(target)
     has_unknown = bool(len(UnknownFieldSet(target)))

@@ -1,8 +1,9 @@
-"""Fragment bitmaps of index segments after a change of the table.
+"""Fragment bitmaps of index segments after a change to the table.
 
-A segment lists the fragments whose rows it holds in a bitmap. If the bitmap is missing, the coverage is and remains
-unknown. A fragment leaves the bitmap if its values changed in place or it was rewritten. The segment's entries are then
-outdated, and the rows are scanned. Fragments that no longer exist may remain listed.
+The bitmap of a segment lists the fragments whose rows the segment contains. If the bitmap is missing, the coverage is
+unknown, and stays unknown. A fragment is removed from the bitmap if its values changed in place or it was rewritten.
+The segment's entries are then outdated, and queries scan the rows instead. Fragments that no longer exist may remain
+listed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
 Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
 
-# Zone maps, Bloom filters and other kinds store row addresses; the kinds in _BY_VERSION do from version 1 on.
+# Index kinds that store stable row ids. Zone maps, Bloom filters and other kinds store row addresses. The kinds in
+# _BY_VERSION store row ids in version 0, and row addresses from version 1 on.
 _BY_ROW_ID = (
     "BitmapIndexDetails",
     "LabelListIndexDetails",
@@ -39,7 +41,7 @@ def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
     """Return the ascending ids of the fragments that a segment covers, or None if they are unknown.
 
     Raises:
-        CorruptError: The segment's bitmap is damaged.
+        CorruptError: The segment's bitmap is corrupt.
     """
     if not segment.fragment_bitmap:
         return None
@@ -47,10 +49,10 @@ def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
 
 
 def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:
-    """Return fields with all their ancestors and descendants. Changing a value of one changes the others.
+    """Return the ids of fields and of all their ancestors and descendants. A changed value of one changes the others.
 
     Args:
-        field_ids: Ids of fields. Ids missing from the schema are returned unchanged.
+        field_ids: Ids of fields. The result also contains ids that are missing from the schema.
         fields: The schema, parents first.
     """
     roots = set(field_ids)
@@ -79,7 +81,7 @@ def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] |
 def withdraw_overlaid(
     segments: Segments, fragments: Iterable[table_pb2.DataFragment], fields: Sequence[file_pb2.Field]
 ) -> None:
-    """Remove fragments from the bitmaps of segments that are older than an overlay of their fields.
+    """Remove fragments from the bitmaps of segments that are older than an overlay of the indexed fields.
 
     Readers detect this themselves only while the overlay exists and its rows do not move.
     """
@@ -90,13 +92,14 @@ def withdraw_overlaid(
 
 
 def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], field_ids: Set[int]) -> None:
-    """Extend segments with stable row ids to the fragments that rows moved to.
+    """Extend the coverage of segments with stable row ids to the fragments that rows moved to.
 
     Args:
-        segments: Changed in place.
-        new_ids: Fragments that contain only moved rows.
-        source_ids: Fragments that the rows come from. Segments that do not cover all of them are skipped.
-        field_ids: Fields whose values changed during the move. Segments over them are skipped.
+        segments: The segments, changed in place.
+        new_ids: Ids of fragments that contain only moved rows.
+        source_ids: Ids of the fragments that contained these rows before. Segments that do not cover all of these
+            fragments are skipped.
+        field_ids: Fields whose values changed during the move. Segments on these fields are skipped.
     """
     new = np.array(new_ids, np.uint32)
     sources = np.array(source_ids, np.uint32)
@@ -107,7 +110,7 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
 
 
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
-    """Return whether a segment stores stable row ids. False if unknown."""
+    """Return whether a segment stores stable row ids. Returns False for unknown index kinds."""
     kind = segment.index_details.type_url.rpartition(".")[2]
     if kind in _BY_VERSION:
         return segment.index_version == 0
@@ -117,8 +120,9 @@ def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
 def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
     """Update segments after fragments were rewritten.
 
-    Segments rewritten with the fragments, and segments with stable row ids, cover the new fragments. All others lose
-    the old ones. If a segment is its own rewritten form, a fragment reuse index translates its addresses.
+    Segments that were rewritten with the fragments, and segments with stable row ids, then cover the new fragments. The
+    old fragments are removed from all other segments. If the operation lists a segment as its own replacement, a
+    fragment reuse index translates its addresses.
 
     Raises:
         InvalidInputError: A segment that would cover the new fragments covers only part of a rewritten group.
@@ -138,12 +142,12 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
 
 
 def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
-    """Set the version of rewritten segments to one that includes all changes in a fragment reuse index.
+    """Set the version of rewritten segments, so that readers do not apply the fragment reuse index to them again.
 
-    Without such an index, segments keep the version that they were built on.
+    If the table does not have a fragment reuse index, segments keep the version that they were built on.
 
     Args:
-        segments: Changed in place, after `rewrite`.
+        segments: The segments after `rewrite`, changed in place.
         operation: The rewrite.
         read_version: Version that the rewrite is based on.
     """
@@ -158,8 +162,8 @@ def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
 def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]) -> Segments:
     """Return the segments that are still needed.
 
-    Segments over dropped fields are removed. If an index has several segments, those without covered fragments are
-    dropped, but one is always kept to record the index.
+    Segments on dropped fields are removed. If an index has several segments, segments that do not cover any fragment
+    are removed. At least one segment is always kept to record the index.
 
     Args:
         segments: Segments of a version.

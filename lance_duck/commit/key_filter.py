@@ -3,9 +3,9 @@
     1024 blocks in the layout of `encoding.bloom`
     key: UTF-8 or raw bytes, integers as 8 bytes little-endian; with several columns, each followed by a 0 byte
 
-All filters have the same size, so that any two can be compared. Keys that collide count as equal.
+All filters have the same size, so that any two filters can be compared. Keys that collide count as equal.
 The format does not define filters for other key types. pylance omits them from its filters, and treats a transaction
-without a filter as a conflict. This package searches newer rows for such keys (`verbs.merge.guard`).
+without a filter as a conflict. For keys of these types, this package searches the newer rows (`verbs.merge.guard`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
 _MOST_KEYS = 1 << 15
-"""Maximum number of keys in a filter. Above it, all bits are set: it would match every other filter anyway."""
+"""Maximum number of keys in a filter. With more keys, all bits are set, because the filter would match any filter."""
 
 
 def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.ChunkedArray]) -> KeyExistenceFilter | None:
@@ -30,7 +30,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
     Args:
         field_ids: Fields of the key.
-        columns: Values of the fields, shape (n,) each. Rows with a null are skipped.
+        columns: Values of each field, of equal length. Rows that contain a null are skipped.
     """
     if not all(_is_plain(column.type) for column in columns):
         return None
@@ -47,7 +47,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
 
 def may_share_keys(ours: KeyExistenceFilter, theirs: KeyExistenceFilter) -> bool:
-    """Return whether two filters may share a key. True if they cannot be compared."""
+    """Return whether two filters may share a key. Returns True if they cannot be compared."""
     kinds = {ours.WhichOneof("data"), theirs.WhichOneof("data")}
     if list(ours.field_ids) != list(theirs.field_ids) or len(kinds) != 1 or None in kinds:
         return True

@@ -1,6 +1,6 @@
-"""The manifest of a new version, built from its predecessor and a transaction. Pure.
+"""Builds the manifest of a new version from the previous manifest and a transaction, without reading or writing files.
 
-All fields not mentioned here, including unknown ones, are copied from the previous manifest.
+All fields that this module does not set, including unknown fields, are copied from the previous manifest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FRAGMENT_TREE = 22
 
 @dataclass
 class ManifestDraft:
-    """A version as on disk: its manifest and its index segments."""
+    """The manifest and the index segments of a version, as messages."""
 
     manifest: table_pb2.Manifest
     segments: list[table_pb2.IndexMetadata]
@@ -49,11 +49,11 @@ class ManifestDraft:
 def build_manifest(
     base: ManifestDraft, transaction: transaction_pb2.Transaction, version: int, restored: ManifestDraft | None = None
 ) -> ManifestDraft:
-    """Build the next version. The caller sets writer, time and transaction file name.
+    """Build the manifest of the next version. The caller sets its writer, time and transaction file name.
 
     Args:
         base: The previous version. Not changed.
-        transaction: The change, already rebased onto it.
+        transaction: The change, already rebased onto `base`.
         version: Number of the new version.
         restored: The version that a Restore returns to.
 
@@ -228,7 +228,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
 
 
 def _leave_legacy(manifest: table_pb2.Manifest) -> None:
-    """Record that files of version 0.1 were rewritten: all of them, since a table cannot mix them with others."""
+    """Record that all files in format 0.1 were rewritten. A table cannot mix them with files of other formats."""
     files = (file for fragment in manifest.fragments for file in fragment.files)
     versions = {_file_version(file) for file in files}
     if LEGACY in versions and len(versions) > 1:
@@ -240,16 +240,19 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
     manifest.data_format.version = max(versions, default=LEGACY)
     for field in manifest.fields:
         if field.HasField("dictionary") and LEGACY not in versions:
-            field.dictionary.Clear()  # its values are in the old manifest file, only for files of version 0.1
+            field.dictionary.Clear()  # only 0.1 files use its values, which the old manifest file stores
 
 
 def _leave_unstable(manifest: table_pb2.Manifest, mixed_before: int) -> None:
-    """Record that no file of version 2.3 remains, so that later writes follow the others. Flags do not change."""
+    """If no 2.3 file remains, set the table's file version to that of the remaining files, for later writes.
+
+    Unless different file versions remain or were mixed before, the mixed-version flags are cleared.
+    """
     versions = {_file_version(file) for fragment in manifest.fragments for file in fragment.files}
     if manifest.data_format.version != UNSTABLE or not versions or UNSTABLE in versions:
         return
     manifest.data_format.version = max(versions)
-    if len(versions) == 1 and not mixed_before:  # set while the new files still differed from the table
+    if len(versions) == 1 and not mixed_before:  # `_check_files` set the flags in this commit
         manifest.reader_feature_flags &= ~flags.MIXED_VERSIONS
         manifest.writer_feature_flags &= ~flags.MIXED_VERSIONS
 
@@ -385,19 +388,19 @@ _CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
 
 
 _ADDING = frozenset({"append", "create_index", "reserve_fragments", "update_config", "update_bases"})
-"""Operations that keep the previous version's fragments, and at most append new ones."""
+"""Operations that keep the previous version's fragments. They may append new fragments."""
 
 
 _OUTDATING = frozenset({"create_index", "data_replacement", "merge", "rewrite", "update"})
-"""Operations after which a fragment must not have both an overlay and a segment that it outdates."""
+"""Operations after which segments that are older than an overlay must no longer cover the overlay's fragment."""
 
 
 def _finish(draft: ManifestDraft, known: int = 0) -> None:
-    """Drop index segments that are no longer needed, and set the resulting flags.
+    """Remove index segments that are no longer needed, and set the feature flags.
 
     Args:
         draft: The new version.
-        known: Number of leading fragments that are already included in the flags.
+        known: Number of leading fragments for which the flags are already set.
     """
     manifest = draft.manifest
     fields = {f.id for f in manifest.fields}
@@ -422,7 +425,10 @@ def _finish(draft: ManifestDraft, known: int = 0) -> None:
 
 
 def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment]) -> None:
-    """Set the mixed-version flag if a new data file has another version. Mixing 0.1 with others is rejected."""
+    """Set the mixed-version flags if the version of a new data file differs from the table's file version.
+
+    Mixing 0.1 files with files of other versions is rejected.
+    """
     versions = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
     if not versions:
         return
@@ -438,7 +444,7 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
             found=", ".join(sorted(texts)),
             remedy="call optimize.compact_files() first" if is_legacy else None,
         )
-    if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the field
+    if not is_legacy and manifest.data_format.version in ("", LEGACY):  # written before manifests had this field
         manifest.data_format.version = present or max(texts)
     if not is_legacy and any(text != manifest.data_format.version for text in texts):
         manifest.reader_feature_flags |= flags.MIXED_VERSIONS

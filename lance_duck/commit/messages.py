@@ -1,6 +1,6 @@
 """Conversion between operations and transaction messages.
 
-A message has the name and fields of its operation, except as noted in this module.
+A message and its operation have the same name and the same fields, with the exceptions in this module.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 _T = transaction_pb2.Transaction
 _MODES: Final = {op.REWRITE_ROWS: _T.REWRITE_ROWS, op.REWRITE_COLUMNS: _T.REWRITE_COLUMNS}
 _ARMS: Final = {form: re.sub(r"\B[A-Z]", r"_\g<0>", form.__name__).lower() for form in op.Operation.__subclasses__()}
-"""The transaction field of each operation."""
+"""The field of the transaction message that stores each operation."""
 _OPERATIONS: Final = {arm: form for form, arm in _ARMS.items()}
 _NAMES: Final = {"new_schema": "schema", "updated_fragment_offsets": "updated_fragment_offset_bitmaps"}
-"""Fields with different names in messages."""
+"""Message names of the operation fields whose names differ."""
 _PARTS: Final = {
     op.RewriteGroup: _T.Rewrite.RewriteGroup,
     op.DataReplacementGroup: _T.DataReplacementGroup,
@@ -42,7 +42,7 @@ _PARTS: Final = {
 
 
 def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operation) -> None:
-    """Write an operation into a transaction.
+    """Store an operation in a transaction message.
 
     Raises:
         InvalidInputError: The operation contains an invalid value.
@@ -56,7 +56,7 @@ def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operat
 
 
 def operation_from_proto(transaction: transaction_pb2.Transaction, where: str) -> op.Operation | None:
-    """Return the operation of a transaction, or None if it is unknown.
+    """Return the operation of a transaction message, or None if the operation is unknown.
 
     Raises:
         CorruptError: The message is inconsistent.
@@ -123,7 +123,7 @@ _WRITERS: Final[Parts] = {
 
 
 def _read(form: type, message: Any, where: str) -> Any:
-    """Return the operation or nested object that a message holds."""
+    """Return the operation or nested object that a message contains."""
     readers = _readers(where)
     values = {
         field: converted(_stored(message, field, kind), kind, readers) for field, kind in field_types(form).items()
@@ -170,7 +170,7 @@ def _index(message: _T.Rewrite.RewrittenIndex) -> op.RewrittenIndex:
 
 
 def _with_older_settings(operation: op.UpdateConfig, message: _T.UpdateConfig) -> op.UpdateConfig:
-    """Add the changes that older writers stored in other fields."""
+    """Add the changes to settings and metadata that older writers stored in separate fields."""
     if message.upsert_values or message.delete_keys:
         changed = {**dict(message.upsert_values), **dict.fromkeys(message.delete_keys)}
         operation = replace(operation, config_updates=op.UpdateMap(changed))

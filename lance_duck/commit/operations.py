@@ -3,11 +3,11 @@
 Their messages (`messages`) and pylance's classes (`verbs.public.lance_operation`, which documents the fields for users)
 have the same names and fields. The field types determine how each field is converted.
 
-Operations hold fragments and schemas in the form of manifests. The commit assigns ids of new fragments, row ids and row
-versions, again in each attempt. In an operation they mean:
-    fragment id     ignored for new fragments, except in a Rewrite (0: assign one) and in a Merge
-    row_ids         None, or the ids of the first rows, which moved here; the other rows get new ids
-    created_at      None, or the versions of the rows whose ids are given
+Operations contain fragments and schemas in the form that manifests store. Each commit attempt assigns the ids of new
+fragments, the row ids and the row versions. In an operation, these fields mean:
+    fragment id     ignored for new fragments, except in a Rewrite (0: assign an id) and in a Merge
+    row_ids         None, or the ids of the first rows, which moved to this fragment; the other rows get new ids
+    created_at      None, or the versions that created the rows in `row_ids`
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from lance_duck.wire.schema import Schema
 
 KeyExistenceFilter: TypeAlias = transaction_pb2.Transaction.KeyExistenceFilter
 Parts: TypeAlias = Mapping[Any, Callable[[Any], Any]]
-"""Conversions by field type."""
+"""Conversion functions by field type."""
 
 REWRITE_ROWS = "rewrite_rows"
 REWRITE_COLUMNS = "rewrite_columns"
 
 
 class Operation:
-    """Base of all operations."""
+    """Base class of all operations."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class Update(Operation):
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """Change the columns of fragments. Holds all fragments of the table and the new schema."""
+    """Change the columns of fragments. The operation contains all fragments of the table, and the new schema."""
 
     fragments: Sequence[Fragment]
     schema: Schema
@@ -110,7 +110,7 @@ class Project(Operation):
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments rewritten together, and the fragments that now hold their rows."""
+    """Fragments that were rewritten together, and the new fragments that contain their rows."""
 
     old_fragments: Sequence[Fragment]
     new_fragments: Sequence[Fragment]
@@ -138,7 +138,7 @@ class Rewrite(Operation):
 
 @dataclass(frozen=True)
 class ReserveFragments(Operation):
-    """Reserve the next fragment ids. The last one is the `max_fragment_id` of the new version."""
+    """Reserve the next fragment ids. The last reserved id is the `max_fragment_id` of the new version."""
 
     num_fragments: int
 
@@ -160,7 +160,7 @@ class CreateIndex(Operation):
 
 @dataclass(frozen=True)
 class DataReplacementGroup:
-    """A file that replaces the one with the same fields, or adds fields that no file has."""
+    """A file that replaces a fragment's file with the same fields, or adds fields that no other file contains."""
 
     fragment_id: int
     new_file: DataFile
@@ -183,14 +183,14 @@ class DataOverlayGroup:
 
 @dataclass(frozen=True)
 class DataOverlay(Operation):
-    """Overlay files with new values for some cells. The rows do not move."""
+    """Add overlays, which contain new values for some cells. The rows do not move."""
 
     groups: Sequence[DataOverlayGroup]
 
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """Changes to a map of strings. None removes the key."""
+    """Changes to a map of strings. A key is removed if its value is None."""
 
     updates: Mapping[str, str | None]
     replace: bool = False
@@ -198,7 +198,7 @@ class UpdateMap:
 
 @dataclass(frozen=True)
 class UpdateConfig(Operation):
-    """Change table settings, and the metadata of the table, its schema, and its fields by id."""
+    """Change table settings, and the metadata of the table, its schema and its fields."""
 
     config_updates: UpdateMap | None = None
     table_metadata_updates: UpdateMap | None = None
@@ -219,7 +219,7 @@ class Clone(Operation):
 
 @dataclass(frozen=True)
 class UpdateBases(Operation):
-    """Add base paths. The commit assigns ids to those with id 0."""
+    """Add base paths. The commit assigns an id to each base path with id 0."""
 
     new_bases: Sequence[BasePath]
 
@@ -235,9 +235,9 @@ def converted(value: Any, kind: Any, parts: Parts, sequence: Callable[..., Any] 
 
     Args:
         value: The value.
-        kind: Type of the field in `operations`.
-        parts: Conversions. Values of other types are returned unchanged.
-        sequence: Type of converted sequences.
+        kind: The declared type of the field.
+        parts: Conversion functions by type. Values of types without a function are returned unchanged.
+        sequence: Builds each converted sequence.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Sequence:

@@ -1,4 +1,4 @@
-"""Retries of changes that lost a race: from the newest version, but never on a table that replaced the original."""
+"""Repeats changes that lost a race, from the newest version. A table that replaced the original is never changed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _T = TypeVar("_T")
 def run_again(
     snapshot: Snapshot, attempt: Callable[[Snapshot], _T], retries: int = 10, timeout: float | None = None
 ) -> _T:
-    """Execute a change, and repeat it from the newest version after lost races.
+    """Run a change. After a lost race, repeat it from the newest version.
 
     Args:
         snapshot: Version to start from.
-        attempt: Makes the change based on a version and commits it.
+        attempt: Computes the change from a version and commits it.
         retries: Maximum number of repetitions.
         timeout: Time limit for starting attempts, in seconds.
 
@@ -65,12 +65,12 @@ def run_again(
 
 
 def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
-    """Return the newest version of the table, if it is still the table that was read.
+    """Return the name of the newest version of the table, after checking that it is still the same table.
 
-    On an object store, the newest version and the version read are requested concurrently.
+    On an object store, the newest version and the version of `snapshot` are requested concurrently.
 
     Raises:
-        IncompatibleError: Another table replaced the one that was read. The old files no longer exist.
+        IncompatibleError: A new table replaced the table of `snapshot`. The old files no longer exist.
         NotFoundError: The table does not exist.
     """
     store, manifest = snapshot.store, snapshot.manifest
@@ -83,7 +83,7 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
         latest = versions.latest_version(store)
     went_back = latest.version < snapshot.version and not paths.is_detached(snapshot.version)
     present = False if went_back else look()
-    # A cleanup may remove the version that was read, but never the newest one.
+    # A cleanup may remove the version of `snapshot`, but never the newest version.
     if present is False or (present is None and latest.version == snapshot.version):
         raise IncompatibleError(
             "another table replaced this one since it was read",
@@ -97,10 +97,10 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
 
 @contextmanager
 def same_table(snapshot: Snapshot) -> Iterator[None]:
-    """If a file is missing because another table replaced this one, raise an error that explains it.
+    """Raise an error that explains a missing file if a new table replaced this one.
 
     Raises:
-        IncompatibleError: The body of the `with` statement did not find a file, and another table replaced this one.
+        IncompatibleError: The body of the `with` statement did not find a file, and a new table replaced this one.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""Rebasing: a change based on one version is applied to a newer one.
+"""Rebasing: applies a change that is based on one version to a newer version.
 
-Precondition: no newer version conflicts with the change (`conflicts`). Fragments get a three-way merge: everything that
-ours did not change is taken from the newest version. If both versions deleted different rows of a fragment, the
-deletions are combined into one deletion file.
+Precondition: no newer version conflicts with the change (`conflicts`). Fragments are merged: each part that the change
+did not modify is copied from the newest version. If the change and newer versions deleted different rows of a fragment,
+the deletions are combined into one deletion file.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def rebase(
 
     Args:
         transaction: The original transaction. Not changed.
-        read: Version that it is based on.
-        newest: Version that it is applied to.
+        read: Version that the transaction is based on.
+        newest: Version that the transaction is applied to.
         affected: Offsets of the rows that it deletes or changes, by fragment id. None if unknown.
         report_file: Called with the path of each deletion file that is written.
         winner: Describes the concurrent transaction that changed a fragment.
         moved: Ids of fragments from which rows moved concurrently.
 
     Raises:
-        RetryableError: Both change the same row, or the files of the same fragment.
+        RetryableError: The transaction and a newer version change the same row, or the files of the same fragment.
     """
     rebased = transaction_pb2.Transaction()
     rebased.CopyFrom(transaction)
@@ -81,7 +81,7 @@ def rebase(
 
 
 def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newest: Snapshot) -> None:
-    """Reject data files whose fields were all dropped concurrently. Readers treat such files as damaged."""
+    """Reject data files if all their fields were dropped concurrently. Readers treat these files as corrupt."""
     before, now = ({f.id for f in version.manifest.proto.fields} for version in (read, newest))
     if before <= now:
         return
@@ -97,7 +97,7 @@ def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newe
 def _check_rows_stay(
     rows: Mapping[int, NDArray[np.uint32]], read: Snapshot, newest: Snapshot, winner: Callable[[int], str | None]
 ) -> None:
-    """Reject new values for rows that may have moved concurrently with their old values."""
+    """Reject new values for rows that may have moved concurrently. The moved rows contain the old values."""
     before, now = _by_id(read), _by_id(newest)
     for fragment_id, offsets in rows.items():
         old, new = before.get(fragment_id), now.get(fragment_id)
@@ -118,7 +118,7 @@ def _check_rows_stay(
 
 
 class _Merger:
-    """Merges the fragments that a change updates with their newest state."""
+    """Merges the fragments that a change updates with the same fragments in the newest version."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _Merger:
         before: table_pb2.DataFragment,
         now: table_pb2.DataFragment,
     ) -> bool:
-        """Give `merged` a deletion file with the deletions of both. Returns whether all rows are deleted."""
+        """Write `merged` a deletion file with the deletions of both sides. Returns whether all rows are deleted."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
             raise self._lost(mine.id, "both commits change rows of")
@@ -208,7 +208,7 @@ class _Merger:
 
 
 def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest: Snapshot) -> None:
-    """Remove fragments from new index segments if their values changed in place since they were read."""
+    """Remove fragments from new index segments if the indexed values changed in place since the segments were built."""
     before, now = _by_id(read), _by_id(newest)
     for segment in segments:
         ids = coverage.bitmap_fragments(segment)
@@ -231,7 +231,7 @@ def _files_of(fragment: table_pb2.DataFragment, fields: set[int]) -> set[tuple[i
 def _take(
     merged: table_pb2.DataFragment, mine: table_pb2.DataFragment, before: table_pb2.DataFragment, sequence: str
 ) -> None:
-    """Copy a sequence from `mine` if it differs from the previous one."""
+    """Copy a row id or row version sequence from `mine` to `merged` if it differs from `before`."""
     name, old = mine.WhichOneof(sequence), before.WhichOneof(sequence)
     if name is not None and (name != old or getattr(mine, name) != getattr(before, name)):
         if old is not None:

@@ -1,7 +1,7 @@
 """Row ids and row versions of fragments in a table with stable row ids.
 
-A new fragment stores the ids of its first rows, which moved there, or none. Its other rows are new. Ids and versions
-are serialized in the fragment: see `rows`.
+If rows moved to a new fragment, they come first, and the fragment stores their ids. Its other rows are new. The ids and
+versions are serialized in the fragment's message: see `rows`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
     """Assign ids to the new rows of a new fragment, and versions to all its rows.
 
     Args:
-        fragment: Message of the fragment; changed in place.
-        next_row_id: First free id.
+        fragment: Message of the fragment. It is changed in place.
+        next_row_id: First unassigned id.
         version: Version that adds the fragment.
 
     Returns:
-        The first free id afterwards.
+        The next unassigned id.
 
     Raises:
         InvalidInputError: The fragment has more ids or versions than rows, or all ids are used.
@@ -84,9 +84,9 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
     """Record that a version updated some rows of a fragment.
 
     Args:
-        fragment: Message of the fragment; changed in place.
+        fragment: Message of the fragment. It is changed in place.
         version: The version.
-        bitmap: Offsets of the rows, as a serialized roaring bitmap.
+        bitmap: Offsets of the updated rows, as a serialized roaring bitmap.
 
     Raises:
         CorruptError: The bitmap is corrupt.
@@ -107,11 +107,11 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
 
 
 def recall_created_at(transaction: transaction_pb2.Transaction, snapshot: Snapshot) -> None:
-    """Set the creation versions of rows that an Update moved into new fragments.
+    """Set the creation versions of rows that an Update moved to new fragments.
 
     Args:
-        transaction: The transaction; fragments with row ids but without these versions are changed in place.
-        snapshot: A version that contains the rows at their old positions.
+        transaction: The transaction. Fragments that have row ids, but no creation versions, are changed in place.
+        snapshot: A version that contains the rows before they moved.
 
     Raises:
         InvalidInputError: A fragment has a row id that does not exist.

@@ -1,4 +1,4 @@
-"""Schema, settings and metadata of a table, in its manifest message."""
+"""Changes to the schema, the settings and the metadata of a table in its manifest message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_schema(
 
 
 def follow_columns(before: table_pb2.Manifest, after: table_pb2.Manifest) -> None:
-    """Adapt the pandas metadata to the columns of a new version."""
+    """Update the pandas metadata to match the columns of a new version."""
     text = after.schema_metadata.get(PANDAS)
     if text is None:
         return
@@ -47,7 +47,7 @@ def follow_columns(before: table_pb2.Manifest, after: table_pb2.Manifest) -> Non
 
 
 def forget_row_labels(manifest: table_pb2.Manifest) -> None:
-    """Adapt the pandas metadata to other rows."""
+    """Remove the row labels from the pandas metadata, because the rows changed."""
     text = manifest.schema_metadata.get(PANDAS)
     if text is not None:
         manifest.schema_metadata[PANDAS] = without_row_labels(text.decode(errors="replace")).encode()
@@ -76,11 +76,11 @@ def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transa
 
 
 def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
-    """Change field metadata, and the key information that the manifest stores separately.
+    """Change field metadata, and the key information that the manifest also stores outside the metadata.
 
     Raises:
         IncompatibleError: A field does not exist.
-        InvalidInputError: A field cannot be the declared key.
+        InvalidInputError: A field cannot be part of the declared key.
     """
     fields = {f.id: f for f in manifest.fields}
     field_ids = {*operation.field_metadata_updates, *operation.field_metadata}
@@ -101,7 +101,7 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
 
 
 def _spell_out_keys(fields: Iterable[file_pb2.Field], schema: Schema | None) -> None:
-    """Move the key information of fields into their metadata only."""
+    """Move the key information of fields to their metadata. The separate copy is removed."""
     for field in fields:
         assert schema is not None
         for key, value in schema.by_id(field.id).metadata.items():

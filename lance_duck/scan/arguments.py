@@ -1,4 +1,4 @@
-"""Keyword arguments of scans, by name and type, as editors and type checkers read them; `ScanOptions` explains them."""
+"""Names and types of the keyword arguments of scans, for editors and type checkers. `ScanOptions` documents them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_duck.scan.statistics import StatisticsCallback
 
 @has_defaults(ScanOptions)
 class ScanArguments(TypedDict, total=False):
-    """Keyword-only arguments of `scanner`."""
+    """Arguments that `scanner` accepts only by keyword."""
 
     parameters: Parameters
     batch_size_bytes: int | None
@@ -47,7 +47,7 @@ class ScanArguments(TypedDict, total=False):
 
 @has_defaults(ScanOptions)
 class CountArguments(ScanArguments, total=False):
-    """Arguments of `scanner` beyond columns and filter."""
+    """All arguments of `scanner` except `columns` and `filter`."""
 
     limit: int | None
     offset: int | None
@@ -57,14 +57,14 @@ class CountArguments(ScanArguments, total=False):
 
 @has_defaults(ScanOptions)
 class TakeArguments(CountArguments, total=False):
-    """Arguments of `scanner` beyond columns."""
+    """All arguments of `scanner` except `columns`."""
 
     filter: FilterLike | None
 
 
 @has_defaults(ScanOptions)
 class HeadArguments(ScanArguments, total=False):
-    """Arguments of `scanner` beyond a limit."""
+    """All arguments of `scanner` except `limit`."""
 
     columns: ColumnsLike | None
     filter: FilterLike | None
@@ -75,7 +75,10 @@ class HeadArguments(ScanArguments, total=False):
 
 @has_defaults(ScanOptions)
 class SearchArguments(ScanArguments, total=False):
-    """Keyword arguments of `scanner`, `nearest` and `hybrid`, except `nearest`, column, q and k."""
+    """Keyword arguments of a search: options of `scanner`, and keys of its options `nearest` and `hybrid`.
+
+    `nearest` and its keys `column`, `q` and `k` are not included.
+    """
 
     columns: ColumnsLike | None
     filter: FilterLike | None

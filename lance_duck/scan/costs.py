@@ -21,40 +21,42 @@ TASK_ROWS: Final = 1024
 """Minimum number of chosen rows per read task: with 256, reading 384 rows is 1.3 times slower."""
 
 FRAGMENTS_AT_ONCE: Final = 32
-"""Maximum number of fragments from which one task reads single rows. It bounds the memory held until the rows are
+"""Maximum number of fragments from which one task reads single rows. This limits the memory held until the rows are
 sorted."""
 
 GROWTH: Final = 4
-"""Factor from one size to the next: without growth, a scan of a million rows is 3.7 times slower."""
+"""Factor by which each morsel or batch of a scan is larger than the previous one, up to its limit. Without growth, a
+scan of a million rows is 3.7 times slower."""
 
-# Rows of a fragment: see `choose_row_access`.
+# How chosen rows of a fragment are read: see `choose_row_access`.
 
 POINT_ROWS: Final = 128
-"""Maximum number of chosen rows of a fragment that are decoded one by one: 24 to 384 of 1,000 take 0.4 times as long as
-whole pages."""
+"""Rows are decoded one by one if at most this many rows of a fragment are chosen: 24 to 384 of 1,000 then take 0.4 of
+the time of whole pages."""
 
 POINT_SHARE: Final = 64
 """Rows are decoded one by one if at most one in this many rows of a fragment is chosen: one in 96 of 250,000 then takes
 three quarters of the time of whole pages."""
 
 DENSE_SHARE: Final = 4
-"""Whole ranges are read if at least one in this many rows between the first and last chosen row is chosen: this is 2.5
-times faster for one in 1.5, and 1.2 times for one in 3."""
+"""All rows from the first to the last chosen one are read if at least one in this many is chosen: this is 2.5 times
+faster if two in three are chosen, and 1.2 times faster if one in three is."""
 
 WIDE_VALUE: Final = 1024
 """Minimum value size, in bytes, for which rows between the chosen ones are skipped: up to 768 bytes, reading them takes
-0.2 to 0.8 of the time."""
+0.2 to 0.8 of the time that skipping them takes."""
 
-# Takes: decoded columns first, then the fragments.
+# Takes: rows come from cached, decoded columns, or from the fragments.
 
 TAKES_BEFORE_CACHE: Final = 16
 """Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower, with 32, 48
 takes are 1.3 times slower."""
 
 ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
-"""Number of rows decoded in the time of one take. A longer column is cached only after one take per this many rows."""
+"""Number of rows that can be decoded in the time of one take. A column is cached only after at least one take per this
+many rows of it."""
 
-# Rows that indexes chose.
+# Filters that indexes help with.
 
 RUN_ROWS: Final = 1024
 """Minimum average run length, in rows, for which chosen rows are read as ranges: ranges are 1.3 to 1.9 times slower for
@@ -65,12 +67,12 @@ FILTER_READ_AHEAD_ROWS: Final = 64
 saves a round of requests; on a local disk, wide columns would be 3 to 5 times slower."""
 
 LOOKED_AT_ROWS: Final = 256
-"""Maximum number of remaining rows on which the rest of the filter is evaluated directly: evaluating 200 takes 1.4
-times as long as reading an index result of 1,600."""
+"""If at most this many rows remain, the other conditions are evaluated on them without a further index: evaluating 200
+rows takes 1.4 times as long as reading an index result of 1,600."""
 
 LOOKUP_ROWS: Final = 8
-"""Number of rows in an index result that cost as much as evaluating the filter on one row: with 1,000 rows left, a
-result of 12,000 is 1.1 to 1.6 times slower."""
+"""Number of rows in an index result that cost as much as evaluating the filter on one row: with 1,000 rows left,
+reading an index result of 12,000 is 1.1 to 1.6 times slower."""
 
 ANSWER_SHARE: Final = 0.1
 """Share of the covered rows, 0 to 1, beyond which the table is scanned instead of its index: from 0.025 to 0.4, times
@@ -83,15 +85,15 @@ sixth."""
 # Scans: morsels.
 
 MORSEL_BYTES: Final = 12 * 1024 * 1024
-"""Size of a morsel, in bytes. With 6 MiB, vectors take three quarters of the CPU time, but each batch costs its
-consumer (`benchmarks/selective.py`)."""
+"""Size of a morsel, in bytes. With 6 MiB, vectors take three quarters of the CPU time, but each additional batch takes
+time in its consumer (`benchmarks/selective.py`)."""
 
 MOST_MORSEL_BYTES: Final = 1 << 30
 """Maximum size of a morsel, in bytes, regardless of `batch_size`: half the capacity of an Arrow string array."""
 
 LEAST_PAGE_BYTES: Final = 4 << 20
-"""Assumed decoded size of a full page, in bytes, when the first morsels of a scan are cut. It bounds memory for strings
-that compress well."""
+"""Assumed decoded size of a full page, in bytes, when the first morsels of a scan are cut. This limits memory if
+strings compress well."""
 
 MORSEL_ROWS: Final = 245_760
 """Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
@@ -104,22 +106,22 @@ REMOTE_MORSEL_ROWS: Final = 1 << 20
 """Maximum rows per morsel from an object store: one page of eight-byte values."""
 
 BURST: Final = 4
-"""Factor by which a batch may exceed its target size if a filter suddenly passes more rows. It bounds memory."""
+"""Factor by which a batch may exceed its target size if more rows than before pass the filter. This limits memory."""
 
 JOINED_FILE_BYTES: Final = 64 * 1024
 """Maximum size, in bytes, of a data file that is read whole together with other fragments' files: 200 files of 48 KiB
 then take a quarter of the time."""
 
 JOINED_FRAGMENTS: Final = 256
-"""Maximum number of fragments that are read whole together, 16 MiB of files: with 64, a scan of 768 is 1.2 times
-slower."""
+"""Maximum number of fragments that are read whole together, at most 16 MiB of files: with 64, a scan of 768 fragments
+is 1.2 times slower."""
 
 JOINED_ROWS: Final = 1 << 16
-"""Maximum total row count of fragments that are read together. It bounds memory, because small files may have many
+"""Maximum total row count of fragments that are read together. This limits memory, because small files may have many
 rows."""
 
 ALONE_BYTES: Final = 2 << 20
-"""Maximum scan size, in bytes, that the calling thread reads alone: 1.6 MB then take half the time."""
+"""Maximum size, in bytes, of a scan that the calling thread runs alone: 1.6 MB then take half the time."""
 
 # Filters that DuckDB offers: see `filter_pays` of `scan.table_scan`.
 
@@ -132,15 +134,16 @@ PAYS_BELOW_WHEN_WIDE: Final = 0.4
 vectors, one row in ten takes 0.7 of the time, and three in ten break even."""
 
 WIDE_ROW: Final = 512
-"""Minimum size of a wide row over all columns of the table, in bytes: one row in ten takes twice as long if rows of 384
-bytes count as wide."""
+"""Minimum size of a wide row over all columns of the table, in bytes. If rows of 384 bytes counted as wide, a filter
+that one row in ten passes would take twice as long."""
 
 SAMPLE_SLICES: Final = 8
-"""Number of evenly spread slices of `TASK_ROWS` rows from which a filter's selectivity is estimated; 2 to 32 work."""
+"""Number of slices of `TASK_ROWS` rows, evenly spread over the table, from which a filter's selectivity is estimated.
+Values from 2 to 32 work."""
 
 LARGEST_REPEATED_TEXT: Final = 1024
-"""Maximum average string size, in bytes, for which DuckDB receives dictionaries: joining dictionaries of 225 texts of
-10 MB took Arrow 30 s."""
+"""Maximum average string size, in bytes, for which DuckDB receives dictionaries: Arrow took 30 s to concatenate
+dictionaries of 225 strings of 10 MB."""
 
 # Predicates.
 
@@ -156,17 +159,17 @@ LISTS_IN_TEXT: Final = 256
 characters are 1.3 times slower."""
 
 LONG_TEXT: Final = 4096
-"""Maximum length, in characters, of a SQL filter whose parsed form is cached. It bounds memory."""
+"""Maximum length, in characters, of a SQL filter whose parsed form is cached. This limits memory."""
 
 # Searches.
 
 ALWAYS_COMPARED_ROWS: Final = 1024
-"""Maximum number of rows passing a filter that a search always compares exactly, without its index: 1,536 of 100,000
-take 2.1 times the processor time of an index."""
+"""If at most this many rows pass its filter, a search always compares them exactly, without an index: 1,536 of 100,000
+take 2.1 times the processor time of an index search."""
 
 COMPARED_SHARE: Final = 200
-"""A search compares rows exactly if at most one row in this many passes the filter: one in 75 of 400,000 takes 5 times
-the processor time of an index."""
+"""A search compares rows exactly if at most one row in this many passes the filter: if one in 75 of 400,000 passes,
+this takes 5 times the processor time of an index search."""
 
 PRODUCT_QUERIES: Final = 8
 """Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 of the time, 3 take
@@ -187,59 +190,63 @@ LONE_PRODUCT: Final = 1 << 18
 times the processor time."""
 
 BLOCK_BYTES: Final = 8 << 20
-"""Size, in bytes, of the vector block that a thread compares in one step: from 2 to 32 MiB, times differ by a fifth."""
+"""Size, in bytes, of the block of vectors that a thread compares at once: from 2 to 32 MiB, times differ by a fifth."""
 
 SPARSE_SHARE: Final = 64
-"""A mapped block is read whole if at least one row in this many is wanted: one in 96 vectors of 128 bytes takes a fifth
-of the time if read alone."""
+"""A memory-mapped block is read whole if at least one row in this many is needed. If one in 96 vectors of 128 bytes is
+needed, reading only these takes a fifth of the time."""
 
-# Full-text search of rows that no index covers.
+# Full-text search in rows that no index covers.
 
 ANALYSED_ROWS: Final = 1 << 16
-"""Number of rows whose texts are analysed together. A quarter of it is 1.6 times slower."""
+"""Number of rows whose texts are analysed together. With a quarter of them, the analysis is 1.6 times slower."""
 
 ANALYSED_BYTES: Final = 256 << 20
-"""Maximum size, in bytes, of the cache of analysed texts, about 30 million words. It bounds memory."""
+"""Maximum size, in bytes, of the cache of analysed texts: about 30 million words. This limits memory."""
 
-# Settings of searches that reach a recall: see `scan.nearest.settings`. They are measured once per segment, neighbour
-# count and share of rows; `benchmarks/recall_curves.py` and `benchmarks/graph_recall.py` report the recall that they
-# reach.
+# Search settings that reach a requested recall: see `scan.nearest.settings`. They are determined once for each segment,
+# number of neighbours and share of rows. `benchmarks/recall_curves.py` and `benchmarks/graph_recall.py` report the
+# recall that they reach.
 
 SAMPLE_QUERIES: Final = (64, 256)
 """Minimum and maximum number of sampled queries. The standard error of a measured recall of 0.95 is then about 0.01."""
 
 SAMPLE_NEIGHBOURS: Final = 1024
-"""Number of true neighbours over all sampled queries. More hardly improve the precision of the measured recall."""
+"""Number of true neighbours, summed over the sampled queries. More would hardly make the measured recall more
+precise."""
 
 SAMPLE_NEAREST: Final = 8
 SAMPLE_NEAREST_PROBES: Final = 4
-"""Number of rows near a sampled row in a segment with graphs, and number of partitions to search for them. The sampled
-row is displaced by the distance to the nearest of these."""
+"""Number of rows near a sampled row that are searched in a segment with graphs, and number of partitions that are
+searched for them. The sampled row is displaced by its distance to the nearest of these rows."""
 
 SAMPLE_PART: Final = 16
 """Inverse share of the vectors of a large segment that are compared with the sampled queries."""
 
 LEAST_SAMPLE_BYTES: Final = 64 << 20
-"""Minimum size of the compared vectors, in bytes, if the segment has as many: a tenth of a second of two cores."""
+"""Minimum size of the compared vectors, in bytes, unless the segment is smaller. Two cores compare them in a tenth of a
+second."""
 
 MOST_SAMPLE_BYTES: Final = 1 << 30
-"""Maximum size of the compared vectors, in bytes: some seconds."""
+"""Maximum size of the compared vectors, in bytes. Comparing them takes some seconds."""
 
 SAMPLE_RUN_ROWS: Final = 32
 """Length of each run of sampled vectors, in rows. Short runs represent the segment better, and long runs are read
 faster."""
 
 REMOTE_SAMPLE_BYTES: Final = 8 << 20
-"""Size, in bytes, of the sampled vectors from an object store: a transfer of a tenth of a second."""
+"""Size, in bytes, of the sampled vectors from an object store. Their transfer takes a tenth of a second."""
 
 REMOTE_SAMPLE_RUNS: Final = 32
 """Number of runs sampled from an object store. Each is one request, and all are sent concurrently."""
 
 SAMPLE_CODES: Final = 1 << 25
-"""Number of codes to compare with the sampled queries (at least 32 queries): some tenths of a second."""
+"""Number of codes to compare with the sampled queries, of which at least 32 are used. This takes some tenths of a
+second."""
 
 SAMPLE_WALKS: Final = 1 << 17
-"""Number of candidates that walks visit for the sampled queries (at least 32 queries): some tenths of a second."""
+"""Number of candidates that graph walks visit for the sampled queries, of which at least 32 are used. This takes some
+tenths of a second."""
 
 GRAPH_STEPS: Final = 6
 """Number of `ef` values that are measured: 64, then each twice the previous one."""
@@ -252,11 +259,11 @@ FREE_NS: Final = 120_000.0
 long (`benchmarks/recall_curves.py`)."""
 
 ALWAYS_INDEXED_SHARE: Final = 4
-"""Maximum number of segment rows per requested neighbour for which every row of the segment is compared."""
+"""Every row of a segment is compared if the segment has at most this many rows per requested neighbour."""
 
 CODE_NS: Final = 2.0
-"""Nanoseconds per code in a partition, excluding its bytes: this cost and those below are processor time of
-`benchmarks/nearest_costs.py`, and only their ratios matter."""
+"""Nanoseconds per code in a partition, excluding its bytes. This cost and the following ones are processor times from
+`benchmarks/nearest_costs.py`. Only their ratios matter."""
 
 CODE_BYTE_NS: Final = 0.4
 """Nanoseconds per byte of a code of product quantization: one lookup in the table of distances."""
@@ -271,7 +278,7 @@ WALK_NS: Final = 700.0
 """Nanoseconds per candidate of a graph walk, excluding its bytes."""
 
 WALK_BYTE_NS: Final = 0.2
-"""Nanoseconds per byte of a candidate of a walk: several rows are compared for each candidate."""
+"""Nanoseconds per vector byte of a candidate of a walk: several vectors are compared for each candidate."""
 
 CANDIDATE_NS: Final = 550.0
 """Nanoseconds per candidate whose exact distance is computed, excluding its bytes."""
@@ -280,25 +287,26 @@ CANDIDATE_BYTE_NS: Final = 0.2
 """Nanoseconds per byte of a vector whose exact distance is computed, read at random from a file."""
 
 REMOTE_CANDIDATE_NS: Final = 100_000.0
-"""Nanoseconds per candidate of an object store: most need a separate request, which takes the client 80 µs."""
+"""Nanoseconds per candidate that is read from an object store: most need a separate request, which takes the client
+80 µs."""
 
 VECTORS_FOR_EACH: Final = 100
-"""Number of vectors fetched from the index per query vector and requested row: 25 find 0.95 of the neighbours, 100 find
-0.995 (`benchmarks/multivectors.py`)."""
+"""Number of vectors fetched from the index per query vector and requested row: with 25, a search finds 0.95 of the
+neighbours, with 100, 0.995 (`benchmarks/multivectors.py`)."""
 
 RANKED_FOR_EACH: Final = 20
-"""Number of multivector rows compared exactly per requested row: their codes may be inaccurate."""
+"""Number of multivector rows that are compared exactly per requested row, because their codes may be inaccurate."""
 
 NAMED_SHARE: Final = 256
-"""All row ids of a segment are read once one row in this many was looked up: for 1 million packed ids, 100 lookups
-take 0.9 ms, reading all takes 13 ms."""
+"""All row ids of a segment are read once one row in this many was looked up. For 1 million packed ids, 100 lookups
+take 0.9 ms, and reading all ids takes 13 ms."""
 
 # Full-text search with a filter: see `scan.scored.candidates`.
 
 CHECKED_FOR_EACH: Final = 16
-"""Number of best rows on which a new filter is evaluated first, per requested row: if one in 6 or 12 passes, fewer are
-up to 1.7 times slower, more up to 1.5 times."""
+"""Number of best rows, per requested row, on which a new filter is evaluated first. If one in 6 or 12 passes, a smaller
+number is up to 1.7 times slower, a larger one up to 1.5 times."""
 
 CHECKED_SHARE: Final = 64
-"""A new filter is first evaluated on at most one row in this many of a large table: with 256, a filter that one in
-1,000 rows passes is 1.3 times slower."""
+"""In a large table, a new filter is first evaluated on at most one row in this many: with 256, a search is 1.3 times
+slower if one row in 1,000 passes."""

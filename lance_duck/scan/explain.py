@@ -58,13 +58,13 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
 
 
 def version_of(snapshot: Snapshot) -> str:
-    """Name the version that is read, for a plan."""
+    """Return the name of the version that is read, for a plan's text."""
     base = snapshot.base
     return f"version={snapshot.version}" if base is None else f"uncommitted, on top of version {base.version}"
 
 
 def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
-    """Yield the lines about the processing of the rows that a search found.
+    """Yield the lines that describe how the rows found by a search are processed.
 
     Args:
         post: The filter applied to the found rows, or None.
@@ -110,7 +110,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
 
 
 def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
-    """Yield lines about the indexes used for the filter, and why others are not used."""
+    """Yield the lines that name the indexes used for the filter, and why other indexes are not used."""
     if plan.filter is None:
         return
     if not plan.use_index or plan.include_deleted:
@@ -185,7 +185,7 @@ def _reasons(routes: Routes) -> list[str]:
 
 
 def _exact(part: Conjunct, plan: IndexPlan) -> bool:
-    """Return whether indexes cover a condition exactly and completely."""
+    """Return whether indexes return exactly the matching rows of a condition, in all fragments."""
     maybe = any(i.kind and i.kind.name in _MAYBE for leaf in _leaves(plan) for i in _indexes(leaf))
     return part.exact and not maybe and not list(reasons(plan))
 
@@ -222,7 +222,7 @@ def evaluator(condition: Filter) -> str:
 
 
 def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
-    """Return the plan with filters that count the rows that they see and pass."""
+    """Return a plan whose filters count their input rows and the rows that pass."""
     if plan.filter is None:
         return plan, []
     parts = conjuncts_of(plan.filter) if plan.choices is None else plan.choices.parts

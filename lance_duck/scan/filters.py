@@ -1,4 +1,4 @@
-"""The filters of a scan: a predicate tree, SQL text or a pyarrow expression, each as one `Filter`."""
+"""The filters of a scan. Predicate trees, SQL text and pyarrow expressions become `Filter` objects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Filter(Protocol):
 
         Args:
             columns: At least the top-level columns of `paths()`. Structs need at least the fields of the paths.
-            num_rows: Rows of the batch.
+            num_rows: Number of rows in the batch.
         """
 
 
@@ -150,11 +150,11 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
 
     Args:
         condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree, a filter, or None.
-        schema: Columns that it may read, including hidden columns.
+        schema: Columns that the filter may read, including hidden columns.
         parameters: Values bound to the SQL text.
 
     Raises:
-        InvalidInputError: Bad syntax, unknown columns, not a condition, or not a filter at all.
+        InvalidInputError: The syntax is wrong, a column is unknown, or the value is not a condition or not a filter.
     """
     if isinstance(condition, tuple) and len(condition) == 2 and isinstance(condition[0], str) and parameters is None:
         condition, parameters = condition
@@ -189,7 +189,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
     ):
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
-    if parameters is not None:  # copied, as filters are cached: later changes by the caller must not affect them
+    if parameters is not None:  # copied, so that later changes by the caller do not affect cached filters
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     condition = mixed.read_sql(text, schema, parameters)
     return TreeFilter(condition) if isinstance(condition, Predicate) else SqlFilter(condition, parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def folded(name: str) -> str:
-    """Return the name in lower case as DuckDB folds it: ASCII letters only."""
+    """Convert a name to lower case like DuckDB, which changes only ASCII letters."""
     if name.isascii():
         return name.lower()
     return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
@@ -21,5 +21,5 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL string."""
+    """Return an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""The options of a scan, and the plan that they become."""
+"""The options of a scan, and the conversion of options to a plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ else:
 
 _T = TypeVar("_T")
 _CACHED: Final = 256
-"""Maximum number of cached filters per version, and likewise of projections and layouts."""
+"""Maximum number of filters cached per version. The same limit applies to projections and to layouts."""
 
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
@@ -46,7 +46,7 @@ class ColumnOrdering:
 
 @runtime_checkable
 class HasFragment(Protocol):
-    """A handle on a fragment."""
+    """A handle to a fragment."""
 
     @property
     def fragment_id(self) -> int:
@@ -61,7 +61,7 @@ class ScanOptions:
     """Arguments of `LanceDataset.scanner`, with the same names as in pylance and pyarrow.
 
     Attributes:
-        columns: Column names in order, or SQL expressions by result name. None selects all columns.
+        columns: Column names in order, or a mapping of result names to SQL expressions. None selects all columns.
         filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`.
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
         limit: Maximum number of rows.
@@ -82,14 +82,14 @@ class ScanOptions:
         use_scalar_index: False scans without indexes.
         nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
         full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
-            return rows that are near, or match, or both, with `_distance`, `_score` and `_hybrid_score`.
-        hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
+            return rows found by either search, with `_distance`, `_score` and `_hybrid_score`.
+        hybrid: How the results of `nearest` and `full_text_query` are combined: see `scan.hybrid.options.Hybrid`.
         prefilter: False applies the filter to the rows that a search finds. Otherwise, the search finds only rows that
             pass it.
         fast_search: Search only rows that an index covers.
-        row_addr_allowlist: Rows to scan or search: row ids, or a serialized row address map, as pylance writes it.
-        row_addr_blocklist: Rows to leave out, in the same form.
-        scan_stats_callback: Called with `ScanStatistics` after the last row was read.
+        row_addr_allowlist: Rows to scan or search: row ids, or a row address map that pylance serialized.
+        row_addr_blocklist: Rows to exclude, in the same form.
+        scan_stats_callback: Called with `ScanStatistics` after the last row is read.
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
@@ -100,9 +100,9 @@ class ScanOptions:
         use_stats: Without effect: statistics are used whenever they cannot change the result.
         late_materialization: Without effect: the columns to read before a filter are chosen by size.
         cache_metadata: Without effect: metadata of open files is always kept.
-        index_segments: Refused.
-        memory_pool: Refused.
-        fragment_scan_options: Refused.
+        index_segments: Not supported. A value raises UnsupportedError.
+        memory_pool: Not supported. A value raises UnsupportedError.
+        fragment_scan_options: Not supported. A value raises UnsupportedError.
     """
 
     columns: ColumnsLike | None = None
@@ -171,7 +171,7 @@ class ScanOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Validate options by name.
+        """Create options from arguments by name, and validate them.
 
         Raises:
             WrongTypeError: An option is unknown, or a value has the wrong type.
@@ -187,7 +187,7 @@ class ScanOptions:
 
 
 _LEAST: Final = {"limit": 0, "offset": 0, "batch_size": 1, "batch_size_bytes": 1}
-"""Options that are whole numbers, and how small they may be."""
+"""Integer options, with their minimum values."""
 
 _OF_ROWS: Final = (
     *("columns", "filter", "parameters", "limit", "offset", "fragments", "include_deleted_rows", "order_by"),
@@ -197,7 +197,7 @@ ROW_NAMES: Final = MappingProxyType({"with_row_id": ROW_ID, "with_row_address": 
 
 
 def checked_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Validate options for all scans of a dataset. They must not change its rows or columns, which SQL also reads.
+    """Validate the default options of a dataset's scans. They must not change rows or columns, which SQL also reads.
 
     Raises:
         WrongTypeError: An option is unknown.
@@ -229,8 +229,8 @@ def plan_scan(
     Args:
         snapshot: The version of the table.
         options: The options of the scan.
-        restriction: A filter in addition to the one in the options.
-        arrow_types: Arrow types for top-level columns, by name, in place of the table's.
+        restriction: A filter in addition to the filter in the options.
+        arrow_types: Arrow types for top-level columns, by name. They override the table's types.
         option_cache: Filters and projections of earlier scans of this version, or None.
 
     Raises:
@@ -318,11 +318,11 @@ class OptionCache:
     ) -> Filter | None:
         """Return the filter for a condition in a SQL statement, or None if `make` returns None.
 
-        It is cached for its text and equal parameters of equal, immutable types.
+        The filter is cached by its text and the values and types of its parameters, which must be hashable.
 
         Args:
             text: The condition, with `?` for its parameters.
-            parameters: Values bound to it.
+            parameters: Values bound to the condition.
             make: Builds the filter, using only the text and the parameters.
         """
         bound = parameters_key(list(parameters))

@@ -53,7 +53,7 @@ class ScanPlan:
         strict_batches: Whether all batches except the last have exactly `batch_rows` rows. They may cross fragments.
         crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
         include_deleted: Whether deleted rows are also returned, with null as their `_rowid`.
-        arrow_types: Arrow types for top-level columns, by name, also in the filter.
+        arrow_types: Arrow types for top-level columns, by name. The filter also reads the columns in these types.
         use_index: Whether indexes may be searched.
         choices: The rows that indexes chose, or None if all rows are read.
     """
@@ -85,7 +85,7 @@ class ScanPlan:
 
     @cached_property
     def place_of(self) -> Mapping[int, int] | None:
-        """Fragment positions by fragment id, or None if a fragment is scanned twice."""
+        """Positions of the fragments in the plan, by fragment id. None if a fragment is scanned twice."""
         if isinstance(self.fragments, Fragments):
             places = self.fragments.places
         else:
@@ -93,12 +93,12 @@ class ScanPlan:
         return places if len(places) == len(self.fragments) else None
 
     def cut_count(self, rows: int) -> int:
-        """Return how many of `rows` rows offset and limit leave."""
+        """Return how many of `rows` rows remain after offset and limit."""
         rows = max(0, rows - self.offset)
         return rows if self.limit is None else min(rows, self.limit)
 
     def with_filter(self, filter_: Filter | None) -> ScanPlan:
-        """Return the plan with another filter, or this object for the same filter."""
+        """Return the plan with a new filter. Returns this object if the filter is the same."""
         if filter_ is self.filter:
             return self
         plan = next((plan for plan in self._variants if plan.filter is filter_), None)
@@ -113,17 +113,17 @@ class ScanPlan:
 
     @cached_property
     def first_reads(self) -> tuple[Read, ...]:
-        """Columns that the filter needs."""
+        """Columns to read for the filter."""
         return self._reads(self._filter_paths)
 
     @cached_property
     def later_reads(self) -> tuple[Read, ...]:
-        """Columns of the result that the filter does not read in full."""
+        """Columns of the result that the filter does not read, or of which it reads only some struct fields."""
         return self._derived("later", lambda: self._not_read(self.first_reads))
 
     @cached_property
     def carried(self) -> tuple[str, ...]:
-        """Names of the columns of the result that the filter reads in full."""
+        """Names of the result columns that are already read completely for the filter."""
         later = {read.key for read in self.later_reads}
         keys = {read.key for read in self._reads(self.projection.paths)} - later
         return tuple(read.name for read in self.first_reads if read.key in keys)
@@ -146,7 +146,7 @@ class ScanPlan:
 
     @cached_property
     def filter_width(self) -> int | None:
-        """Estimated width of the filter's columns per row, in bytes, or None without a filter."""
+        """Estimated row width of the filter's columns, in bytes. None without a filter."""
         if self.filter is None:
             return None
         return sum(read.width for read in self.first_reads) + 8 * len(self.hidden_in_filter)
@@ -165,7 +165,7 @@ class ScanPlan:
         return tuple(read for read in self._reads(self.projection.paths) if read.key not in keys)
 
     def _derived(self, what: object, make: Callable[[], _T]) -> _T:
-        """Return a cached value derived from the projection, the filter's paths and the column types."""
+        """Return a value that depends only on the projection, the filter's paths and the column types, from a cache."""
         key = (what, self._filter_paths, self.arrow_types)
         schema, value = self.projection.derived.get(key, lambda: (self.schema, make()))
         result: _T = value if schema is self.schema else make()
@@ -183,7 +183,7 @@ class Extent:
         index: Position of the fragment in the plan.
         start: Physical offset of the first row.
         stop: One more than the physical offset of the last row.
-        row_offset: Live rows of the table before the fragment.
+        row_offset: Number of live rows before the fragment in the table.
     """
 
     index: int
@@ -196,15 +196,15 @@ Morsel = Extent
 
 
 class Sizer:
-    """Morsel sizes, in rows: small at first, for an early first batch, then increasing.
+    """Computes morsel sizes, in rows. The first morsels are small, so that the first batch arrives early.
 
     Args:
         width: Estimated size of a result row, in bytes. Batches passed to `observe` correct the estimate.
         rows: Batch size in rows, if the caller set it. Morsels are multiples of it, unless they would be too large.
         bytes_: Batch size, in bytes, if the caller set it.
-        filtered: Width of the filter's columns per row, in bytes, or None without a filter.
+        filtered: Row width of the filter's columns, in bytes, or None without a filter.
         most: Maximum number of rows per morsel.
-        is_full: Whether the first morsel is as large as the others.
+        is_full: Whether the first morsel already has the full size.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Sizer:
         self._observed: tuple[int, Sequence[pa.RecordBatch]] | None = None
 
     def take(self) -> int:
-        """Return the rows of the next morsel."""
+        """Return the row count of the next morsel."""
         if self._observed is not None:
             self._learn(*self._observed)
             self._observed = None
@@ -237,12 +237,12 @@ class Sizer:
         return min(max(1, rows // self._unit) * self._unit, max(1, MOST_MORSEL_BYTES // self._most))
 
     def observe(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """Record the batches of a morsel of `rows` rows, which determine the size of the next one."""
+        """Record the batches read from a morsel of `rows` rows. They determine the size of the next morsel."""
         self._observed = rows, batches
 
     def _learn(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
         remaining = sum(batch.num_rows for batch in batches)
-        size = sum(batch.nbytes for batch in batches)  # 7 us a batch
+        size = sum(batch.nbytes for batch in batches)  # 7 µs per batch
         if remaining:
             self._most = max(1, size // remaining)
         if rows:
@@ -250,12 +250,12 @@ class Sizer:
 
 
 def morsels_of(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
-    """Cut extents into morsels, lazily, of sizes that adapt to the rows that were read."""
+    """Cut extents into morsels, lazily. Their sizes adapt to the rows that were read before."""
     for extent in extents:
         start = extent.start
         while start < extent.stop:
             rows = sizer.take()
-            # A short remainder joins the morsel before it.
+            # A short remainder is added to the previous morsel.
             stop = extent.stop if extent.stop - start <= rows + rows // 4 else start + rows
             yield Morsel(extent.index, start, stop, extent.row_offset)
             start = stop

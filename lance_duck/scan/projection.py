@@ -31,7 +31,7 @@ else:
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
 _DERIVED: Final = 64
-"""Maximum number of derived values cached with a projection."""
+"""Maximum number of derived values cached per projection."""
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
@@ -39,7 +39,7 @@ ROW_OFFSET: Final = "_rowoffset"
 CREATED_AT: Final = "_row_created_at_version"
 LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
 BLOB_WIDTH: Final = 256 * 1024
-"""Assumed blob size, in bytes, when sizing morsels. It bounds memory."""
+"""Assumed blob size, in bytes, when morsels are sized. This limits memory."""
 HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
 
 
@@ -51,7 +51,7 @@ class Output:
         field: Name and type of the column.
         path: Path of the table's column or struct field, or None for an expression.
         expression: The SQL expression to compute, or None for a column.
-        within: Paths of the only fields to read of the struct at `path`; empty for all.
+        within: Paths of the fields to read from the struct at `path`. If empty, all fields are read.
     """
 
     field: pa.Field
@@ -61,7 +61,7 @@ class Output:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """What it reads."""
+        """Paths of the columns and struct fields that the output reads."""
         if self.expression is not None:
             return self.expression.paths
         return self.within or ((self.path,) if self.path else ())
@@ -96,7 +96,7 @@ class Projection:
 
     @cached_property
     def derived(self) -> LruCache[Any]:
-        """Cache of values derived from this projection and a key."""
+        """Cache, by key, of values derived from this projection."""
         return LruCache(_DERIVED)
 
 
@@ -119,18 +119,18 @@ class Read:
 
     @cached_property
     def width(self) -> int:
-        """Estimated bytes of a row."""
+        """Estimated size of a value, in bytes."""
         has_blobs = any(field.blob_bytes for field in self.field.walk())
         return BLOB_WIDTH if has_blobs else row_width(self.arrow_type)
 
     @cached_property
     def is_fixed(self) -> bool:
-        """Whether all values have the same size. Blobs do, because scans read their descriptions."""
+        """Whether all values have the same size. This includes blobs, because scans read their descriptions."""
         return any(field.blob_bytes for field in self.field.walk()) or _is_fixed(self.arrow_type)
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Key that is equal for reads of the same fields in the same Arrow type."""
+        """A key that is equal for two reads of the same fields in the same Arrow type."""
         return tuple(field.id for field in self.field.walk()), str(self.arrow_type)
 
 
@@ -164,11 +164,11 @@ def project(
             name. None selects all columns.
         with_row_id: Add `_rowid` at the end, unless it is named.
         with_row_address: Add `_rowaddr` at the end, unless it is named.
-        arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
+        arrow_types: Arrow types for top-level columns, by name. They override the table's types.
         in_order: Whether rows are in table order, each once.
 
     Raises:
-        InvalidInputError: An unknown or repeated name, or a bad expression.
+        InvalidInputError: A name is unknown or repeated, or an expression is invalid.
     """
     types = arrow_types or {}
     if columns is None:
@@ -205,7 +205,7 @@ def _metadata(
 def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
-    """Return the top-level columns to read for some paths, without hidden columns."""
+    """Return the top-level columns that contain the given paths, without hidden columns."""
     paths_by_column: dict[str, list[Path]] = {}
     for path in paths:
         paths_by_column.setdefault(path[0], []).append(path[1:])
@@ -219,7 +219,7 @@ def reads(
 
 
 def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:
-    """Return a column's Arrow type with only those members that a pruned field has."""
+    """Return a column's Arrow type with only the struct members that a pruned field contains."""
     if not pa.types.is_struct(whole) or not field.children or field.blob_version:
         return whole
     parts = [(whole.field(child.name), child) for child in field.children]
@@ -277,7 +277,7 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
 
 
 def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
-    """Project like `project`, but return named struct fields as structs of only these fields."""
+    """Project like `project`, but return "a.b" as struct a with only field b."""
     if columns is None or isinstance(columns, Mapping):
         return project(schema, columns, in_order=False)
     flat = project(schema, columns)

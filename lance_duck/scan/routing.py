@@ -1,4 +1,4 @@
-"""Routing: the indexes for a filter or for the extremes of a column, and the plan of the rows that they choose."""
+"""Routing: selects the indexes for a filter or for a column's extremes, and plans the rows that they choose."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Routes:
 
     Attributes:
         parts: Conditions of the filter.
-        plans: The plan for each condition.
-        estimates: Maximum row count of each leaf, by `id` of the leaf. Estimates are added when first computed.
+        plans: The index plan for each condition.
+        estimates: Maximum row count of each plan leaf, by the leaf's `id()`. Estimates are added when first computed.
     """
 
     parts: Sequence[Conjunct]
@@ -54,8 +54,8 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
 
     Args:
         snapshot: The version of the table.
-        plan: The plan.
-        index_routes: Routes of the plan's filter. None computes them.
+        plan: The plan of the scan.
+        index_routes: Index plans for the plan's filter. None computes them.
     """
     if plan.filter is None or not _may_route(plan):
         return plan
@@ -69,7 +69,7 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
 
 
 def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | None:
-    """Count the rows that pass a plan's filter, before limit and offset, by an index alone.
+    """Count the rows that pass a plan's filter from an index alone, without limit and offset.
 
     Returns:
         The number of rows, or None if no index can count them or the plan reads only part of the table.
@@ -84,7 +84,7 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
 
 
 def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
-    """Return an upper bound of the rows that an index-assisted scan reads, or None if no index helps."""
+    """Return the maximum number of rows that a scan with indexes reads, or None if no index helps."""
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, snapshot.fragments.id_set, index_routes.estimates)
@@ -122,7 +122,7 @@ def _plan(part: Conjunct, indexes: IndexCatalog) -> IndexPlan:
 
 
 ReadColumn = Callable[[Iterable[int]], Iterable[pa.Array]]
-"""Reads the column of fragments, by their ids, batch by batch."""
+"""Reads the column from the fragments with these ids, batch by batch."""
 
 
 def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn) -> tuple[pa.Scalar, pa.Scalar] | None:
@@ -132,10 +132,11 @@ def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn
         snapshot: The version of the table.
         path: Dotted path of the column.
         type_: Its type. Only numbers, dates, timestamps, strings and bytes have a known order.
-        read: Reads the fragments that no index covers.
+        read: Reads the column from fragments that no index covers.
 
     Returns:
-        Two values, null if all rows are null. None if no index covers half of the rows, or if a value is NaN.
+        The minimum and the maximum, both null if all rows are null. None if no index covers at least half of the rows,
+        or if a value is NaN.
     """
     if not _is_ordered(type_):
         return None

@@ -1,4 +1,4 @@
-"""Scanners: planned scans that have not started, as pyarrow Scanners."""
+"""Scanners: planned scans that have not started, with the interface of pyarrow Scanners."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ else:
 
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
-"""Environment variable with the maximum number of rows per batch, for scans that do not set it."""
+"""Environment variable with the maximum number of rows per batch, for scans without the option `batch_size`."""
 _NO_QUERIES: Final = (str, tuple, pads.Expression, type(None))
-"""Usual types of filters, none of which is a full-text query."""
+"""Common types of filters. Values of these types are never full-text queries."""
 _MOST_DIGITS: Final = 18  # digits of a 64-bit number
 
 
 class _SearchScan(Protocol):
-    """A scan that is a search: `NearestScan` with its queries, `TextScan` or `HybridScan`."""
+    """A search: `NearestScan` with its queries, `TextScan` or `HybridScan`."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -112,7 +112,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         table: The table.
         options: The options of the scan.
         fragment: The only fragment to read. None reads the fragments in the options.
-        handle: Creates the fragment handle that `scan_batches` yields with batches, from a fragment's metadata.
+        handle: Creates, from a fragment's metadata, the fragment handle that `scan_batches` yields with each batch.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
         Raises:
             InvalidInputError: The scanner does not have a full-text query, or its query does not search this column.
-            WrongTypeError: `texts` have another type.
+            WrongTypeError: `texts` is not an array of strings.
         """
         if self._words is None:
             raise InvalidInputError(
@@ -289,9 +289,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return PlanText(explain.explain(self._table, self._plan, self._options, verbose=verbose))
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the scan, and describe it: rows that each index returned, bytes read, rows that passed.
+        """Run the scan, and describe it: rows returned by each index, bytes read, and rows that passed the filter.
 
-        Reads of other scans at the same time are included.
+        Reads by other scans that run at the same time are included.
 
         Args:
             count_rows: Count the rows instead of reading them.
@@ -321,12 +321,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @staticmethod
     def from_dataset(*_: Any, **__: Any) -> LanceScanner:
-        """Refuse: a scanner comes from `LanceDataset.scanner`."""
+        """Not supported. Use `LanceDataset.scanner`."""
         raise UnsupportedError("a scanner is not made this way", remedy="use dataset.scanner(…)")
 
     @staticmethod
     def from_fragment(*_: Any, **__: Any) -> LanceScanner:
-        """Refuse: a scanner comes from `LanceFragment.scanner`."""
+        """Not supported. Use `LanceFragment.scanner`."""
         raise UnsupportedError("a scanner is not made this way", remedy="use fragment.scanner(…)")
 
     @staticmethod
@@ -342,7 +342,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
 
 def _rows_of(text: str) -> int:
-    """Return the batch size set in the environment."""
+    """Parse the batch size from the environment variable's value."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
         shown = repr(text[:_MOST_DIGITS])
         raise InvalidInputError("invalid batch size", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
@@ -374,7 +374,7 @@ def _listed_rows(
     Args:
         rows: Row ids, or a row address map (`rows.row_set_bytes`). None means no condition.
         name: Name of the argument, for messages.
-        rows_of: Returns the physical rows of a fragment, for maps that have whole fragments.
+        rows_of: Returns the physical row count of a fragment, for maps that contain whole fragments.
         excluded: Whether to return the condition that a row is not in the list.
 
     Raises:

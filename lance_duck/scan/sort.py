@@ -18,11 +18,11 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
 
     Args:
         table: Rows to sort.
-        keys: One column for each ordering, of the same rows.
-        orderings: Direction of each column of `keys`, the most significant first.
+        keys: One column for each ordering, with the values of the same rows.
+        orderings: Direction of each column of `keys`, with the most significant column first.
 
     Raises:
-        UnsupportedError: A column has a type without an order.
+        UnsupportedError: Values of a column's type cannot be ordered.
     """
     columns: list[pa.ChunkedArray] = []
     directions: list[str] = []

@@ -45,7 +45,7 @@ _ENGINE: Final = "lance_duck.duck.dataset_sql"
 
 
 def set_engine(engine: Engine) -> None:
-    """Register the engine that runs queries, which belongs to a higher layer."""
+    """Register the engine that runs queries. A higher layer provides it."""
     _ENGINES[:] = [engine]
 
 
@@ -59,7 +59,7 @@ class SqlQuery:
         """Run the query and return its rows as a list of nonempty batches.
 
         Raises:
-            InvalidInputError: The text is not one query.
+            InvalidInputError: The text is not a single query.
             UnsupportedError: The statement changes a table.
             duckdb.Error: DuckDB rejects the query.
         """
@@ -98,14 +98,14 @@ class SqlQueryBuilder:
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> Self:
-        """Add `_rowaddr` to the same columns, after `_rowid`."""
+        """Add `_rowaddr` to the table's columns, and to the end of results without grouping, after `_rowid`."""
         return self._with(with_row_addr=with_row_addr)
 
     def blob_handling(self, blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"]) -> Self:
-        """Set how blobs are read: SQL supports their bytes ("all_binary") only.
+        """Set how blobs are read. SQL supports only "all_binary", which reads their bytes.
 
         Raises:
-            UnsupportedError: The value is supported by pylance only.
+            UnsupportedError: Only pylance supports the value.
         """
         if blob_handling not in _BLOB_HANDLING:
             raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)
@@ -116,7 +116,7 @@ class SqlQueryBuilder:
         return self
 
     def batch_size(self, batch_size: int) -> Self:
-        """Limit the rows of a batch."""
+        """Set the maximum number of rows per batch."""
         return self._with(batch_size=_positive("batch_size", batch_size))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:

@@ -13,15 +13,15 @@ from lance_duck.wire import paths
 
 @dataclass(eq=False)
 class ScanStatistics:
-    """Reads of all scans in the process during one scan.
+    """Statistics of a scan. Reads by other scans in the process at the same time are included.
 
     Attributes:
         requests: Number of byte ranges that were requested.
-        bytes_read: Their bytes.
+        bytes_read: Total size of these ranges, in bytes.
         rows: Number of rows in the result.
         batches: Number of batches.
-        indices_loaded: Index segments that were read from storage, not from memory.
-        parts_loaded: Ranges of bytes of their files.
+        indices_loaded: Number of index segments that were read from storage instead of memory.
+        parts_loaded: Number of byte ranges that were read from the files of these segments.
     """
 
     requests: int = 0
@@ -33,12 +33,12 @@ class ScanStatistics:
 
     @property
     def iops(self) -> int:
-        """The number of `requests`. The store may merge adjacent ones."""
+        """The same as `requests`. The store may merge requests for adjacent ranges."""
         return self.requests
 
     @property
     def all_counts(self) -> dict[str, int]:
-        """All of the above, by name."""
+        """All attributes and `iops`, by name."""
         return {"iops": self.iops, **asdict(self)}
 
 
@@ -47,7 +47,7 @@ StatisticsCallback: TypeAlias = Callable[[ScanStatistics], object]
 
 @contextmanager
 def count_reads(callback: StatisticsCallback | None) -> Iterator[ScanStatistics]:
-    """Count reads while the scan runs, then call the callback. Counts nothing without a callback."""
+    """Count reads while the scan runs, then call the callback. Without a callback, nothing is counted."""
     statistics = ScanStatistics()
     if callback is None:
         yield statistics

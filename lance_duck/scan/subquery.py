@@ -1,4 +1,7 @@
-"""SQL with subqueries, which DuckDB evaluates over the whole table, named `target` or by its directory."""
+"""SQL with subqueries. DuckDB evaluates it over the whole table.
+
+Subqueries refer to the table as `target`, or by the name of its directory.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
 
     Args:
         table: The table. Subqueries refer to it as `target`, or by its directory name without ".lance".
-        text: SQL over the columns of the table, hidden ones included.
-        parameters: Values bound to the text.
+        text: SQL condition on the columns of the table, including hidden columns.
+        parameters: Values bound to the SQL text.
 
     Raises:
         InvalidInputError: DuckDB rejects the text or fails on a value, or the text is not a condition.
@@ -59,12 +62,12 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
 
 
 def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.uint64], pa.ChunkedArray]:
-    """Return the addresses of all rows, ascending, and the value of an expression with subqueries for each.
+    """Evaluate an expression with subqueries for each row. Returns the ascending row addresses, and the values.
 
     Args:
-        table: As for `addresses_where`.
-        text: SQL expression, with subqueries as for `addresses_where`.
-        sql_type: DuckDB's name of the type to cast to.
+        table: The table: see `addresses_where`.
+        text: SQL expression, which may contain the same subqueries as in `addresses_where`.
+        sql_type: DuckDB's name of the type that the values are cast to.
 
     Raises:
         InvalidInputError: DuckDB rejects the text, or fails on a value.
@@ -79,7 +82,7 @@ class _Target:
     """The table that SQL text reads.
 
     Attributes:
-        sql: The text as one operand.
+        sql: The SQL text in parentheses, for use as an operand.
     """
 
     def __init__(self, table: TableScan, text: str) -> None:
@@ -100,7 +103,10 @@ class _Target:
 
 
 def _named(text: str, names: list[str]) -> list[str]:
-    """Return the columns that the text may read: columns whose names occur in it, or all if it contains a star."""
+    """Return the columns that the SQL text may read.
+
+    These are the columns whose names occur in it. If the text contains a star, all columns that are not hidden.
+    """
     if "*" in QUOTED.sub(" ", text):
         return [name for name in names if name not in HIDDEN]
     lower = text.lower()
@@ -114,7 +120,7 @@ def _scannable(table: TableScan, names: list[str]) -> object:
 
 
 class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Columns of a table for DuckDB, with filter pushdown if it is faster."""
+    """Columns of a table for DuckDB. Filters are pushed down if this is faster."""
 
     def __init__(self, table: TableScan, schema: pa.Schema) -> None:
         self.obj = self

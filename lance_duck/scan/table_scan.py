@@ -49,18 +49,18 @@ else:
 
 
 _CACHED_ESTIMATES: Final = 1024
-"""Maximum number of DuckDB filters whose `filter_pays` result is cached per version. It bounds memory."""
+"""Maximum number of DuckDB filters whose `filter_pays` result is cached per version. This limits memory."""
 
 _CACHED_ROUTES: Final = 1024
-"""Maximum number of filters whose index routes are cached per version. It bounds memory."""
+"""Maximum number of filters whose index routes are cached per version. This limits memory."""
 
 
 class HasTable(Protocol):
-    """The handle of a dataset."""
+    """A handle to a dataset."""
 
     @property
     def table(self) -> TableScan:
-        """Reads of a handle's current version."""
+        """Reader of the handle's current version."""
 
 
 class TableScan:
@@ -108,7 +108,7 @@ class TableScan:
         return last[1]
 
     def restricted(self, filter_: FilterLike) -> TableScan:
-        """Return reads of only the rows that pass a filter."""
+        """Return a reader of only the rows that pass a filter."""
         condition = make_filter(filter_, readable_schema(self.snapshot.schema))
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
 
@@ -130,7 +130,7 @@ class TableScan:
         fragment: Fragment | None = None,
         arrow_types: Mapping[str, pa.DataType] | None = None,
     ) -> ScanPlan:
-        """Plan a scan, optionally of a single fragment. Columns may be read in other Arrow types, by name."""
+        """Plan a scan, optionally of a single fragment. `arrow_types` overrides the Arrow types of columns, by name."""
         plan = plan_scan(
             self.snapshot,
             options,
@@ -147,16 +147,16 @@ class TableScan:
         return routing.routed(self.snapshot, plan, self.routes(plan.filter))
 
     def routes(self, filter_: Filter) -> routing.Routes:
-        """Return how indexes answer a filter."""
+        """Return the index plans for a filter."""
         key = self._option_cache.key_of(filter_)
         if key is None:
             return routing.routes(filter_, catalog.catalog(self.snapshot))
         return self._routes.get(key, lambda: routing.routes(filter_, catalog.catalog(self.snapshot)))
 
     def index_estimate(self, filter_: FilterLike) -> int | None:
-        """Return an upper bound of the rows that a filtered scan reads, or None if no index helps. Reads little.
+        """Return the maximum number of rows that a filtered scan reads, or None if no index helps.
 
-        This includes rows of fragments that no index covers.
+        The number includes rows of fragments that no index covers. Computing it reads little data.
         """
         condition = make_filter(filter_, self._option_cache.readable(self.snapshot.schema))
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
@@ -219,22 +219,22 @@ class TableScan:
         return self.snapshot.derived(("extremes", name), make)
 
     def has_rows(self, plan: ScanPlan) -> bool:
-        """Return whether a plan has any row."""
+        """Return whether a plan returns any rows."""
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
-        """Return whether the scan should filter instead of DuckDB: see `filter_pays`."""
+        """Return whether the scan should apply a filter instead of DuckDB: see the function `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
     ) -> pa.RecordBatchReader:
-        """Stream columns in given Arrow types, of the rows where a predicate is true.
+        """Stream the rows for which a predicate is true, with columns in the given Arrow types.
 
         Args:
             schema: Columns of the result, in their order and types.
             predicate: Condition on the table's columns. None reads all rows.
-            any_form: Whether strings may be dictionaries.
+            any_form: Whether strings may be returned as dictionaries.
         """
         forms = {field.name: field.type for field in schema}
         self._refuse_wide_decimals(forms)
@@ -243,7 +243,7 @@ class TableScan:
         return self.reader(self._typed_plan(forms, None if predicate is None else TreeFilter(predicate)))
 
     def chosen_rows(self, schema: pa.Schema, condition: Filter, most: int | None) -> pa.Table | None:
-        """Return columns in given Arrow types, of the rows that pass a filter.
+        """Return the rows that pass a filter, with columns in the given Arrow types.
 
         Args:
             schema: Columns of the result, in their order and types.
@@ -261,7 +261,7 @@ class TableScan:
         return self.table(plan)
 
     def _typed_plan(self, forms: Mapping[str, pa.DataType], condition: Filter | None) -> ScanPlan:
-        """Plan a scan of columns in given Arrow types."""
+        """Plan a scan with columns in the given Arrow types."""
         self._refuse_wide_decimals([*forms, *(path[0] for path in (condition.paths() if condition else ()))])
         options = ScanOptions(columns=list(forms), blob_handling="all_binary")
         restriction = all_filters(self.restriction, condition)
@@ -271,7 +271,7 @@ class TableScan:
         return replace(plan, crosses_fragments=True)
 
     def _refuse_wide_decimals(self, names: Iterable[str]) -> None:
-        """Raise UnsupportedError if a column has decimals that DuckDB cannot hold."""
+        """Raise UnsupportedError if a column has decimals that are too wide for DuckDB."""
         for name in names:
             wide = self._wide_decimals.get(name)
             if wide is not None:
@@ -284,7 +284,7 @@ class TableScan:
 
     @cached_property
     def _wide_decimals(self) -> Mapping[str, pa.DataType]:
-        """Types that DuckDB does not support, by column."""
+        """Decimal types that are too wide for DuckDB, by column name."""
         found = ((field.name, wide_decimal(field.type)) for field in self.snapshot.schema.scan_arrow)
         return {name: type_ for name, type_ in found if type_ is not None}
 
@@ -294,7 +294,7 @@ class TableScan:
         return filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
-        """Return a lazy reader: nothing is read, and no index searched, before its first batch."""
+        """Return a lazy reader. Before its first batch is requested, no data is read and no index is searched."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from scan_batches(self.snapshot, self.routed(plan), self._columns, workers)
@@ -302,7 +302,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
 
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """Return dictionary types for the string columns whose texts repeat, by name."""
+        """Return dictionary types, by column name, for the string columns whose values repeat."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         forms = {}
         for read in reads(self.snapshot.schema, strings):
@@ -327,11 +327,12 @@ class TableScan:
 def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
     """Return whether to read a string column as dictionary(int32, string), which DuckDB groups and compares faster.
 
-    True if all its pages are dictionary-encoded, and its values are short.
+    This is the case if all its pages are dictionary-encoded and its values are short. Tables of many fragments are not
+    checked.
 
     Args:
         snapshot: The version of the table.
-        columns: Column readers to use again.
+        columns: Cache of column readers.
         read: A top-level column of strings.
     """
     fragments = snapshot.fragments
@@ -349,15 +350,15 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
 def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
     """Return whether the scan should apply a filter instead of leaving it to DuckDB.
 
-    A filter in the scan avoids reading other columns of rows that do not pass. However, it copies the rows that pass,
-    which DuckDB can avoid. DuckDB also plans its joins as if every row passed a filter that the scan accepts. The scan
-    therefore filters if very few rows pass, if rows are wide, or in an object store.
+    If the scan filters, it does not read the other columns of rows that do not pass. However, it copies the rows that
+    pass, which DuckDB can avoid. DuckDB also plans its joins as if every row passed a filter that the scan accepts. The
+    scan therefore filters if very few rows pass, if rows are wide, or if the table is in an object store.
 
     Args:
         snapshot: The version of the table.
-        columns: Column readers to use again.
+        columns: Cache of column readers.
         condition: The filter.
-        expected: Maximum number of rows that an index-assisted scan reads. None without indexes.
+        expected: Maximum number of rows that a scan with indexes reads. None if no index helps.
     """
     if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
         return True
@@ -392,7 +393,7 @@ def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Fi
 
 
 def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
-    """Return the fragment index, start and stop of a slice around a table position, in fragments."""
+    """Return the fragment index, start and stop of a slice. `place` is its position in the table, in fragments."""
     index = int(place)
     count = snapshot.physical_rows(snapshot.fragments[index])
     start = max(0, min(int((place % 1) * count) - TASK_ROWS // 2, count - TASK_ROWS))

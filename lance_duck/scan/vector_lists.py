@@ -1,6 +1,6 @@
-"""Remedies for searches and indexes over lists: a cast to vectors.
+"""Remedies for errors of searches and indexes on list columns: casts to vectors.
 
-The first rows of the table are read to find the length of the lists.
+The first rows of the table are read to determine the length of the lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from lance_duck.wire.schema import Schema
 
 _MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 64 << 20
-"""Maximum row count and list size in bytes for checking lengths. They bound the cost of an error message."""
+"""Maximum number of rows, and maximum size of their lists in bytes, for checking lengths. They limit the cost of an
+error message."""
 _MOST_COLUMNS: Final = 3
 
 
@@ -31,7 +32,7 @@ def list_columns(schema: Schema) -> list[str]:
 
 
 def casts_to_vectors(table: TableScan, paths: list[str]) -> str | None:
-    """Return the casts of list columns as one remedy. None means that no column can be cast."""
+    """Return one remedy that lists the casts of several columns, or None if no column can be cast."""
     remedies = [cast_to_vectors(table, path) for path in paths[:_MOST_COLUMNS]]
     return "; ".join(remedy for remedy in remedies if remedy is not None) or None
 
@@ -44,7 +45,8 @@ def cast_to_vectors(table: TableScan, path: str) -> str | None:
         path: Path of an existing column.
 
     Returns:
-        The call that casts it, or two rows whose lists differ in length. None means that it holds other values.
+        The call that casts the column, or two rows whose lists differ in length. None if the column does not contain
+        lists of numbers.
     """
     type_ = table.snapshot.schema.by_path(path).arrow_type
     if not _is_list(type_) or not is_any_number(type_.value_type):

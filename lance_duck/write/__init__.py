@@ -1,8 +1,8 @@
-"""Batches → data files → fragments; deletion files.
+"""Writes batches to data files, which become fragments, and writes deletion files.
 
 You hold: any data that a user passes (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
-fragments without ids. A write that fails deletes its files. Casts never change a value. If it does not fit, an error
-names it. Never here: the choice of rows to delete, and commits.
+fragments without ids. A write that fails deletes its files. Casts never change a value. If a value does not fit, an
+error names it. Never here: the choice of rows to delete, and commits.
 """
 
 from typing import TYPE_CHECKING

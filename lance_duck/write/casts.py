@@ -1,19 +1,19 @@
-"""Casts from a batch's column types to a table's column types that do not change any value.
+"""Casts from a batch's column types to a table's column types. Casts never change a value.
 
-A cast is found once for a pair of types, and then run on each array. The casts:
+A cast is determined once for a pair of types, and then runs on each array. The casts:
 
     null                             anything
     integers, floats                 integers and floats, exactly; items of vectors are rounded, also from decimals
-    integers, decimals               decimals that hold each value exactly
+    integers, decimals               decimals that represent each value exactly
     decimals                         integers, exactly
-    strings and views of any kind    each other; JSON; UUIDs, and from these
-    binary and views of any kind     each other; fixed_size_binary, if all have its length
-    date, time, timestamp, duration  the same in another unit, each value exactly; a time zone stays one
-    dictionaries, run ends           their values, and from these to a dictionary
-    lists of any kind                each other; vectors, if all have their length
-    struct, map                      the same field by field, by name
+    strings and views of any kind    each other; JSON; UUIDs, and UUIDs to strings
+    binary and views of any kind     each other; fixed_size_binary, if all values have its length
+    date, time, timestamp, duration  the same kind in a different unit, exactly; types with a time zone only each other
+    dictionaries, run ends           their values; values can also be cast to a dictionary
+    lists of any kind                each other; vectors, if all lists have the vectors' length
+    struct, map                      structs and maps; their fields are matched by name and cast
     binary                           a blob; JSON, in Lance's binary form
-    booleans                         booleans of a byte, arrow.bool8
+    booleans                         arrow.bool8, booleans of one byte
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _JSONB_CASTS: Final[dict[Jsonb, Callable[[str], Cast]]] = {
 
 
 def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Jsonb.TEXT) -> Cast | None:
-    """Return the function that converts arrays of a type to a field's storage type. Returns None if it is not needed.
+    """Return the function that casts arrays of a type to a field's storage type, or None if no cast is needed.
 
     Args:
         source: Type of the arrays.
@@ -70,7 +70,7 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
         jsonb: How to treat JSON in binary form.
 
     Raises:
-        InvalidInputError: The types alone rule out a cast. The cast itself raises it for values that do not fit.
+        InvalidInputError: The types cannot be cast. The returned function raises it for values that do not fit.
     """
     if _is_uuid(source) and is_text(field.storage_type):
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where, jsonb))
@@ -133,7 +133,7 @@ def _after(first: Cast, then: Cast | None) -> Cast:
 
 
 def _same_names(source: pa.DataType, field: Field) -> bool:
-    """Return whether equal types also agree in struct field names, which Arrow ignores inside lists."""
+    """Return whether the struct field names in two equal types are the same. Arrow ignores names inside lists."""
     if pa.types.is_struct(source):
         return all(
             source.field(i).name == c.name and _same_names(source.field(i).type, c)
@@ -157,7 +157,7 @@ def _struct_cast(source: pa.StructType, field: Field, where: str, jsonb: Jsonb) 
 
     def cast(array: pa.Array) -> pa.Array:
         columns = []
-        # A member of a null struct may be anything, including a list of another length.
+        # The members of a null struct may have any value, including a list of the wrong length.
         members = array.flatten() if array.null_count else None
         for place, inner, child in zip(places, casts, field.children, strict=True):
             if place is None:
@@ -176,7 +176,7 @@ def _struct_cast(source: pa.StructType, field: Field, where: str, jsonb: Jsonb) 
 
 
 def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
-    """Return the index of each field's name in `names`, or None for a missing nullable field.
+    """Return the index in `names` of each field's name. A nullable field that is missing has the index None.
 
     Raises:
         InvalidInputError: A name is repeated or unknown, or a non-nullable field is missing.
@@ -263,14 +263,14 @@ def _rounded(items: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return the offsets of lists or maps, counted from 0, and the range of their items."""
+    """Return the offsets of lists or maps, relative to the first item, and the start and stop of their items."""
     offsets = offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
 
 
 def _in_order(array: pa.Array) -> pa.Array:
-    """Return a list view as lists."""
+    """Convert an array of list views to an array of lists."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     mask = array.is_null() if array.null_count else None
@@ -278,7 +278,7 @@ def _in_order(array: pa.Array) -> pa.Array:
 
 
 def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
-    """Cast the items of lists. Errors name the row of the list."""
+    """Cast the items of lists. Error messages name the row of the list."""
     try:
         return cast(items)
     except InvalidInputError as error:

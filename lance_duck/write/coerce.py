@@ -16,25 +16,26 @@ from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import Cast, with_row
 
 MOST_PARTS: Final = 16
-"""Maximum number of parts of a batch if one array cannot hold a column. Each part may begin a data file."""
+"""Maximum number of parts into which a batch is split if one array cannot hold a column. Each part may start a new data
+file."""
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
     """Yield batches with the columns of a table, in its order and storage types. Empty batches are skipped.
 
-    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast only if
-    the values stay the same, see `write.casts`.
+    Columns are matched by name, in any order. A missing nullable column is filled with nulls. Types are cast only if no
+    value changes: see `write.casts`.
 
     Args:
         batches: A RecordBatchReader, or any batches.
         schema: Schema of the table.
-        jsonb: How to treat JSON in binary form. If it is kept, it is large_binary in the batches.
+        jsonb: How to treat JSON in binary form. If JSON stays in binary form, its columns have the type large_binary.
 
     Raises:
-        InvalidInputError: A column is unknown, comes twice or has an incompatible type; a value does not fit, a null
-            is not allowed, or a vector has another length (the message names the row); or batches differ from the
-            schema that their stream declares, or are corrupt.
-        ArrayLimitError: A batch has far more distinct values than the indices of a dictionary can count.
+        InvalidInputError: A column is unknown, occurs twice or has an incompatible type. A value does not fit, a null
+            is not allowed, or a vector has the wrong length: the message names the row. Batches are corrupt, or differ
+            from the schema that their stream declares.
+        ArrayLimitError: A batch has far more distinct values than a dictionary can index.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None
     plan: _Plan | None = None
@@ -59,7 +60,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
 
 
 def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> list[pa.RecordBatch]:
-    """Return a batch that fits the table. It is split into at most `parts` parts if one array cannot hold a column."""
+    """Return a batch cast to the table. If one array cannot hold a column, it is split into at most `parts` batches."""
     try:
         return [plan.apply(batch, first_row)]
     except ArrayLimitError as error:
@@ -72,10 +73,10 @@ def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> 
 
 
 def check_fits(source: pa.Schema, schema: Schema) -> None:
-    """Reject data whose names and types do not fit a table, before reading any of it.
+    """Check that the names and types of data fit a table, before any data is read.
 
     Raises:
-        InvalidInputError: Like `coerce`, judged by the schema alone.
+        InvalidInputError: `coerce` would reject the schema.
     """
     _plan(source, schema)
 
@@ -95,7 +96,7 @@ class _TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The casts from batches of one schema to a table."""
+    """The casts that convert batches of one schema to the schema of a table."""
 
     source: pa.Schema
     columns: tuple[_TargetColumn, ...]
@@ -119,7 +120,7 @@ class _Plan:
 
 
 def _broken_column(batch: pa.RecordBatch) -> str:
-    """Return the first column with invalid buffers, for messages; "data" if all are valid."""
+    """Describe the first column with invalid buffers, for messages. Returns "data" if all are valid."""
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         try:
             array.validate(full=True)

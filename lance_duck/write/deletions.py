@@ -11,18 +11,18 @@ from lance_duck.wire.fragment import DeletionFile
 
 
 def write_deletions(store: Store, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
-    """Write all deleted rows of a fragment: the deletion file replaces the one before.
+    """Write a deletion file with all deleted rows of a fragment. It replaces the previous deletion file.
 
-    The file is safe once a commit names it, or `sync` has been called.
+    The file survives a power failure after a commit that names it, or after `sync`.
 
     Args:
         store: Root of the table.
         fragment_id: The fragment.
-        read_version: Version of the table that the change started from.
-        vector: At least one row.
+        read_version: Version of the table that the change is based on.
+        vector: The deleted rows, at least one.
 
     Raises:
-        StoreError: The disk or the service failed. The file was removed.
+        StoreError: The disk or the service failed. The incomplete file was removed.
     """
     file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
     data = vector.to_bytes()

@@ -1,9 +1,9 @@
 """polars enums: dictionaries whose field metadata lists all allowed values.
 
-    _PL_ENUM_VALUES2    for each value its length in bytes, ";" and the value
-    _PL_ENUM_VALUES     the same, written by older versions
+    _PL_ENUM_VALUES2    for each value, its length in bytes, ";" and the value
+    _PL_ENUM_VALUES     the same, in data from older polars versions
 
-polars reads every other value as null, so other values are rejected.
+Values outside the enum are rejected, because polars would read them as null.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENUM_KEYS: Final = ("_PL_ENUM_VALUES2", "_PL_ENUM_VALUES")
 
 
 def has_enum(field: Field) -> bool:
-    """Return whether a field is an enum of polars, or has one at any depth."""
+    """Return whether a field is a polars enum, or contains one at any depth."""
     return any(enum_values(each) is not None for each in field.walk())
 
 

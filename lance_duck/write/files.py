@@ -1,7 +1,7 @@
 """Batches to data files, and data files to fragments.
 
-A fragment is written into one file, with a fresh name. See `wire.paths`. Nothing is committed here. Files without a
-manifest entry are invisible.
+A fragment is written to one file with a new name: see `wire.paths`. This module does not commit. Files that no manifest
+lists are invisible.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ else:
 def write_new_fragments(
     store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
 ) -> list[Fragment]:
-    """Write rows as new fragments, without ids yet (id 0). Returns an empty list if the batches are empty.
+    """Write rows as new fragments with the id 0, which the commit replaces. Returns an empty list if there are no rows.
 
-    A fragment also ends before its dictionaries would have more entries than their indices can count.
+    A new fragment also starts before a dictionary would have more entries than its index type can represent.
 
     Args:
         store: Root of the table.
-        schema: Schema of the table. The batches are converted to it like in `coerce`.
-        batches: The rows, which are consumed during the write.
+        schema: Schema of the table. The batches are converted to it: see `coerce`.
+        batches: The rows. They are consumed during the write.
         options: Sizes, version and locations of the files.
 
     Raises:
@@ -70,15 +70,15 @@ def write_columns(
 
     Args:
         store: Root of the table.
-        schema: The new columns only, with their ids.
-        batches: One row for each physical row of the fragment, including deleted rows. For an overlay, one for each of
-            its rows.
-        num_rows: Physical rows of the fragment. None allows any number.
+        schema: Schema of only the new columns, with their field ids.
+        batches: One row for each physical row of the fragment, including deleted rows. For an overlay, one row for each
+            row of the overlay.
+        num_rows: Expected number of rows. None allows any number.
         options: Version and location of the file. Its size limits are ignored.
 
     Raises:
-        InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
-        ArrayLimitError: The fragment has more dictionary entries than the indices of a column can count.
+        InvalidInputError: A batch does not fit the schema, or the batches have more or fewer rows than expected.
+        ArrayLimitError: A dictionary would have more entries than its index type can represent.
         StoreError: The file cannot be written. After any error, it is deleted.
     """
     options = options or WriteOptions()
@@ -103,7 +103,7 @@ def write_columns(
 
 
 def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequence[Base | None] = ()) -> None:
-    """Delete the data files of fragments that were written and will not be committed, blobs included. Never raises."""
+    """Delete the data files and blob files of fragments that will not be committed. Never raises."""
     stores = {base.id: base for base in bases if base is not None}
     for fragment in fragments:
         for file in fragment.files:
@@ -113,7 +113,7 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequen
 
 
 class _FragmentWrite:
-    """A write of fragments: the open file and the finished files."""
+    """A write of fragments in progress: the open file and the finished files."""
 
     def __init__(self, store: Store, schema: Schema, options: WriteOptions, *, rolls: bool = True) -> None:
         self._schema = schema
@@ -128,7 +128,7 @@ class _FragmentWrite:
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows. Full files are finished."""
+        """Add rows. A full file is finished, and a new one is started."""
         start = 0
         while start < batch.num_rows:
             if self._open is None:
@@ -151,7 +151,7 @@ class _FragmentWrite:
         self._tell()
 
     def finish(self, *, empty: bool = False) -> list[Fragment]:
-        """Finish the last file. With `empty` there is one even without rows."""
+        """Finish the last file. If `empty` is true, a file is written even without rows."""
         if empty and self._open is None and not self._closed:
             self._begin()
         self._finish_file()
@@ -160,7 +160,7 @@ class _FragmentWrite:
         return [_fragment(file, written_file) for file, written_file in self._closed]
 
     def discard(self) -> None:
-        """Delete all that was written. Never raises."""
+        """Delete all files of this write. Never raises."""
         if self._open is not None:
             self._open.writer.abort()
             self._open.delete()
@@ -168,7 +168,10 @@ class _FragmentWrite:
             file.delete()
 
     def _sync(self) -> None:
-        """Flush names, unless the commit will. Another process may commit, which cannot flush base paths."""
+        """Flush file names, unless the commit flushes them.
+
+        The commit does not flush names outside the table's root. A commit by a different process does not flush any.
+        """
         files = [file for file, _ in self._closed if not (self._options.committed_here and file.is_in_table)]
         for store in {id(file.store): file.store for file in files}.values():
             store.sync()
@@ -247,7 +250,7 @@ class _OpenFile:
         )
 
     def described(self, written_file: WrittenFile) -> DataFile:
-        """Return the file as manifests name it."""
+        """Return the file's manifest entry."""
         base_id = None if self._base is None else self._base.id
         return DataFile(
             self._name,

@@ -1,4 +1,4 @@
-"""Converts user data of any kind to a stream of batches."""
+"""Converts any data that users pass to a stream of batches."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _POLARS_REMEDIES: Final = {
     "Int128": _WIDE_REMEDY,
     "UInt128": _WIDE_REMEDY,
 }
-"""Remedies for polars types that it exports to Arrow as nothing, or as memory addresses."""
+"""Remedies for types that polars cannot export to Arrow, or exports as memory addresses."""
 _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, KeyError, OverflowError)
-"""Errors of conversions to Arrow."""
+"""Errors that conversions to Arrow raise."""
 
 
 @contextmanager
 def reading(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatchReader]:
-    """Open data of any kind as a stream of batches. Streams opened here are closed. See `to_reader`.
+    """Open data of any supported kind as a stream of batches: see `to_reader`.
 
-    A stream from the caller stays open.
+    At the end, streams that this function opened are closed. A stream that the caller passed stays open.
     """
     with ExitStack() as opened:
         yield to_reader(data, schema, opened)
 
 
 def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | None = None) -> pa.RecordBatchReader:
-    """Return data of any kind as a stream of batches, read lazily if its kind allows it.
+    """Return data of any supported kind as a stream of batches. The data is read lazily if its kind allows it.
 
     Args:
         data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
@@ -58,11 +58,11 @@ def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | No
             `__arrow_c_stream__` or `__arrow_c_array__`.
         schema: Schema of iterables. Default: schema of the first batch. Batches with equal column names are cast to
             its types. Python values, numpy arrays and pandas columns are converted to its types. Other Arrow data is
-            unchanged.
-        opened: Closes the streams that are opened here. A relation keeps DuckDB's connection busy until then.
+            not changed.
+        opened: Stack that closes the streams opened here. Until then, a relation keeps DuckDB's connection busy.
 
     Raises:
-        InvalidInputError: The data is of another kind, or values cannot be converted.
+        InvalidInputError: The kind of data is not supported, or values cannot be converted.
         UnsupportedError: A column of a DuckDB relation has a type that Lance does not support.
     """
     try:
@@ -113,8 +113,8 @@ def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.Rec
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
-    """Open a dataset as batches. Blobs of a Lance table are read as bytes, in fields marked as blobs."""
-    if "nearest" not in signature(data.scanner).parameters:  # only scanners of Lance tables have it
+    """Read a dataset as batches. Blobs of a Lance table are read as bytes, and their fields are marked as blobs."""
+    if "nearest" not in signature(data.scanner).parameters:  # only scanners of Lance tables have this parameter
         return data.scanner().to_reader()
     fields = schema_from_arrow(data.schema).fields
     if not any(below.blob_version for f in fields for below in f.walk()):
@@ -127,7 +127,7 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
 
 
 def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
-    """Return the Arrow field of a scan, marking bytes that were blobs as blobs."""
+    """Return the Arrow field of a scan. Bytes that were stored as blobs are marked as blobs."""
     kind = arrow_field.type
     if field.blob_version:
         return arrow_field.with_metadata({**(arrow_field.metadata or {}), BLOB_KEY: "true"})
@@ -142,7 +142,7 @@ def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
 
 
 def _from_items(items: Iterable[Any], schema: pa.Schema | None, opened: ExitStack) -> pa.RecordBatchReader:
-    """Read an iterable of batches, tables, or rows as dicts."""
+    """Read an iterable of batches, of tables, or of rows as dicts."""
     if isinstance(items, Sequence) and items and all(isinstance(item, Mapping) for item in items):
         return _from_rows(items, schema)
     rest = iter(items)
@@ -178,7 +178,7 @@ def _batches(items: Iterator[Any]) -> Generator[pa.RecordBatch, None, None]:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch cast to a schema that differs only in types, otherwise unchanged."""
+    """Cast a batch to a schema if only the types differ. Otherwise, return the batch unchanged."""
     if batch.schema.types == schema.types or batch.schema.names != schema.names:
         return batch
     return pa.RecordBatch.from_arrays(
@@ -220,7 +220,7 @@ def _from_columns(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Re
 
 
 def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
-    """Convert the values of a column. None infers the type from them."""
+    """Convert the values of a column. If `arrow_type` is None, the type is inferred from the values."""
     try:
         if isinstance(values, np.ndarray) and values.ndim == 2:
             items = pa.array(np.ascontiguousarray(values).reshape(-1))
@@ -243,7 +243,7 @@ def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     try:
         return pa.Table.from_pandas(frame, schema=schema).to_reader()
     except _ERRORS:
-        for place, name in enumerate(frame.columns):  # pyarrow names the column in some of its errors only
+        for place, name in enumerate(frame.columns):  # only some of pyarrow's errors name the column
             types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
             _column(str(name), frame.iloc[:, place], types.get(str(name)))
         raise

@@ -47,7 +47,7 @@ class WriteObserver(Protocol):
     """An observer of the fragments of a write."""
 
     def begin(self, fragment: Fragment) -> None:
-        """Observe that a file was begun: it has a name, and no fields yet."""
+        """Observe that a file was started. The file has a name, but no fields yet."""
 
     def complete(self, fragment: Fragment) -> None:
         """Observe that a file is complete."""
@@ -60,7 +60,8 @@ class Base:
     Attributes:
         id: Id of the base path in the manifest.
         store: Store at the location.
-        is_dataset_root: Whether it has the layout of a table. Otherwise, it stores files at its top level.
+        is_dataset_root: Whether the location has the directories of a table. Otherwise, files are stored at its top
+            level.
     """
 
     id: int
@@ -70,33 +71,32 @@ class Base:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """The options of writing batches to files.
+    """The options for writing batches to files.
 
     Attributes:
         max_rows_per_file: Maximum row count of a file.
-        max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
-            batches.
-        batch_rows: Row counts of the batches in a 0.1 file for an existing fragment, whose files have equal batches.
-            () for `max_rows_per_group` each.
-        max_bytes_per_file: Size after which a new file is started, in bytes. A file may be larger by its incomplete
-            pages.
+        max_rows_per_group: Batch size in 0.1 files, in rows. Files of version 2 are not divided into batches.
+        batch_rows: Row counts of the batches in a 0.1 file that is added to an existing fragment. All files of a
+            fragment have equal batches. If empty, each batch has `max_rows_per_group` rows.
+        max_bytes_per_file: Size, in bytes, after which a new file is started. Incomplete pages may make a file larger.
         data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy". Default: "2.2".
-        bases: Locations that receive the files in rotation. None in the list is the table root. Default: the root.
-        data_cache_bytes: Bytes of values that wait for full pages, over all columns. Default: 8 MiB for each column.
+        bases: Locations that receive the files in rotation. None as an item means the table root. Default: the root.
+        data_cache_bytes: Maximum size, in bytes, of the values that wait for full pages, over all columns. Default:
+            8 MiB for each column.
         max_page_bytes: Maximum size of the values in a page, in bytes. Default: 32 MiB.
         blobs: Storage of blobs, and treatment of references to external files.
-        progress: Called repeatedly, at least after each file.
-        watch: Observer of files that are begun or complete.
-        committed_here: Whether this process commits the files, so that names in the root of the table need not be
-            flushed before. Names in other locations always are.
+        progress: Called repeatedly with the progress, at least after each file.
+        watch: Observer that is notified when a file is started or complete.
+        committed_here: Whether this process commits the files. The commit then flushes the names of files in the
+            table's root. Names in other locations are always flushed during the write.
         metadata: Entries for the file descriptors, in addition to the schema metadata.
-        transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
-        jsonb: How to treat JSON in binary form. It is validated unless it comes from the table itself.
+        transaction: Transaction that writes the files. Their names then begin with `paths.transaction_data`.
+        jsonb: How to treat JSON in binary form. The JSON is validated unless it comes from the table itself.
         threads: Number of threads that encode columns. Default: the number of cores.
 
     Raises:
         InvalidInputError: A limit is below 1, or a version is unknown.
-        UnsupportedError: A version is not written.
+        UnsupportedError: Files of a version can only be read.
     """
 
     max_rows_per_file: int = ROWS_PER_FILE
@@ -122,7 +122,7 @@ class WriteOptions:
             if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < 1 << 63:
                 raise InvalidInputError(name, expected="a number from 1 to 2^63 - 1", found=repr(number))
         page_bytes(1, self.data_cache_bytes, self.max_page_bytes)
-        self.version  # noqa: B018  refuses an unknown version at once
+        self.version  # noqa: B018  raises for an unknown version
 
     def within(self, limit: int) -> WriteOptions:
         """Return the options with a memory limit for rows in flight, in bytes."""
@@ -130,21 +130,21 @@ class WriteOptions:
 
     @property
     def version(self) -> str:
-        """Version of the files: "0.1", "2.0", "2.1" or "2.2"."""
+        """Data file version: "0.1", "2.0", "2.1" or "2.2"."""
         return storage_version(self.data_storage_version)
 
 
 def rewritten_version(version: str) -> str:
-    """Return the version for rewriting data files: their own, or the newest if theirs can only be read."""
+    """Return the version in which to rewrite data files: the same version, or the newest if it can only be read."""
     return NEWEST if version in _UNWRITTEN else version
 
 
 def storage_version(name: str | None) -> str:
-    """Return the data file version for a user's name, or the newest for None.
+    """Return the data file version that a user named, or the newest version for None.
 
     Raises:
-        InvalidInputError: No version has this name.
-        UnsupportedError: The version is not written.
+        InvalidInputError: The name is not a known version.
+        UnsupportedError: Files of this version can only be read.
     """
     if name is None:
         return NEWEST

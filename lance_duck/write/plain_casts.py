@@ -1,4 +1,4 @@
-"""Casts of non-nested values that do not change any value."""
+"""Casts of non-nested types. They never change a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cast = Callable[[pa.Array], pa.Array]
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether values of a type may be cast to another type without changes."""
+    """Return whether values of the source type may be cast to the target type without changes."""
     if is_text(source):
         return is_text(target)
     if is_bytes(source) or pa.types.is_fixed_size_binary(source):
@@ -41,7 +41,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     """Cast values one by one.
 
     Raises:
-        InvalidInputError: A value would change. The message names the first one.
+        InvalidInputError: A value would change. The message names the first such row.
     """
     try:
         cast = check_limit(_cast(array, target))
@@ -71,7 +71,7 @@ def decoded_values(array: pa.DictionaryArray) -> pa.Array:
     """Return the values of a dictionary array.
 
     Raises:
-        ArrayLimitError: They do not fit one array.
+        ArrayLimitError: One array cannot hold all the values.
     """
     try:
         return check_limit(decoded_dictionary(array))
@@ -80,7 +80,7 @@ def decoded_values(array: pa.DictionaryArray) -> pa.Array:
 
 
 def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) -> Cast:
-    """Return the cast from values, or from another dictionary, to a dictionary type."""
+    """Return the cast from plain values, or from a different dictionary type, to a dictionary type."""
     values = source.value_type if pa.types.is_dictionary(source) else source
     if values != target.value_type and not fits(values, target.value_type):
         raise mismatch(source, target, where)
@@ -106,7 +106,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
 
 
 def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
-    """Return the cast of bytes to blobs that hold them."""
+    """Return the cast of bytes to blobs that contain these bytes."""
     target = field.storage_type
     if not (is_bytes(source) or is_text(source)):
         raise mismatch(source, target, where)
@@ -122,14 +122,14 @@ def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
 
 
 def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> DataMismatchError:
-    """Return the error for a type that cannot become another."""
+    """Return the error for a type that cannot be cast to the target type."""
     return DataMismatchError(
         "the data has the wrong type", where=where, expected=target, found=source, remedy="cast the data before writing"
     )
 
 
 def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
-    """Return the error with another row number."""
+    """Return the error with a changed row number."""
     where, separator, row = str(error.where or "").rpartition(", row ")
     if not separator or not row.isdigit():
         return error
@@ -150,7 +150,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         if not has_wide_offsets(array.type) or not array.offset:
             raise
-        return pa.concat_arrays([array]).cast(target)  # Arrow also counts the bytes before a slice
+        return pa.concat_arrays([array]).cast(target)  # without the copy, Arrow also counts the bytes before a slice
 
 
 def _first_failing(array: pa.Array, target: pa.DataType) -> int:

@@ -1,14 +1,14 @@
-"""DuckDB relations as streams of batches with exactly the relation's values.
+"""Streams of batches from DuckDB relations. The batches contain exactly the relation's values.
 
-DuckDB's export to Arrow changes some values silently: UHUGEINT wraps, TIME WITH TIME ZONE loses its zone, BIT and
-BIGNUM become bytes in an internal format. The types of the relation are therefore checked before it is run:
+DuckDB's export to Arrow changes some values silently: UHUGEINT wraps around, TIME WITH TIME ZONE loses its zone, and
+BIT and BIGNUM become bytes in an internal format. The types of a relation are therefore checked before it runs:
 
     UUID                       arrow.uuid
-    HUGEINT, UHUGEINT          decimal128(38, 0); a value of more digits is refused
-    TIME, TIME_NS              as they are; 24:00:00 is refused, because Arrow cannot represent it
-    INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
+    HUGEINT, UHUGEINT          decimal128(38, 0); values with more digits are rejected
+    TIME, TIME_NS              unchanged; 24:00:00 is rejected, because Arrow cannot represent it
+    INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      rejected, at any depth
 
-All other types are the same in Arrow, or the writer rejects them by name.
+All other types have an equivalent Arrow type, or the writer rejects them with an error that names the type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lance_duck.write.uuids import uuids_from_texts
 Convert = Callable[[pa.Array], pa.Array]
 
 _CHANGED: Final = frozenset({"time with time zone", "bit", "bignum", "varint", "variant"})
-"""Types whose values DuckDB's export to Arrow changes."""
+"""Types whose values change in DuckDB's export to Arrow."""
 _REFUSED: Final = _CHANGED | {"interval", "union"}
 """Rejected types: `_CHANGED`, and types that Lance does not support."""
 _MOST: Final = 10**38 - 1
@@ -46,12 +46,12 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
 
     Args:
         relation: A `DuckDBPyRelation`.
-        rows_at_once: Number of rows of a batch.
-        opened: Closes the stream at its end, because DuckDB's connection cannot run anything else before.
+        rows_at_once: Maximum number of rows per batch.
+        opened: Stack that closes the stream. Until then, DuckDB's connection cannot run other statements.
 
     Raises:
-        UnsupportedError: A column is of a type that Lance tables cannot hold. The stream raises InvalidInputError for
-            a value that they cannot hold.
+        UnsupportedError: Lance tables cannot store the type of a column. For a value that they cannot store, the stream
+            raises InvalidInputError.
     """
     _refuse_types(relation, _REFUSED, "Lance")
     method = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
@@ -74,7 +74,7 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
 
 
 def with_narrow_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return a stream whose strings, bytes and lists have 32-bit offsets, in more batches if necessary."""
+    """Return a stream whose strings, bytes and lists have 32-bit offsets. Batches are split if necessary."""
     schema = pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema], reader.schema.metadata)
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
 
@@ -85,7 +85,7 @@ def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
 
 
 def _cast_rows(batch: pa.RecordBatch, schema: pa.Schema, start: int, stop: int) -> list[pa.RecordBatch]:
-    rows = pa.concat_batches([batch.slice(start, stop - start)])  # Arrow also counts the bytes before a slice
+    rows = pa.concat_batches([batch.slice(start, stop - start)])  # otherwise, bytes before a slice also count
     try:
         cast = rows.cast(schema)
     except OVERFLOW as error:
@@ -116,20 +116,20 @@ def _narrow_field(field: pa.Field) -> pa.Field:
 
 
 def is_stopped(error: Exception) -> bool:
-    """Return whether Ctrl-C ended the rows of a relation.
+    """Return whether an error means that Ctrl-C interrupted a relation.
 
-    DuckDB reports it as `RuntimeError("Query interrupted")`, or at the end of a traceback in the error of a stream.
+    DuckDB raises `RuntimeError("Query interrupted")`. In a stream, it is the last line of the traceback in the error.
     """
     text = str(error)
     return text == "Query interrupted" if isinstance(error, RuntimeError) else _STOPPED.search(text) is not None
 
 
 def relation_table(relation: Any) -> pa.Table:
-    """Run a DuckDB relation whose values are not written to a table. Intervals, unions and 24:00:00 are unchanged.
+    """Run a DuckDB relation for a result that is not written to a table. Intervals, unions and 24:00:00 are allowed.
 
     Raises:
         UnsupportedError: A column has a type that Arrow does not support.
-        InvalidInputError: A whole number has more than 38 digits.
+        InvalidInputError: An integer has more than 38 digits.
     """
     _refuse_types(relation, _CHANGED, "Arrow")
     table: pa.Table = relation.to_arrow_table()
@@ -160,12 +160,12 @@ def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
 
 @cache
 def _exports_geometries_inside() -> bool:
-    """Return whether DuckDB exports geometries inside nested types. Before 1.5.4, it may crash the process instead."""
+    """Return whether DuckDB can export geometries inside nested types. Versions before 1.5.4 may crash the process."""
     return tuple(int(part) for part in version("duckdb").split(".")[:3] if part.isdecimal()) >= (1, 5, 4)
 
 
 def _children(type_: Any) -> list[Any]:
-    """Return the types nested directly in a type: of fields, items, keys and values."""
+    """Return the types directly inside a nested type: the types of its fields, items, keys and values."""
     nested = type_.id in ("struct", "tuple", "list", "array", "map")
     return [child for _, child in type_.children if hasattr(child, "id")] if nested else []
 
@@ -181,7 +181,7 @@ def _converted(
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
-        reader.close()  # DuckDB's connection cannot run anything else before it is closed
+        reader.close()  # until then, DuckDB's connection cannot run other statements
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
@@ -191,7 +191,7 @@ def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool 
         type_: Type of the column in DuckDB.
         arrow_type: Type of the arrays in Arrow.
         where: Name of the column, for messages.
-        of_table: Whether the arrays are values for a table.
+        of_table: Whether the values will be written to a table.
     """
     if type_.id == "uuid":
         return None if isinstance(arrow_type, pa.BaseExtensionType) else uuids_from_texts
@@ -214,9 +214,9 @@ def _below(type_: pa.DataType) -> list[pa.DataType]:
 
 
 def _rebuilt(array: pa.Array, inner: list[Convert | None]) -> pa.Array:
-    """Return a nested array with other values below."""
+    """Return a nested array whose child arrays are converted."""
     type_ = array.type
-    if array.offset:  # DuckDB's batches do not contain these
+    if array.offset:  # DuckDB's batches do not contain slices
         array = array.take(pa.array(range(len(array))))
 
     def below(place: int, values: pa.Array) -> pa.Array:

@@ -26,7 +26,7 @@ def uuids_from_texts(texts: pa.Array) -> pa.Array:
     """Parse hyphenated UUID strings of any string type into an array of `arrow.uuid`.
 
     Raises:
-        InvalidInputError: A text is not a UUID.
+        InvalidInputError: A string is not a UUID.
     """
     valid = texts.is_valid().to_numpy(zero_copy_only=False)
     valid_texts = texts.drop_null().cast(pa.large_string())

@@ -1,12 +1,12 @@
-"""`vector_columns`: list columns to write as vectors, which are fixed-size lists.
+"""The argument `vector_columns`: list columns to write as vectors. Vectors are fixed-size lists.
 
-    {"v": 8}              vectors of 8 numbers, in the data's number type
+    {"v": 8}              vectors of 8 numbers, with the data's number type
     {"v": "float32[8]"}   vectors of 8 float32 numbers; also float16 and float64
     {"v": 0}              lists of any length
-    ["v"], "v, w"         the length of the first value that is not null
-    "v:8, w:float16[4]"   both, as one string
+    ["v"], "v, w"         vectors with the length of the first value that is not null
+    "v:8, w:float16[4]"   lengths and types in one string
 
-A dotted path names a member of structs. Integers and decimals become float32. Unsigned bytes are not converted.
+A dotted path names a struct member. Integers and decimals become float32, except unsigned bytes, which stay bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.wire.column_path import split_path
 
 VectorColumns = Mapping[str, Any] | Sequence[str]
-"""The argument: see the module."""
+"""The argument `vector_columns`: see the module docstring."""
 
 _ITEMS: Final = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
 _FORM: Final = re.compile(r"(\d{1,10})|(float16|float32|float64)\[(\d{1,10})\]")
@@ -38,8 +38,8 @@ class VectorForm:
     """The form of the vectors of a column.
 
     Attributes:
-        size: Length of a vector. 0 means lists of any length, None the length of the first value.
-        item: Type of the numbers. None keeps the type of the data.
+        size: Length of each vector. 0 means lists of any length. None means the length of the first value.
+        item: Type of the numbers. None keeps the data's type.
     """
 
     size: int | None = None
@@ -50,7 +50,7 @@ class VectorForm:
         """Parse a length, a form such as "float16[128]", or None.
 
         Raises:
-            InvalidInputError: The value is something else.
+            InvalidInputError: The value does not have one of these forms.
         """
         if value is None:
             return cls()
@@ -63,7 +63,7 @@ class VectorForm:
         return cls(size, None if match[1] else _ITEMS[match[2]])
 
     def __str__(self) -> str:
-        """Return the form as parsed by `of`. Its size must be known."""
+        """Return the form as a string that `of` can parse. The size must be known."""
         item = next((name for name, type_ in _ITEMS.items() if type_ == self.item), None)
         return str(self.size) if item is None else f"{item}[{self.size}]"
 
@@ -72,7 +72,7 @@ class VectorForm:
 
         Raises:
             WrongTypeError: The source is not a list of numbers.
-            InvalidInputError: The source contains vectors of another length.
+            InvalidInputError: The source contains vectors of a different length.
         """
         assert self.size is not None
         source = storage_type(source)
@@ -103,7 +103,7 @@ def parse_vector_columns(value: object) -> dict[str, VectorForm]:
     """Parse the argument `vector_columns`. None is the same as an empty mapping.
 
     Raises:
-        InvalidInputError: The argument is of another form, or names a column twice.
+        InvalidInputError: The form of the argument is not supported, or it names a column twice.
     """
     if value is None:
         return {}
@@ -136,15 +136,15 @@ def _pair(text: str) -> tuple[str, str | None]:
 def with_vectors(
     reader: pa.RecordBatchReader, columns: Mapping[str, VectorForm]
 ) -> tuple[pa.RecordBatchReader, pa.Schema]:
-    """Return the batches again, and their schema with vectors instead of lists.
+    """Return a reader of the same batches, and their schema with vectors instead of lists.
 
-    Reads batches until every column of unknown length has a value that is not null. They stay in memory until they
-    are written.
+    To determine unknown lengths, this function reads batches until each of these columns has a value that is not null.
+    These batches stay in memory until they are written.
 
     Raises:
-        UnknownColumnError: The column does not exist.
+        UnknownColumnError: A column does not exist.
         WrongTypeError: A column does not contain lists of numbers.
-        InvalidInputError: A column contains only nulls and no length is given, or it contains vectors of another
+        InvalidInputError: A column of unknown length contains only nulls, or a column contains vectors of a different
             length.
     """
     schema = reader.schema
@@ -176,10 +176,11 @@ def with_vectors(
 
 
 def vectors_by_name(reader: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, dict[str, VectorForm]]:
-    """Return the batches, and the list columns that LanceDB would store as float32 vectors.
+    """Return a reader of the same batches, and the list columns that LanceDB would store as float32 vectors.
 
-    These are lists of floats whose name contains "vector" or "embedding", and lists of integers named "vector". The
-    first value in the first non-empty batch determines the length. Lists without a value there stay lists.
+    These are lists of floats whose column name contains "vector" or "embedding", and lists of integers named "vector".
+    The first value in the first non-empty batch determines the length. A column without a value in this batch stays a
+    list.
     """
     names = [field.name for field in reader.schema if _is_named_vector(field)]
     names = [name for name in names if reader.schema.names.count(name) == 1]
@@ -204,11 +205,11 @@ def _is_named_vector(field: pa.Field) -> bool:
 
 
 def check_vectors(columns: Mapping[str, VectorForm], schema: pa.Schema) -> None:
-    """Check vector lengths against the columns of an existing table, whose types take precedence.
+    """Check vector lengths against the columns of an existing table. The table's types take precedence.
 
     Raises:
-        UnknownColumnError: The column does not exist.
-        InvalidInputError: The column holds vectors of another length, or other lists.
+        UnknownColumnError: A column does not exist.
+        InvalidInputError: The table stores vectors of a different length in a column, or lists that are not vectors.
     """
     for name, form in columns.items():
         type_ = _type_at(schema, _path(schema, name))
@@ -232,7 +233,7 @@ def first_length(values: pa.Array) -> int | None:
 
 
 def values_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """Return a column or a struct member, null if a struct is null. Extension arrays are returned as their storage."""
+    """Return a column or a struct member. It is null if its struct is null. Extension arrays become their storage."""
     array = batch.column(path[0])
     for name in path[1:]:
         array = array.flatten()[array.type.get_field_index(name)]
@@ -249,7 +250,7 @@ def _until(reader: pa.RecordBatchReader, is_done: Callable[[], bool]) -> Iterato
 
 
 def _path(schema: pa.Schema, name: str) -> tuple[str, ...]:
-    """Return the names to a column or to a member of structs."""
+    """Return the path of a column or a struct member, as names."""
     path = (name,) if name in schema.names else tuple(split_path(name))
     fields: Any = schema
     for step in path:

@@ -1,8 +1,9 @@
-"""pyarrow compute expressions as filters, evaluated by pyarrow itself.
+"""pyarrow compute expressions as filters, evaluated by pyarrow.
 
-The columns that an expression reads are found in its pickled form: an Arrow IPC file whose schema metadata is the tree
-in prefix notation, one (kind, value) pair per node. "field_ref" names a column; "nested_field_ref" gives the length of
-a path, whose names follow. If pyarrow pickles in another form, all columns are assumed to be read.
+The columns that an expression reads are determined from its pickled form. It is an Arrow IPC file whose schema metadata
+contains the tree in prefix notation, with one (kind, value) pair per node. The value of "field_ref" is a column name.
+The value of "nested_field_ref" is the number of names in a path, and the names follow. If pyarrow's pickled form is
+unknown, all columns are assumed to be read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path
     """Return the columns and struct fields that the expression reads, or all columns if its pickled form is unknown.
 
     Raises:
-        InvalidInputError: The expression reads a column that the schema does not have.
+        InvalidInputError: The expression reads a column that does not exist in the schema.
     """
     paths = _recorded_paths(expression)
     if paths is None:
@@ -38,13 +39,13 @@ def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path
 
 
 def check_expression(expression: pc.Expression, schema: pa.Schema) -> bool:
-    """Bind the expression to columns of these types.
+    """Check that pyarrow can bind the expression to the columns of the schema.
 
     Returns:
-        Whether it needs dictionaries to be decoded.
+        Whether dictionaries must be decoded before the expression is evaluated.
 
     Raises:
-        InvalidInputError: The expression does not fit these columns, or is not a condition.
+        InvalidInputError: The expression does not fit the columns, or is not a condition.
     """
     empty = {name: pa.nulls(0, schema.field(name).type) for name in schema.names}
     try:
@@ -64,9 +65,9 @@ def expression_mask(
 
     Args:
         expression: The condition.
-        columns: Columns that it reads, by name; half floats are compared as float32.
+        columns: Columns that the expression reads, by name. Half floats are compared as float32.
         num_rows: Number of rows in each column.
-        decodes: Decode dictionaries first.
+        decodes: Whether to decode dictionaries first.
 
     Raises:
         InvalidInputError: The expression does not fit the columns, or is not a condition.
@@ -97,7 +98,7 @@ def _readable(array: pa.Array, decodes: bool) -> pa.Array:
 
 
 def _without_halves(type_: pa.DataType) -> pa.DataType:
-    """Replace half floats in a type by float32, also in structs. Other types are returned unchanged."""
+    """Replace half floats by float32 in a type, including struct fields. Other types are returned unchanged."""
     if pa.types.is_float16(type_):
         return pa.float32()
     if not pa.types.is_struct(type_):

@@ -1,8 +1,8 @@
 """The predicate that a pyarrow expression implies. Indexes use it to reduce the rows that pyarrow evaluates.
 
-pyarrow's NaN is neither equal to nor greater than anything, and its `is_in` may match nulls. Therefore, the predicate
-is true for every row that the expression selects, and possibly for others; below a NOT, conditions on floats are left
-unknown.
+In pyarrow, NaN is neither equal to nor greater than any value, and `is_in` may match nulls. The predicate can therefore
+not be equivalent. It is true for every row that the expression selects, and possibly for other rows. Below a NOT,
+conditions on floats are treated as unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TEXTS: Final = {
 def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
     """Return a predicate that is true for every row that an expression selects, or None if unknown.
 
-    `Opaque` nodes of the predicate are unknown conditions, and must not be evaluated.
+    `Opaque` nodes in the predicate stand for unknown conditions. They must not be evaluated.
     """
     try:
         predicate = _ImpliedReader(schema).predicate(expression_tree(expression))
@@ -59,7 +59,7 @@ class _ImpliedReader:
         self._schema = schema
 
     def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
-        """Return a predicate that is true if the node is true; below a NOT, also false if it is false."""
+        """Return a predicate that is true if the node is true. Below a NOT, it is also false if the node is false."""
         function, arguments = node
         if function in ("and_kleene", "and"):
             return all_of(*(self.predicate(part, negated=negated) for part in arguments))
@@ -128,4 +128,4 @@ def _field(node: Node) -> Path:
 
 def _is_nan(value: pa.Scalar) -> bool:
     plain = value.as_py()
-    return isinstance(plain, float) and plain != plain  # NaN alone is not itself
+    return isinstance(plain, float) and plain != plain  # only NaN differs from itself

@@ -1,7 +1,7 @@
 """A table for pyarrow's C++ code: a dataset of Arrow IPC files that exist only while they are read.
 
-Some parts of pyarrow bypass the Python methods of a Dataset: unions of datasets, `Scanner.from_dataset`, execution
-plans. They receive the whole table in a few parts. Each part is converted to an in-memory IPC file when C++ opens it.
+Unions of datasets, `Scanner.from_dataset` and pyarrow's execution plans bypass the Python methods of a Dataset. For
+them, the table is divided into a few pieces. Each piece is converted to an in-memory IPC file when C++ code opens it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MOST_PIECES: Final = 32
 
 
 def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.Table]) -> pads.Dataset:
-    """Return a dataset whose i-th part is read(i). pyarrow calls it lazily, possibly from another thread.
+    """Return a dataset whose i-th piece is read(i). pyarrow calls `read` lazily, possibly from a background thread.
 
     Args:
-        schema: Schema of every part.
+        schema: Schema of every piece.
         pieces: Number of pieces.
-        read: Reads a part completely.
+        read: Returns a complete piece.
     """
     filesystem = pafs.PyFileSystem(_PieceFiles(read))
     whole = pads.FileSystemFactoryOptions(exclude_invalid_files=False)
@@ -33,9 +33,9 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
 
 
 class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]
-    """File system with files 0, 1, 2 ….
+    """A file system with the files 0, 1, 2 ….
 
-    The last opened file is kept, because C++ opens each twice, first for its schema.
+    The last opened file stays in memory, because C++ code opens each file twice, the first time for its schema.
     """
 
     def __init__(self, read: Callable[[int], pa.Table]) -> None:

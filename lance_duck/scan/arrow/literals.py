@@ -1,18 +1,20 @@
-"""Literals of a pyarrow expression, in types that pyarrow compares exactly with the other operand.
+"""Converts literals of a pyarrow expression to types that pyarrow compares exactly with the other operand.
 
-pyarrow binds a literal to the type of the other operand, or finds a common type for both, by their types alone. It
-rejects 99 (19 digits as int64) next to decimal128(9, 2), and a time in Tokyo compared with one in UTC. Literals are
-therefore converted to another type first, which does not change the meaning of the expression:
+pyarrow casts a literal to the type of the other operand, or both operands to a common type. It considers only their
+types, not their values. Therefore it rejects a comparison of decimal128(9, 2) with 99, because int64 has 19 digits. It
+also rejects a comparison of a time in Tokyo with a time in UTC. Literals are therefore converted first. This does not
+change the meaning of the expression:
 
 operand                       | literal                    | becomes
-a decimal column or cast      | integer, decimal           | the same type; between two of its values: one more digit
-other decimals (d + 1)        | integer                    | a decimal of as many digits
-a timestamp with a time zone  | timestamp of another zone  | the same instant in that zone
-anything                      | string_view, binary_view   | string, binary
-anything                      | halffloat                  | float32, like half float columns (`scan.arrow.filter`)
+a decimal column or cast      | integer, decimal           | the operand's type; one more digit if between its values
+other decimals (d + 1)        | integer                    | a decimal with the same number of digits
+a timestamp with a time zone  | timestamp in another zone  | the same instant in the operand's zone
+any type                      | string_view, binary_view   | string, binary
+any type                      | halffloat                  | float32, like half float columns (`scan.arrow.filter`)
 
-Values of is_in are converted likewise: values that a decimal column cannot hold are dropped, and dictionaries are
-decoded. Literals are columns in the pickled form of an expression, and are replaced there. See `scan.arrow.tree`.
+The values of is_in are converted in the same way. Values that a decimal column cannot store are dropped, and
+dictionaries are decoded. The pickled form of an expression stores literals as columns. These columns are replaced: see
+`scan.arrow.tree`.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tre
 from lance_duck.scan.predicate.types import path_type, value_type
 
 _DIGITS: Final = Context(prec=400)
-"""Context with enough digits for exact computation with decimal256 values of any scale."""
+"""Decimal context with enough digits to compute exactly with decimal256 values of any scale."""
 
 _ARITHMETIC: Final = frozenset(
     name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
 )
 _GROWTH: Final = 6
-"""Maximum number of extra digits of a quotient, beyond both operands; sums and products need fewer."""
+"""Maximum number of digits by which a quotient exceeds the digits of both operands. Sums and products need fewer."""
 
 _SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
 _ANY_DECIMAL: Final = pa.decimal128(1, 0)
@@ -42,11 +44,11 @@ _ANY_DECIMAL: Final = pa.decimal128(1, 0)
 
 
 def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
-    """Return an equivalent expression with literals in types that fit their columns.
+    """Return an equivalent expression whose literals have types that fit the other operands.
 
     Args:
-        expression: Any expression. It is returned unchanged if pyarrow pickles it in an unknown form.
-        schema: Columns that it may read.
+        expression: Any expression. It is returned unchanged if its pickled form is unknown.
+        schema: Columns that the expression may read.
     """
     try:
         unpickle = expression.__reduce__()[0]
@@ -62,7 +64,7 @@ class _Fitting:
     """Finds literals whose types do not fit the other operands.
 
     Attributes:
-        replaced: Literals in new types, as one-row columns, by constant number.
+        replaced: Converted literals as one-row columns, by the number of the constant.
     """
 
     def __init__(self, schema: pa.Schema, constants: pa.RecordBatch) -> None:
@@ -71,7 +73,7 @@ class _Fitting:
         self.replaced: dict[int, pa.Array] = {}
 
     def look_at(self, node: Node) -> None:
-        """Collect the literals to replace in a node and below it."""
+        """Collect the literals to replace in a node and its descendants."""
         function, arguments = node
         if function == "literal":
             self._plain(arguments)
@@ -106,7 +108,7 @@ class _Fitting:
             self._replace(place, value.cast(pa.timestamp(value.type.unit, type_.tz)))
 
     def _values(self, beside: Node, place: int) -> None:
-        """Read the values of a membership test from the list in its options."""
+        """Convert the values of a membership test, which its options contain."""
         options = self._constants.column(place)
         at = options.type.get_field_index("value_set")
         values = options.field(at)[0].values
@@ -134,7 +136,7 @@ class _Fitting:
             self.replaced[place] = pa.array([value.as_py()], value.type)
 
     def _type(self, node: Node) -> pa.DataType | None:
-        """Return the type of a node: `_ANY_DECIMAL` for some decimal, or None if unknown."""
+        """Return the type of a node, `_ANY_DECIMAL` for a decimal of unknown precision, or None if unknown."""
         function, arguments = node
         if function == "field":
             return value_type(path_type(self._schema, arguments))
@@ -153,7 +155,7 @@ class _Fitting:
 
 
 def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> pa.Buffer:
-    """Return the pickled form with other constants. The tree in the schema metadata is unchanged."""
+    """Return the pickled form with replaced constants. The tree in the schema metadata is not changed."""
     schema, columns = constants.schema, constants.columns
     for place, column in replaced.items():
         columns[place] = column
@@ -165,9 +167,9 @@ def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> p
 
 
 def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | None:
-    """Return a decimal that compares with a type's values like `value`, or None if no decimal does.
+    """Return a decimal that compares like `value` with all values of a type, or None if this is not possible.
 
-    It is the value itself, or lies half way between two values of the type, or beyond all of them.
+    The result is the value itself, or is halfway between two values of the type, or is beyond all of them.
     """
     if value is None:
         return pa.scalar(None, type_)
@@ -183,7 +185,7 @@ def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | Non
 
 
 def _short(value: int | None, beside: pa.DataType) -> pa.Scalar:
-    """Return an integer as a decimal of equal digit count, or decimal256 if the result may exceed 38 digits."""
+    """Return an integer as a decimal with its number of digits: a decimal256 if results may exceed 38 digits."""
     digits = len(str(abs(value or 0)))
     is_wide = beside.precision + digits + _GROWTH > 38
     return pa.scalar(value, pa.decimal256(digits, 0) if is_wide else pa.decimal128(digits, 0))
@@ -203,7 +205,7 @@ def _is_value_of(value: Decimal | int, type_: pa.DataType) -> bool:
 
 
 def _is_integer_of(value: Decimal | None, type_: pa.DataType) -> bool:
-    """Return whether a column of integers can hold a decimal, or None."""
+    """Return whether an integer type can represent a decimal. None, a null, always can."""
     if value is None:
         return True
     bits = type_.bit_width - pa.types.is_signed_integer(type_)

@@ -1,4 +1,4 @@
-"""A pyarrow expression as nodes, read from its pickled form: the tree in prefix notation, see `scan.arrow.filter`."""
+"""Reads a pyarrow expression as nodes from its pickled form, a tree in prefix notation: see `scan.arrow.filter`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Node: TypeAlias = tuple[str, Any]
 """(function, list of arguments), ("field", path), ("literal", scalar) or ("options", dict)."""
 
 UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration)
-"""Errors of reading an expression that pyarrow pickled in another form."""
+"""Errors that reading an expression raises if its pickled form is unknown."""
 
 ARROW_OPS: Final[dict[str, Op]] = {
     "equal": "=",
@@ -38,9 +38,9 @@ def expression_tree(expression: pc.Expression) -> Node:
 
 
 def numbered_tree(expression: pc.Expression) -> tuple[Node, pa.RecordBatch]:
-    """Return an expression's root, with literals and options replaced by numbers, and the batch of these values.
+    """Return an expression's root, with literals and options replaced by numbers, and a batch of the replaced values.
 
-    The batch has one row, and a column for each number.
+    The batch has one row. A number is the index of a column in the batch.
 
     Raises one of `UNREADABLE`.
     """

@@ -1,6 +1,6 @@
-"""Blobs of selected rows: as files that are read lazily, as bytes, or in the form in which they are rewritten.
+"""Blobs of selected rows: as lazily read files, as bytes, or in a form for rewriting them.
 
-You hold: a table, a blob column, and rows by position, address or row id. You get: binary files, bytes of ranges, and
-for rewritten rows the bytes or the reference to an external file (`copies`).
+You hold: a table, a blob column, and rows by position, address or row id. You get: binary files, or byte ranges. For
+rewritten rows, you get the bytes or references to external files (`copies`).
 Never here: the layout of bytes in data files (`file/blobs`).
 """

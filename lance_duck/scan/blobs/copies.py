@@ -1,6 +1,6 @@
-"""Rows with blobs in the form that writers accept: bytes, and references to external files.
+"""Rows with blobs in the form that writers accept: as bytes, or as references to external files.
 
-Memory use is bounded, for any batch length and total blob size.
+Memory use is limited for any batch length and any total size of blobs.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from lance_duck.store import join_uri, run
 from lance_duck.wire.schema import Field
 
 MOST_BYTES: Final = 64 << 20
-"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. It bounds memory."""
+"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. This limits memory."""
 
 Int64s = NDArray[np.int64]
 
 
 def kept_blobs(snapshot: Snapshot) -> BlobOptions:
-    """Return the options that rewrite blobs of a table: references to external files stay as they are."""
+    """Return the options for rewriting the blobs of a table. References to external files are kept."""
     bases = {i: snapshot.location.base_uri(b) for i, b in snapshot.base_paths.items() if not b.is_dataset_root}
     return BlobOptions(allow_outside_bases=True, bases=bases)
 
@@ -51,9 +51,9 @@ def written_batches(
 
     Args:
         table: The table.
-        options: What to scan; `blob_handling` is ignored.
+        options: Options of the scan. `blob_handling` is ignored.
         most_bytes: Maximum total blob size per batch, in bytes, unless a single row exceeds it.
-        binary_json: Columns whose JSON is read in its binary form, as it is stored, unless the filter reads it.
+        binary_json: Columns whose JSON is read in the stored binary form, unless the filter reads the column.
 
     Raises:
         FormatError: A file cannot be read.
@@ -95,7 +95,7 @@ Open = Callable[[int], LanceFile | None]
 
 
 def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
-    """Return a function that opens the data file with a field of a fragment."""
+    """Return a function that opens a fragment's data file that contains a given field."""
 
     @cache
     def open_(field_id: int) -> LanceFile | None:
@@ -107,7 +107,7 @@ def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
 
 
 def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield slices with at most `most` blob bytes (a single row may have more), each with its fragment id."""
+    """Yield slices with at most `most` blob bytes, with their fragment ids. A single row may have more bytes."""
     if not batch.num_rows:
         return
     fragments = batch.column(ROW_ADDRESS).to_numpy() >> np.uint64(32)
@@ -146,7 +146,7 @@ def _costs(array: pa.Array, field: Field) -> Int64s:
 
 
 def _restored(array: pa.Array, field: Field, open_: Open, snapshot: Snapshot) -> pa.Array:
-    """Return an array with blob descriptions replaced by blobs, in the form that writers accept."""
+    """Replace the blob descriptions in an array by blobs in the form that writers accept."""
     if not any(below.blob_version for below in field.walk()):
         return array
     array = _storage(array)
@@ -184,7 +184,7 @@ def _blobs(array: pa.StructArray, field: Field, file: LanceFile | None, snapshot
 
 
 def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArray[np.bool_]]:
-    """Return the bytes of blobs that the table owns, and a mask of non-null ones."""
+    """Return the bytes of blobs in the table's files, and a mask of the rows that are not null."""
     extents = inline_extents(array) if array.type.num_fields > 2 else None
     if extents is not None:
         values = run(read_extents(*extents, file.source, file.source.path))
@@ -198,7 +198,7 @@ def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArr
 
 
 def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot: Snapshot) -> dict[str, pa.Array]:
-    """Return the URIs of external files, and the byte ranges of blobs in them."""
+    """Return the URIs of external files, and the byte ranges of the blobs in these files."""
     bases = {i: snapshot.location.base_uri(base) for i, base in snapshot.base_paths.items()}
     ids = _numbers(array, "blob_id").tolist()
     uris: list[str | None] = [None] * len(array)
@@ -227,13 +227,13 @@ def _binary(values: VariableWidth, valid: NDArray[np.bool_]) -> pa.LargeBinaryAr
 
 
 def _items(array: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Return the offsets from 0 of lists, and their items."""
+    """Return the offsets of lists, starting at 0, and their items."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     return np.append(0, np.cumsum(lengths, dtype=np.int64)), array.flatten()
 
 
 def _numbers(array: pa.StructArray, name: str) -> NDArray[np.uint64]:
-    """Return a member of descriptions, 0 for nulls."""
+    """Return a member of blob descriptions. Nulls become 0."""
     values: NDArray[np.uint64] = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
     if array.null_count:
         values = np.where(np.asarray(array.is_valid()), values, values.dtype.type(0))

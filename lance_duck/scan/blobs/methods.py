@@ -37,11 +37,11 @@ class BlobReads:
         Pass exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions).
 
         Args:
-            blob_column: A blob column, or "a.b" inside a struct.
+            blob_column: A blob column. "a.b" names field b of struct a.
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
-            buffer_size: Read-ahead of sequential reads, in bytes.
+            buffer_size: Size of the read-ahead for sequential reads, in bytes.
 
         Raises:
             InvalidInputError: The blob column does not exist, or a row is deleted or does not exist.
@@ -82,7 +82,7 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read ranges of bytes of blobs.
+        """Read byte ranges of blobs.
 
         Args:
             blob_column: A blob column.
@@ -92,7 +92,8 @@ class BlobReads:
             preserve_order: Without effect: the result is always in the order of the requests.
 
         Returns:
-            (request index, row address, bytes or None for a null), in the order of the requests.
+            (request index, row address, bytes) of each range, in the order of the requests. The bytes are None if the
+            blob is null.
 
         Raises:
             InvalidInputError: The blob column or a row does not exist, or a range exceeds its blob.

@@ -1,4 +1,4 @@
-"""Blobs of selected rows: as files, as bytes, or as ranges of bytes."""
+"""Reads blobs of selected rows: as files, as bytes, or as byte ranges."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from lance_duck.store.request import ByteRange, run
 
 SELECTORS: Final = ("ids", "addresses", "indices")
 RowSelection = tuple[str, Any]
-"""One of `SELECTORS`, and the rows that it names."""
+"""One of `SELECTORS`, and the row numbers."""
 
 _MOST_PARTS: Final = 256
 
 
 def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSelection:
-    """Return the one selector that is given, with its values.
+    """Return the selector that the caller passed, with its values.
 
     Raises:
-        InvalidInputError: No selector is given, or several are.
+        InvalidInputError: The caller passed none or several of the selectors.
     """
     selections = [
         (name, rows) for name, rows in zip(SELECTORS, (ids, addresses, indices), strict=True) if rows is not None
@@ -75,7 +75,7 @@ def read_blobs(table: TableScan, column: str, selection: RowSelection) -> list[t
 def read_ranges(
     table: TableScan, column: str, requests: Sequence[tuple[int, int, int]], selector: str
 ) -> list[tuple[int, int, bytes | None]]:
-    """Return ranges of bytes of blobs.
+    """Return byte ranges of blobs.
 
     Args:
         table: The table.
@@ -84,7 +84,8 @@ def read_ranges(
         selector: Meaning of the row numbers: "ids", "addresses" or "indices".
 
     Returns:
-        (request index, row address, bytes or None for a null), in the order of the requests.
+        (request index, row address, bytes) of each range, in the order of the requests. The bytes are None if the blob
+        is null.
 
     Raises:
         InvalidInputError: The blob column or a row does not exist, or a range exceeds its blob.
@@ -125,7 +126,7 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
 
 
 def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[int], list[BlobPlace | None]]:
-    """Return row addresses and the locations of their blobs."""
+    """Return the addresses of selected rows, and the locations of their blobs."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:

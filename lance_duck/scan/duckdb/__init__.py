@@ -1,6 +1,6 @@
 """DuckDB's scan protocol: columns, filters, row counts and types.
 
-You hold: DuckDB's requests to a source: nodes of 2.0 (`nodes`), expressions of 1.5 (`pushed`). You get: predicates, and
-Arrow types and arrays that DuckDB supports.
+You hold: filters that DuckDB pushes down, as predicate nodes (DuckDB 2.0, `nodes`) or as pyarrow expressions (DuckDB
+1.x, `pushed`). You get: predicates, and Arrow types and arrays that DuckDB supports.
 Never here: statements and connections, which are part of `duck`.
 """

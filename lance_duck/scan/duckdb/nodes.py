@@ -1,7 +1,7 @@
 """Translation of DuckDB 2.0 predicate nodes.
 
-The tree that DuckDB offers holds Binary (AND, OR, a comparison of Col and Lit), Unary NOT, Postfix IS [NOT] NULL and
-In; `Lit.type` names the type of the constant, which is the type of the column as DuckDB sees it.
+DuckDB's tree contains Binary (AND, OR, or a comparison of Col and Lit), Unary NOT, Postfix IS [NOT] NULL and In nodes.
+`Lit.type` names the type of the constant. It is the column's type in DuckDB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate |
     """Combine accepted nodes into one predicate. Returns None for an empty sequence.
 
     Raises:
-        UnsupportedError: A node that `predicate_from_node` does not translate.
+        UnsupportedError: `predicate_from_node` cannot translate a node.
     """
     predicates = [predicate_from_node(node, schema) for node in nodes]
     if None in predicates:
@@ -35,11 +35,11 @@ def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate |
 
 
 def predicate_from_node(node: Any, schema: pa.Schema) -> Predicate | None:
-    """Translate a node of DuckDB's predicate tree. Returns None if it does not have an equivalent.
+    """Translate a node of DuckDB's predicate tree. Returns None if the node does not have an equivalent.
 
     Args:
         node: Binary, Unary, Postfix, In, Col or Lit of `duckdb._sources.nodes`.
-        schema: Columns of the table, before they take DuckDB's form.
+        schema: Columns of the table, before conversion to DuckDB's types.
     """
     try:
         return _translate(node, schema)
@@ -47,7 +47,7 @@ def predicate_from_node(node: Any, schema: pa.Schema) -> Predicate | None:
         return None
 
 
-class _Untranslatable(Exception):  # noqa: N818  # a sign between functions of this module
+class _Untranslatable(Exception):  # noqa: N818  # only raised and caught within this module
     pass
 
 
@@ -81,7 +81,7 @@ def _membership(path: Path, values: pa.Array) -> Predicate:
 
 
 def _flat(node: Any) -> list[Any]:
-    """Return the operands of a chain of the same operator, in order; chains can be thousands long."""
+    """Return the operands of a chain of the same operator, in order. A chain may have thousands of operands."""
     operands, pending = [], [node]
     while pending:
         part = pending.pop()
@@ -93,7 +93,7 @@ def _flat(node: Any) -> list[Any]:
 
 
 def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
-    """Return the path of a column or struct field, and the type that its values are compared in."""
+    """Return the path of a column or struct field, and the type in which its values are compared."""
     path = getattr(node, "parts", None)
     if not path or schema.get_field_index(path[0]) < 0:
         raise _Untranslatable
@@ -102,7 +102,7 @@ def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
     except KeyError:
         raise _Untranslatable from None
     if wide_decimal(type_) is not None:
-        raise _Untranslatable  # DuckDB reads the column, which is rejected by name
+        raise _Untranslatable  # DuckDB then reads the column, and the scan rejects it with a clear error
     return tuple(path), type_
 
 
@@ -121,9 +121,9 @@ def _scalar(node: Any, type_: pa.DataType) -> pa.Scalar:
 
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
-    """Convert constants to the column's storage type. Raises _Untranslatable if the conversion is not exact."""
+    """Convert a constant to the column's storage type. Raises _Untranslatable if the conversion is not exact."""
     if is_number(type_) and value.type != type_:
-        raise _Untranslatable  # DuckDB would compare the column in the type of the constant
+        raise _Untranslatable  # DuckDB would cast the column to the type of the constant
     try:
         return exact(value, type_)
     except InexactError:
@@ -165,7 +165,7 @@ def _literal_type(node: Any) -> pa.DataType:
 
 
 def _is_value(value: object, type_: pa.DataType) -> bool:
-    """Return whether DuckDB passed a plain value of the type. Infinite dates, for example, arrive as another type."""
+    """Return whether a constant from DuckDB is a plain Python value of the type. Infinite dates are not."""
     if pa.types.is_boolean(type_):
         return isinstance(value, bool)
     if pa.types.is_integer(type_) or is_instant(type_):

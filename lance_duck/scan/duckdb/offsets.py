@@ -1,7 +1,7 @@
-"""Structs inside nested columns, laid out so that DuckDB reads the right rows.
+"""Copies nested columns that contain structs, so that DuckDB reads the correct rows.
 
-DuckDB ignores the offset of a struct below another nested type: 2.0 rejects the batch, 1.x reads other rows. Those
-columns are therefore copied to start at offset 0 of their buffers.
+DuckDB ignores the offset of a struct inside a nested type: DuckDB 2.0 rejects the batch, and 1.x reads the wrong rows.
+These columns are therefore copied, so that they start at offset 0 of their buffers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def without_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the same stream, with zero offsets for all structs below other nested types."""
+    """Return the same stream. All structs inside nested types start at offset 0."""
     places = [i for i, field in enumerate(reader.schema) if _has_inner_struct(field.type, inside=False)]
     return pa.RecordBatchReader.from_batches(reader.schema, _copied(reader, places)) if places else reader
 
@@ -21,7 +21,7 @@ def _copied(reader: pa.RecordBatchReader, places: list[int]) -> Iterator[pa.Reco
     for batch in reader:
         arrays = batch.columns
         for place in places:
-            # Concatenated with an empty array, because a single array is returned unchanged.
+            # The array is concatenated with an empty one, because Arrow would return a single array without a copy.
             arrays[place] = pa.concat_arrays([arrays[place], arrays[place].slice(0, 0)])
         yield pa.record_batch(arrays, schema=reader.schema)
 

@@ -1,12 +1,12 @@
 """Filters that DuckDB 1.x pushes down to a pyarrow dataset, with DuckDB semantics.
 
-DuckDB 1.x pushes filters down as pyarrow expressions, but in DuckDB NaN equals itself and exceeds all other floats.
-This module reads the pickled expression (a tree in prefix notation, see `scan.arrow.filter`) into a predicate tree;
-pyarrow never evaluates it.
+DuckDB 1.x pushes filters down as pyarrow expressions. In DuckDB, however, NaN equals itself and is greater than all
+other floats. This module therefore converts the pickled expression (a tree in prefix notation, see `scan.arrow.filter`)
+to a predicate tree. pyarrow never evaluates the expression.
 
-DuckDB 1.x writes `x <= 'NaN'` as the literal true, without its column, although NULL rows do not satisfy it. It first
-asks `pyarrow.dataset.field` for the column of every comparison, in the order of the expression. `note_fields` makes
-that function remember these columns.
+DuckDB 1.x converts `x <= 'NaN'` to the literal true, without its column, although NULL rows do not satisfy the
+condition. Before, it calls `pyarrow.dataset.field` for the column of every comparison, in the order of the expression.
+`note_fields` replaces that function with one that records these columns.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _R = TypeVar("_R")
 
 
 class ByCaller(Generic[_S, _P, _R]):
-    """Method that resolves to a different function if looked up on the class.
+    """A method that resolves to a different function if it is looked up on the class.
 
-    Users call `dataset.scanner(...)`. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, which is the second
-    function.
+    Users call `dataset.scanner(...)`, which resolves to `on_instance`. DuckDB 1.x calls
+    `type(dataset).scanner(dataset, ...)`, which resolves to `on_class`.
     """
 
     def __init__(self, on_instance: Callable[Concatenate[_S, _P], _R], on_class: Callable[..., Any]) -> None:
@@ -77,7 +77,7 @@ class _AskedFields(threading.local):
         self.paths: deque[Path] = deque(maxlen=_MOST_FIELDS)
 
     def taken(self) -> list[Path]:
-        """Return the columns and forget them."""
+        """Return the recorded columns, and clear the record."""
         paths = list(self.paths)
         self.paths.clear()
         return paths
@@ -88,7 +88,7 @@ _ASKED: Final = _AskedFields()
 
 
 def note_fields() -> None:
-    """Make `pyarrow.dataset.field`, which DuckDB 1.x calls for columns, record the columns of the next filter."""
+    """Make `pyarrow.dataset.field` record the columns of the next filter. DuckDB 1.x calls it for each column."""
     field = pads.field
 
     @wraps(field)
@@ -101,14 +101,14 @@ def note_fields() -> None:
 
 
 def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    """Return the predicate that DuckDB 1.x meant by an expression.
+    """Convert an expression that DuckDB 1.x pushed down to a predicate with DuckDB semantics.
 
     Args:
         expression: The filter that DuckDB pushed down.
         schema: Columns of the table.
 
     Raises:
-        UnsupportedError: The expression is not one that DuckDB pushes, or pyarrow pickles it in a form unknown here.
+        UnsupportedError: DuckDB does not push down this form of expression, or its pickled form is unknown.
     """
     asked = _ASKED.taken()
     try:
@@ -123,9 +123,9 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
 
 
 def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
-    """Yield the column that each literal of a filter is about, in order.
+    """Yield the column of each condition that a filter contains as a literal, in order.
 
-    Raises ValueError if the columns differ from those that DuckDB requested for the filter.
+    Raises ValueError if the columns of the filter differ from the recorded columns.
     """
     leaves = list(_leaves(root))
     if all(kind == "field" for kind, _ in leaves):
@@ -139,7 +139,7 @@ def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    """Yield the column of each condition, or the literal used as a condition, in order."""
+    """Yield the column of each condition in order. For a literal that replaces a condition, yield the literal."""
     function, arguments = node
     if function in ("and_kleene", "or_kleene", "invert"):
         for argument in arguments:
@@ -153,7 +153,7 @@ class _Translator:
 
     Args:
         schema: Columns of the table.
-        of_literals: The column of each literal, in order.
+        of_literals: The column of each literal that replaces a condition, in order.
     """
 
     def __init__(self, schema: pa.Schema, of_literals: Iterator[Path]) -> None:
@@ -174,7 +174,7 @@ class _Translator:
         return self._test(function, arguments)
 
     def _comparison_with_nan(self, answer: pa.Scalar) -> Predicate:
-        """Return the comparison that DuckDB replaced by true (<= NaN) or false (> NaN)."""
+        """Return the comparison that DuckDB replaced by a literal: true for <= NaN, false for > NaN."""
         path = next(self.of_literals)
         op: Op = "<=" if answer.as_py() else ">"
         return Compare(op, path, pa.scalar(math.nan, self._type(path)))
@@ -201,21 +201,21 @@ class _Translator:
         raise ValueError(function)
 
     def _type(self, path: Path) -> pa.DataType:
-        """Return the type that the values of a column are compared in."""
+        """Return the type in which the values of a column are compared."""
         return compared_type(path_type(self.schema, path))
 
 
 def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return the values of an IN list in the type of the column.
 
-    DuckDB 1.x writes infinite dates and timestamps as the first and last ones of Python. It is unknown which of the two
-    a query contained, so both are included.
+    DuckDB 1.x converts infinite dates and timestamps to Python's first and last ones. Because the query may have
+    contained either form, both are included.
     """
     if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
         return values.cast(type_)
     python = datetime.date if pa.types.is_date32(values.type) else datetime.datetime
     if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("us"))  # infinite values never have a zone, others may
+        values = values.cast(pa.timestamp("us"))  # only finite values may have a time zone
     listed = values.to_pylist()
     most = 2 ** (type_.bit_width - 1) - 1
     infinite = [number for number, end in ((-most, python.min), (most, python.max)) if end in listed]
@@ -224,7 +224,7 @@ def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     ends = pa.array(infinite, pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)
     try:
         return pa.concat_arrays([values.cast(type_), ends])
-    except pa.ArrowInvalid:  # Python's minimum or maximum does not fit, so no row has it
+    except pa.ArrowInvalid:  # the type cannot represent Python's minimum or maximum, so that no row contains it
         others = pa.array([value for value in listed if value not in (python.min, python.max)], values.type)
         return pa.concat_arrays([others.cast(type_), ends])
 

@@ -1,9 +1,10 @@
 """DuckDB's scan protocol: columns, filters and row counts.
 
-DuckDB 2.0 calls objects of class `ArrowScanSource` directly, and passes its predicate tree. Earlier versions do not
-have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
+DuckDB 2.0 calls the methods of `ArrowScanSource` objects directly, and passes its predicate tree. Earlier versions do
+not have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
 
-A read does not import DuckDB. `ScanSource` inherits from DuckDB's class when DuckDB first checks an object.
+Reading a table does not import DuckDB. Therefore, `ScanSource` inherits from DuckDB's class only after DuckDB first
+checks the type of an object.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import Predicate
 
 _HOME: Final = "duckdb._sources.arrow"
-"""The module of DuckDB 2.0 that has `ArrowScanSource`."""
+"""The module of DuckDB 2.0 that defines `ArrowScanSource`."""
 
 
 def file_of(module: str) -> str | None:
-    """Return the file of a module, without importing it or its packages, or None if it is not installed."""
+    """Return the file of a module, or None if it is not installed. The module and its packages are not imported."""
     names = module.split(".")
     places = None
     found = None
@@ -37,7 +38,7 @@ def file_of(module: str) -> str | None:
         finders = (find for each in sys.meta_path if (find := getattr(each, "find_spec", None)) is not None)
         try:
             found = next((spec for find in finders if (spec := find(name, places)) is not None), None)
-        except (ImportError, KeyError):  # a folder without modules in a package that is not imported
+        except (ImportError, KeyError):  # a directory without modules, in a package that is not imported
             return None
         if found is None:
             return None
@@ -46,7 +47,7 @@ def file_of(module: str) -> str | None:
 
 
 def _is_defined() -> bool:
-    """Return whether the installed DuckDB has `ArrowScanSource`."""
+    """Return whether the installed DuckDB defines `ArrowScanSource`."""
     try:
         path = file_of(_HOME)
         return path is not None and "class ArrowScanSource" in Path(path).read_text(encoding="utf-8")
@@ -60,10 +61,10 @@ def _duckdbs_class() -> type | None:
 
 
 class _Waiting:
-    """Temporary base of `ScanSource`, which DuckDB's class replaces.
+    """Temporary base class of `ScanSource`. DuckDB's class replaces it.
 
-    `isinstance` reads `__class__` of an object if the type of the object does not match. DuckDB calls it for each
-    object that it scans, so the first call after the import of DuckDB replaces the base.
+    DuckDB calls `isinstance` on each object that it scans. If the object's type does not match, `isinstance` reads
+    `__class__`. The first such read after the import of DuckDB replaces the base class.
     """
 
     @property  # type: ignore[misc]
@@ -72,7 +73,7 @@ class _Waiting:
         if base is None:
             return type(self)
         ScanSource.__bases__ = (base,)
-        # `isinstance` has checked the bases of the type already. It checks again if this is another class.
+        # `isinstance` has already checked the base classes of the type. It checks again if `__class__` is a new class.
         try:
             return type(type(self).__name__, (type(self),), {})
         except Exception:  # raised by `__init_subclass__` of a user's class
@@ -92,10 +93,10 @@ else:
 
 
 class ScanSource(_Base):
-    """Mixin for a pyarrow Dataset, with the methods that DuckDB 2.0 calls on tables that it scans.
+    """Mixin for a pyarrow Dataset, with the methods that DuckDB 2.0 calls on scanned tables.
 
-    A class that inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and
-    returns the rows from `duckdb_reader`.
+    A subclass provides `schema`, a `count_rows()` that reads only metadata, and `duckdb_reader`. It sets `obj` to
+    itself.
     """
 
     schema_is_stable = False
@@ -111,20 +112,20 @@ class ScanSource(_Base):
 
         Args:
             schema: Columns of the stream, in order and with their types. Without columns, batches only have a length.
-            predicate: Condition on the table's columns, which the stream may omit. None reads all rows.
-            any_form: Strings may have any string type (dictionary, view), whichever is fastest.
+            predicate: Condition on the table's columns, including columns outside the stream. None reads all rows.
+            any_form: Whether strings may be returned in the fastest form, such as dictionaries or views.
         """
 
     @abstractmethod
     def indexed_columns(self) -> frozenset[str]:
-        """Return the top-level columns with an equality index on most of the rows."""
+        """Return the top-level columns with an equality index that covers most rows."""
 
     @abstractmethod
     def index_estimate(self, predicate: Predicate) -> int | None:
-        """Return an upper bound of the rows that a filtered scan reads, or None if no index helps."""
+        """Return the maximum number of rows that a filtered scan reads, or None if no index helps."""
 
     def __arrow_c_schema__(self) -> object:
-        """Return the columns that DuckDB sees, read at each bind."""
+        """Return the columns in DuckDB's types. DuckDB calls this at each bind."""
         return duckdb_arrow_schema(self.schema).__arrow_c_schema__()
 
     def rows(self) -> int | None:
@@ -146,7 +147,7 @@ class ScanSource(_Base):
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """Return the scanner for DuckDB 1.x.
 
-        Its types must equal `schema` exactly, because DuckDB does not check them.
+        Its column types must be exactly equal to the types in `schema`, because DuckDB does not check them.
         """
         schema = self.schema
         scan_schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])

@@ -1,17 +1,17 @@
-"""The Arrow types that DuckDB reads exactly and fastest.
+"""The Arrow types that DuckDB reads exactly, and as fast as possible.
 
     float16, lance.bfloat16   float32: DuckDB does not have a narrower float
-    decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
-                              decimal128 where it is narrower; a negative scale becomes zeros
-    wider decimals            decimal128 of 38 digits, in the schema and for values that are written: scans refuse the
-                              column, see `TableScan.predicate_reader`
-    dictionary below a list   its values: DuckDB refuses a batch in which all those lists are empty, and reads the
-                              dictionaries in fixed-size lists wrongly; maps are lists
+    decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: the narrower types take
+                              half the time of decimal128; a negative scale becomes zeros
+    wider decimals            decimal128 of 38 digits, in the schema and for written values; scans reject the column,
+                              see `TableScan.predicate_reader`
+    dictionary in a list      its values: DuckDB rejects a batch in which all these lists are empty, and reads the wrong
+                              values from dictionaries in fixed-size lists; the same applies to maps
     dictionary of bytes       its values: DuckDB 1.5 has an internal error when it pushes down their filters
     lance.blob.v2             large_binary: its bytes
-    uuid, json, geoarrow.wkb  as they are; other extension types become their storage
+    uuid, json, geoarrow.wkb  unchanged; other extension types become their storage
 
-Everything else stays. The rule holds at any depth: in structs, lists, maps and the values of dictionaries.
+All other types are unchanged. The rules apply at any depth: in structs, lists, maps and the values of dictionaries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lance_duck.wire.logical import BFLOAT16, BLOB_V2, EXTENSION_NAME
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _EXTENSION: Final = EXTENSION_NAME.encode()
 GEOMETRY: Final = "geoarrow.wkb"
-"""Extension type whose bytes DuckDB reads and returns as GEOMETRY."""
+"""Extension type that DuckDB converts from and to GEOMETRY."""
 
 
 def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
@@ -52,7 +52,7 @@ def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
 
 
 def duckdb_arrow_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema of a scan for DuckDB: names, nullability and the metadata that types need."""
+    """Return the schema of a scan for DuckDB. It keeps names, nullability, and the metadata that types need."""
     return pa.schema([_retyped(field) for field in schema])
 
 

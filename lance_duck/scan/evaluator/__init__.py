@@ -2,5 +2,5 @@
 
 You hold: the text of an expression, columns, parameters. You get: its type, its values, and errors that refer to the
 user's text.
-Never here: tables, connections of users, and the parsing of simple conditions (`scan/sql`).
+Never here: tables, users' connections, and the parsing of simple conditions (`scan/sql`).
 """

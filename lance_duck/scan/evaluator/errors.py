@@ -1,6 +1,6 @@
-"""DuckDB's errors about SQL text, reworded to refer to the text that the user wrote.
+"""Rewords DuckDB's errors about SQL text, so that they refer to the user's text.
 
-DuckDB receives the text inside a larger statement: in parentheses, in a WHERE clause, next to a cast, over an internal
+DuckDB receives the text inside a larger statement: in parentheses, in a WHERE clause, with a cast, and on an internal
 table. Messages about these additions are reworded or dropped.
 """
 
@@ -39,12 +39,12 @@ _REWORDINGS: Final = (
 
 
 def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
-    """Return a message of DuckDB in one line, reworded to be about the text that the user wrote.
+    """Return a DuckDB message as one line, reworded to refer to the user's text.
 
     Args:
         message: DuckDB's message.
         text: The user's text. In the statement that DuckDB received, a line with only ")" follows it.
-        at_end: Whether the message is known to be about that ")".
+        at_end: Whether the message is known to refer to that ")".
     """
     line = re.sub(r"\s+", " ", _DRAWING.split(message, maxsplit=1)[0]).strip()
     marker = re.search(r"\n\nLINE (\d+): \)", message)
@@ -56,7 +56,7 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
 
 
 def unbalanced(text: str) -> str | None:
-    """Describe the unbalanced parenthesis in a text, or return None if all match.
+    """Describe the unbalanced parenthesis in an SQL text. Returns None if all parentheses match.
 
     Args:
         text: SQL without its quoted parts.

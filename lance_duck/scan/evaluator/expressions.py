@@ -1,7 +1,7 @@
 """Evaluation of SQL expressions on Arrow columns by DuckDB, in an isolated private database.
 
-The database cannot access files, network, extensions or Python variables. It runs on the calling thread, with time zone
-UTC. Each thread uses a separate cursor.
+The database cannot access files, the network, extensions or Python variables. It runs on the calling thread, with the
+time zone UTC. Each thread uses a separate cursor.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def evaluate_sql(
         columns: Columns that the select list names.
         num_rows: Number of rows in the batch.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: The user's part of the select list, for error messages. None means all of it.
+        text: The user's part of the select list, for error messages. None means the whole select list.
 
     Returns:
         One row for each row of the batch, in order.
@@ -55,7 +55,7 @@ def evaluate_sql(
     Raises:
         InvalidInputError: DuckDB rejects the text or fails on a value, or an integer has more than 38 digits.
         UnsupportedError: A value has a type that Arrow does not support.
-        KeyboardInterrupt: The user stopped it.
+        KeyboardInterrupt: The user interrupted the query.
     """
     cursor = _cursor()
     cursor.register(BATCH, _as_table(columns, num_rows))
@@ -77,14 +77,14 @@ def query_tables(
     """Run a query over tables.
 
     Args:
-        sql: One SELECT.
+        sql: A single SELECT statement.
         tables: Objects that DuckDB can scan, by their names in the query.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: The user's part of the query, for error messages. None means all of it.
+        text: The user's part of the query, for error messages. None means the whole query.
 
     Raises:
         InvalidInputError: DuckDB rejects the text, or fails on a value.
-        KeyboardInterrupt: The user stopped it.
+        KeyboardInterrupt: The user interrupted the query.
     """
     cursor = _cursor()
     try:
@@ -106,7 +106,7 @@ def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
 
 
 def select_columns(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
-    """Bind the text after SELECT, and return (name, type) of its columns. DuckDB errors are raised unchanged.
+    """Bind the text after SELECT, and return (name, type) of each result column. DuckDB errors are raised unchanged.
 
     Args:
         select: Text such as "x + 1 FROM __lance_batch". The empty table `BATCH` provides the columns.
@@ -128,7 +128,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
-    """Raise the error for a DuckDB error. DuckDB reports interrupts by the user in two ways."""
+    """Convert a DuckDB error and raise it. DuckDB reports interrupts by the user in two ways."""
     text = str(error).strip()
     if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
         raise KeyboardInterrupt from error
@@ -138,10 +138,10 @@ def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
 
 
 def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
-    """Return the nearest Arrow type that DuckDB takes.
+    """Return the nearest Arrow type that DuckDB accepts.
 
     Raises:
-        UnsupportedError: The type does not have an equivalent: decimals of more than 38 digits.
+        UnsupportedError: DuckDB does not have an equivalent type: decimals of more than 38 digits.
     """
     if isinstance(type_, pa.BaseExtensionType):
         is_uuid = type_.extension_name == UUID  # read as DuckDB's UUID, which is comparable with strings
@@ -215,7 +215,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _begin_anew() -> None:
-    """Forget the database in a forked child, unclosed: its threads were not forked, and closing would wait for them."""
+    """Drop the database in a forked child without closing it. Closing would wait for threads that were not forked."""
     global _lock, _local
     if _database.cache_info().currsize:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_database()))
@@ -230,6 +230,6 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close() -> None:
-    """Close the database before DuckDB's module is torn down, which complains about open connections."""
+    """Close the database before DuckDB's module is unloaded, because DuckDB then reports open connections."""
     _local.__dict__.clear()
     _database.cache_clear()

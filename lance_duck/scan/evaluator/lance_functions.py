@@ -1,4 +1,4 @@
-"""Functions of Lance filters: macros for functions with other names in DuckDB, and one that DuckDB lacks."""
+"""Functions for Lance filters: macros for functions whose DuckDB names differ, and one function that DuckDB lacks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _CONTAINS_TOKENS: Final = (
     f"CREATE MACRO contains_tokens(s VARCHAR, words VARCHAR) AS {_TOKENS}(s, words), "
     f"(s VARCHAR[], words VARCHAR) AS {_TOKENS}(coalesce(array_to_string(s, ' '), left(s::VARCHAR, 0)), words)"
 )
-"""Macro that searches a text, or all elements of a list, for words."""
+"""Macro that searches a string, or all elements of a list, for words."""
 
 _MACROS: Final = tuple(
     f"CREATE MACRO {call} AS {body}" for call, body in (_TEXTS | _LISTS | _NUMBERS | _TIMES | _JSON).items()
@@ -85,7 +85,7 @@ _MACROS: Final = tuple(
 
 
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define the functions in a database. Later functions use earlier ones."""
+    """Define the functions in a database. The order matters, because later functions use earlier ones."""
     connection.create_function(_TOKENS, _contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
     for statement in (*_MACROS, _CONTAINS_TOKENS):
         connection.execute(statement)

@@ -17,9 +17,10 @@ _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.
 
 
 def parameters_key(parameters: Parameters) -> ParametersKey | None:
-    """Return a cache key for parameters: whether they are named, and their values. Returns None if one is mutable.
+    """Return a cache key from parameter names and values, or None if a parameter is mutable.
 
-    Equal values may still differ (-0.0, the time zone of an instant), so the key includes their repr.
+    Equal values may still differ, such as 0.0 and -0.0, or one instant in two time zones. The key therefore includes
+    the repr of each value.
     """
     is_named = isinstance(parameters, Mapping)
     pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())

@@ -1,5 +1,5 @@
-"""Searches for vectors and for words in one: the candidates of both, in one order.
+"""Hybrid searches: a vector search and a full-text search whose candidates are ranked together.
 
 You hold: a scan with `nearest` and `full_text_query`. You get: rows with `_distance`, `_score` and `_hybrid_score`,
-best first. Never here: how either search finds its rows (`scan.nearest`, `scan.text`).
+best first. Never here: the vector search (`scan.nearest`) and the full-text search (`scan.text`).
 """

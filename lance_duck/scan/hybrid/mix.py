@@ -1,4 +1,4 @@
-"""The rows of two searches, for vectors and for words, in one order. Pure."""
+"""Ranks the rows of a vector search and a full-text search together, without reading data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from lance_duck.errors import InvalidInputError
 
 METHODS: Final = ("linear", "rrf")
 _RANK_CONSTANT: Final = 60
-"""Number added to a rank before it is inverted, as in LanceDB: the first ranks then differ little in score."""
+"""Number that is added to a rank before it is inverted, as in LanceDB. The scores of the first ranks then differ
+little."""
 _ABSENT: Final = 0.0
 _EQUAL: Final = 0.5
 _LARGEST: Final = float(np.finfo(np.float32).max)
@@ -25,8 +26,8 @@ class Candidates:
     """The rows that one search finds, best first.
 
     Attributes:
-        row_ids: uint64, each once.
-        measures: Distances, or scores: float32.
+        row_ids: uint64, without duplicates.
+        measures: float32, the distance or score of each row.
     """
 
     row_ids: NDArray[np.uint64]
@@ -38,9 +39,9 @@ class HybridRanking:
     """The rows of a hybrid search, best first.
 
     Attributes:
-        nearest: int64: index of each row in the vector search result, or -1 if the search did not find it.
-        matching: int64: index of each row in the full-text search result, or -1 if the search did not find it.
-        scores: For each row its score, greater is better: float32.
+        nearest: int64, the index of each row in the vector search result, or -1 if the search did not find it.
+        matching: int64, the index of each row in the full-text search result, or -1 if the search did not find it.
+        scores: float32, the score of each row. Greater is better.
     """
 
     nearest: NDArray[np.int64]
@@ -50,18 +51,20 @@ class HybridRanking:
 
 @dataclass(frozen=True)
 class HybridMethod:
-    """How the measures of two searches become one score.
+    """How distances and scores are combined into one score.
 
-    alpha · (1 - distance) + (1 - alpha) · score, each scaled to 0 … 1 over its candidates; if all are equal, each
-    counts 0.5. If a search did not find a row, it contributes 0. "rrf", reciprocal rank fusion: the sum of 1 / (60 +
-    rank) over the searches that found the row, ranks from 0 as LanceDB counts them.
+    "linear" is alpha · (1 - distance) + (1 - alpha) · score. Distances and scores are each scaled to 0 … 1 over their
+    candidates. If all are equal, they become 0.5. A search that did not find the row contributes 0.
+
+    "rrf", reciprocal rank fusion, is the sum of 1 / (60 + rank) over the searches that found the row. Ranks start at 0,
+    as in LanceDB.
 
     Attributes:
         name: "linear" or "rrf".
-        alpha: Weight of vectors in "linear", clamped to 0 … 1.
+        alpha: Weight of the vector search in "linear", clamped to 0 … 1.
 
     Raises:
-        InvalidInputError: The name is another one, or alpha is not a number.
+        InvalidInputError: The name is unknown, or alpha is not a number.
     """
 
     name: str = "linear"
@@ -91,7 +94,7 @@ class HybridMethod:
 
 
 def _places(row_ids: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the index of each of `all_` (ascending) in `row_ids`, or -1 if it is missing."""
+    """Return the index in `row_ids` of each id in the ascending `all_`, or -1 if the id is missing."""
     places = np.full(len(all_), -1, np.int64)
     places[np.searchsorted(all_, row_ids)] = np.arange(len(row_ids))
     return places

@@ -1,4 +1,4 @@
-"""The checked arguments of a search for vectors and words in one."""
+"""The validated options of a hybrid search."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lance_duck.scan.hybrid.mix import HybridMethod
 WHERE: Final = "hybrid search"
 ARGUMENTS: Final = ("method", "alpha", "oversample_factor")
 _OVERSAMPLE: Final = 4
-"""Number of candidates of each search per result row: the default of DuckDB's `lance` extension."""
+"""Number of candidates of each search per result row. DuckDB's `lance` extension has the same default."""
 
 
 @dataclass(frozen=True)
 class Hybrid:
-    """How two searches become one.
+    """Options for combining a vector search and a full-text search.
 
     Attributes:
-        method: How their measures become one score.
+        method: How distances and scores are combined into one score.
         oversample_factor: Number of candidates of each search, as a multiple of k.
     """
 
@@ -30,10 +30,10 @@ class Hybrid:
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None) -> Self:
-        """Check the optional arguments `method` ("linear" or "rrf"), `alpha` and `oversample_factor`.
+        """Validate the optional arguments `method` ("linear" or "rrf"), `alpha` and `oversample_factor`.
 
         Raises:
-            WrongTypeError: `values` is not a dict, has another name, or a value of another type.
+            WrongTypeError: `values` is not a dict, contains an unknown name, or contains a value of the wrong type.
             InvalidInputError: A value is out of range.
         """
         if values is not None and not isinstance(values, Mapping):
@@ -53,7 +53,7 @@ def at_least_one(name: str, value: Any) -> int:
     """Return a value after checking that it is an integer of at least 1.
 
     Raises:
-        InvalidInputError: The value is not a whole number, or less than 1.
+        InvalidInputError: The value is not an integer, or is less than 1.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise InvalidInputError(name, where=WHERE, expected="1 or more", found=repr(value))

@@ -1,4 +1,4 @@
-"""A hybrid search: a vector search and a full-text search, whose candidates are ranked together."""
+"""A hybrid search ranks the candidates of a vector search and a full-text search together."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ HYBRID_SCORE: Final = "_hybrid_score"
 
 
 class HybridScan(ScoredScan):
-    """A scan for rows near to a vector, or with words, or both, best first. Safe to run from several threads.
+    """A search for rows by vector and by words. It returns the best rows first. Safe to run from several threads.
 
-    `_distance` and `_score` are null if that search did not find the row. If documents are list elements, a row gets
-    the score of its best element. A filter holds in both searches. Distances are computed from the table's vectors,
-    unless `nearest` has "exact_distance": False.
+    `_distance` is null if the vector search did not find the row, and `_score` is null if the full-text search did not.
+    If documents are list elements, the score of a row is the score of its best element. A filter applies to both
+    searches. Distances are computed from the table's vectors, unless `nearest` contains "exact_distance": False.
 
     Args:
         table: The table.
@@ -53,7 +53,7 @@ class HybridScan(ScoredScan):
         before, condition = on_scores(table.snapshot.schema, options, scores)
         self._hybrid = Hybrid.of(options.hybrid)
         self._k = _k(nearest, options)
-        # The number of rows bounds the memory that searches allocate for candidates.
+        # The table's row count limits the memory that searches allocate for candidates.
         most = min(self._k * self._hybrid.oversample_factor, max(table.snapshot.count_rows(), 1))
         side = replace(before, limit=None, offset=None, order_by=None, hybrid=None)
         arguments = {"exact_distance": True, **nearest, "k": most}
@@ -75,7 +75,7 @@ class HybridScan(ScoredScan):
 
     @property
     def words(self) -> TextScan:
-        """The search for words."""
+        """The full-text search."""
         return self._match
 
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
@@ -107,7 +107,7 @@ class HybridScan(ScoredScan):
 
 
 def _k(nearest: Mapping[str, Any], options: ScanOptions) -> int:
-    """Return the number of rows to find: k from `nearest`, otherwise limit + offset, otherwise 10."""
+    """Return the number of rows to find: k in `nearest`. Without k, limit + offset. Without a limit, 10."""
     k = nearest.get("k")
     if k is not None:
         return at_least_one("k", k)
@@ -115,5 +115,5 @@ def _k(nearest: Mapping[str, Any], options: ScanOptions) -> int:
 
 
 def _measures(values: NDArray[np.float32], places: NDArray[np.int64]) -> pa.Array:
-    """Return the measures at some indices, with null for -1."""
+    """Return the distances or scores at the given indices. The index -1 gives null."""
     return pa.array(values, pa.float32()).take(pa.array(places, mask=places < 0))

@@ -1,4 +1,4 @@
-"""Bounds of a condition: rows that surely satisfy it, and rows that may."""
+"""Bounds of a condition: the rows that certainly satisfy it, and the rows that may satisfy it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from lance_duck.rows.row_set import RowSet
 
 @dataclass(frozen=True, eq=False)
 class RowBounds:
-    """Rows by address.
+    """The bounds of a condition, as sets of row addresses.
 
     Attributes:
-        sure: Rows of closed fragments that satisfy the condition. The same object as `maybe` if all of those rows do.
-        maybe: Rows of closed fragments that may satisfy it. All other rows of these fragments do not.
-        closed: Ids of the fragments that the bounds cover. Nothing is known about other fragments.
+        sure: Rows of closed fragments that satisfy the condition. It is the same object as `maybe` if the bounds are
+            exact.
+        maybe: Rows of closed fragments that may satisfy the condition. All other rows of these fragments do not.
+        closed: Ids of the fragments that the bounds cover. In other fragments, any row may satisfy the condition.
     """
 
     sure: RowSet
@@ -24,7 +25,7 @@ class RowBounds:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the closed fragments is decided."""
+        """Whether the bounds decide the condition for every row of the closed fragments."""
         return self.sure is self.maybe
 
     def __and__(self, other: RowBounds) -> RowBounds:
@@ -46,7 +47,7 @@ class RowBounds:
         return RowBounds(sure, maybe, both)
 
     def narrowed(self, closed: frozenset[int]) -> RowBounds:
-        """Return the bounds of some of the fragments."""
+        """Return the bounds, restricted to some of the fragments."""
         if closed >= self.closed:
             return self
         closed = closed & self.closed
@@ -58,7 +59,7 @@ NOTHING: Final = RowBounds(RowSet({}), RowSet({}), frozenset())
 
 
 def beside(first: RowBounds, second: RowBounds) -> RowBounds:
-    """Join bounds that are about different fragments."""
+    """Combine bounds that cover different fragments."""
     if not first.closed or not second.closed:
         return first if first.closed else second
     maybe = first.maybe | second.maybe

@@ -1,4 +1,4 @@
-"""A filter as ANDed conditions, each with the predicate for index searches."""
+"""Splits a filter into conditions that are joined by AND. Each has a predicate for index searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Conjunct:
 
     Attributes:
         filter: The condition.
-        implied: A predicate that is true for every row that meets the condition, or None if none is known.
+        implied: A predicate that is true for every row that satisfies the condition, or None if unknown.
         exact: Whether the predicate is equivalent to the condition.
     """
 

@@ -1,4 +1,4 @@
-"""Indexed columns of a version, from the manifest alone."""
+"""The indexed columns of a version. Only its manifest is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_duck.snapshot import Snapshot
 
 
 def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
-    """Return the top-level columns with an equality index. Computed once per snapshot."""
+    """Return the top-level columns with an equality index. The result is computed once per snapshot."""
     return snapshot.derived("indexed columns", lambda: _indexed(snapshot))
 
 

@@ -1,4 +1,4 @@
-"""Index lookups of a plan, most selective first. Lookups that cost more than they save are skipped."""
+"""Runs the index lookups of a plan, the most selective first. Lookups that cost more than they save are skipped."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from lance_duck.store.costs import REQUESTS_AT_ONCE
 
 @dataclass
 class LookupOutcome:
-    """Outcome of one leaf of a plan, for explanations.
+    """Outcome of the lookup of one plan leaf, for query plans.
 
     Attributes:
         part: The leaf.
-        rows: Number of rows that each segment returned, by segment uuid. None marks a corrupt segment.
-        refused: Reason if no index was searched, otherwise empty.
+        rows: Number of rows that each segment returned, by segment UUID. None marks a corrupt segment.
+        refused: The reason why no index was searched. Empty if an index was searched.
     """
 
     part: IndexLeaf | ByName
@@ -40,12 +40,12 @@ class LookupOutcome:
 
 
 class IndexRows:
-    """Searches the indexes of one version, each once.
+    """Searches the indexes of one version. Each leaf is searched at most once.
 
     Args:
         snapshot: The version.
-        fragments: Ids of the fragments that matter.
-        estimates: Maximum row count of each leaf in these fragments, by `id` of the leaf. New estimates are added.
+        fragments: Ids of the fragments to search.
+        estimates: Maximum row count of each leaf in these fragments, by the leaf's `id()`. New estimates are added.
 
     Attributes:
         log: Outcomes of the leaves that were considered, in order.
@@ -64,15 +64,15 @@ class IndexRows:
         return self._bounds(plan, self._fragments)
 
     def each(self, plans: Sequence[IndexPlan]) -> list[RowBounds]:
-        """Return the bounds of each of several plans that must all hold. `NOTHING` if other plans leave few rows."""
+        """Return the bounds of each plan, for plans joined by AND. If few rows remain, later plans get `NOTHING`."""
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
-        """Return an upper bound of a plan's rows in the covered fragments, or None if unknown. Reads little."""
+        """Return the maximum row count of a plan in the covered fragments, or None if unknown. Reads little data."""
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:
-        """Return the fragments that a plan will close. Indexes are only read for estimates."""
+        """Return the fragments that the bounds of a plan will cover. Indexes are read only for estimates."""
         match plan:
             case Open():
                 return frozenset()
@@ -150,7 +150,7 @@ class IndexRows:
     def _segments(
         self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, outcome: LookupOutcome
     ) -> Iterator[RowBounds]:
-        """Search segments for some of their fragments, in parallel if pages need round trips."""
+        """Search segments, each for some of its fragments. The segments are searched in parallel in an object store."""
         if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
             for segment, fragments in pairs:
                 yield self._segment(segment, leaf, fragments, outcome)
@@ -228,7 +228,7 @@ class IndexRows:
         return total
 
     def _fragments_of(self, segment: Segment) -> frozenset[int]:
-        """Return the fragments of a segment. If it covers the table, returns the version's own object."""
+        """Return the fragments of a segment. If it covers the whole table, returns the version's set object."""
         every = self._snapshot.fragments.id_set
         return every if len(segment.fragments) == len(every) else segment.fragment_ids
 
@@ -238,7 +238,7 @@ class IndexRows:
 
 
 def _common(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
-    """Return the intersection of two sets. If both are the same object, it is returned without comparing members."""
+    """Return the intersection of two sets. If both are the same object, their members are not compared."""
     return one if one is other else one & other
 
 
@@ -247,12 +247,12 @@ def _within(part: frozenset[int], whole: frozenset[int]) -> bool:
 
 
 def _has_order(snapshot: Snapshot, plan: ByName) -> bool:
-    """Return whether the rows of a plan can be looked up: ranges of stable row ids cannot."""
+    """Return whether the rows of a plan can be looked up. Ranges of stable row ids cannot."""
     return isinstance(plan.query, Among) or not _by_stable_id(snapshot, plan)
 
 
 def _rows_named(snapshot: Snapshot, plan: ByName, fragments: frozenset[int]) -> RowSet:
-    """Return the rows of some fragments whose row ids or addresses satisfy a plan, perhaps with deleted rows."""
+    """Return the rows of some fragments whose row ids or addresses satisfy a plan. They may include deleted rows."""
     if isinstance(plan.query, Between):
         return RowSet.of_ranges(_ranges(snapshot, plan.query, fragments))
     names: NDArray[np.uint64] = plan.query.values.to_numpy()

@@ -1,4 +1,4 @@
-"""Assigns indexes to conditions, based only on the predicate and the list of indexes."""
+"""Assigns indexes to conditions. This only needs the predicate and the list of indexes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lance_duck.wire.column_path import join_path
 
 @dataclass(frozen=True)
 class IndexLeaf:
-    """One query, to the indexes of a column.
+    """A query on the indexes of one column.
 
     Attributes:
-        path: The column, dotted.
+        path: Dotted path of the column.
         query: The query to run on the indexes.
         indexes: Suitable indexes. For each fragment, the first one that covers it is used.
     """
@@ -37,11 +37,11 @@ class IndexLeaf:
 
 @dataclass(frozen=True)
 class ByName:
-    """Rows by row id or address, which do not need an index.
+    """A condition on row ids or addresses. Its rows are found without an index.
 
     Attributes:
         column: `_rowid` or `_rowaddr`.
-        query: The row ids or addresses.
+        query: The query that selects the row ids or addresses.
     """
 
     column: str
@@ -56,7 +56,7 @@ class Open:
     """A condition without an index: any row may match.
 
     Attributes:
-        reason: Why no index applies, as text.
+        reason: Text that explains why no index applies.
     """
 
     reason: str
@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that match at least one part. Without parts, nothing matches. Parts are never open."""
+    """Rows that match at least one part. Without parts, no row matches. Parts are never open."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -92,10 +92,10 @@ NONE: Final = AnyOf(())
 
 
 def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
-    """Plan index lookups for a predicate. The plan yields the rows for which the predicate is true.
+    """Plan the index lookups that find the rows for which a predicate is true.
 
     Args:
-        predicate: Any predicate over the columns of the table.
+        predicate: Any predicate on the columns of the table.
         catalog: The indexes of the table.
     """
     return _Planner(catalog).plan(predicate, true=True)
@@ -120,7 +120,7 @@ class _Planner:
         self._catalog = catalog
 
     def plan(self, predicate: Predicate, *, true: bool) -> IndexPlan:
-        """Return the plan for the rows for which a predicate is true, or false if `true` is False."""
+        """Return the plan for the rows for which a predicate is true, or for which it is false if `true` is False."""
         match predicate:
             case And(operands) | Or(operands):
                 parts = [self.plan(operand, true=true) for operand in operands]
@@ -173,7 +173,7 @@ class _Planner:
         return merged[0] if len(merged) == 1 else AllOf(tuple(merged))
 
     def _both(self, first: IndexPlan, second: IndexPlan) -> IndexPlan | None:
-        """Intersect two queries of one column. Returns None if the result is not a single query."""
+        """Intersect two queries on one column. Returns None if the result is not a single query."""
         if not isinstance(first, IndexLeaf) or not isinstance(second, IndexLeaf):
             return None
         query = intersection(first.query, second.query)

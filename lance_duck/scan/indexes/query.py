@@ -1,7 +1,7 @@
 """Converts conditions on one column to index queries, and combines queries.
 
-A query finds the rows that a condition accepts or rejects, so NOT applies to single conditions. Nulls only satisfy
-`Null` queries.
+A query finds the rows for which a condition is true, or the rows for which it is false. NOT is therefore applied to
+single conditions. Nulls match only `Null` queries.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _VALUE: Path = ("value",)
 
 
 def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> Query | None:
-    """Convert a condition to an index query, or None if no row satisfies the condition.
+    """Convert a condition to an index query. Returns None if no row satisfies the condition.
 
     Args:
-        condition: A leaf that reads one column.
+        condition: A predicate leaf that reads one column.
         type_: Storage type of the column. Constants are converted to it exactly.
-        true: Whether to find the rows for which the condition is true. Otherwise, finds rows for which it is false.
+        true: Whether to find the rows for which the condition is true, or the rows for which it is false.
 
     Raises:
-        ValueError: A constant cannot be converted exactly to that type, or indexes do not support the condition.
+        ValueError: A constant cannot be converted exactly to the type, or indexes do not support the condition.
     """
     type_ = value_type(type_)
     match condition:
@@ -91,7 +91,7 @@ def union(queries: Sequence[Query]) -> Query | None:
 
 
 def is_empty(query: Query) -> bool:
-    """Return whether the query alone shows that no value can satisfy it."""
+    """Return whether no value can satisfy the query. Returns False if this depends on the data."""
     if isinstance(query, Among | ContainsAny):
         return not len(query.values)
     if isinstance(query, Between) and query.low is not None and query.high is not None:
@@ -125,7 +125,7 @@ def _one(value: pa.Scalar) -> pa.Array:
 def _tighter(
     first: pa.Scalar | None, first_open: bool, second: pa.Scalar | None, second_open: bool, op: tree.Op
 ) -> tuple[pa.Scalar | None, bool]:
-    """Return the tighter of two bounds."""
+    """Return the tighter of two bounds, and whether it is open."""
     if first is None or second is None:
         return (second, second_open) if first is None else (first, first_open)
     if _holds(op, first, second):

@@ -18,11 +18,11 @@ from lance_duck.scan.indexes.lookup import LookupOutcome
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The rows that indexes leave to a scan, and the conditions that they leave open.
+    """The rows that a scan reads after the index lookups, and the conditions that it still evaluates.
 
     Attributes:
         parts: Conditions of the filter.
-        bounds: Bounds of each condition, by indexes.
+        bounds: Bounds of each condition, from index lookups.
         log: Outcomes of the lookups.
     """
 
@@ -32,7 +32,7 @@ class Choices:
 
     @cached_property
     def total(self) -> RowBounds:
-        """Bounds of all conditions together."""
+        """Intersection of the bounds of all conditions."""
         if len(self.bounds) == 1:
             return self.bounds[0]
         return reduce(RowBounds.__and__, self.bounds, NOTHING)
@@ -43,7 +43,7 @@ class Choices:
         return self.total.maybe
 
     def is_open(self, fragment_id: int) -> bool:
-        """Return whether a fragment is scanned, with the whole filter."""
+        """Return whether a fragment is scanned completely, with the whole filter."""
         return fragment_id not in self.total.closed
 
     def closes(self, count: int) -> bool:
@@ -55,7 +55,7 @@ class Choices:
         return self.rows.offsets(fragment_id)
 
     def residual(self, fragment_id: int) -> Filter | None:
-        """Return the filter that remains for the rows of a closed fragment, or None if indexes decided all of it."""
+        """Return the remaining filter for the rows of a closed fragment, or None if indexes decided all conditions."""
         if len(self.parts) == 1 and self.parts[0].exact and self.bounds[0].is_exact:
             return None if fragment_id in self.bounds[0].closed else self.parts[0].filter
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
@@ -78,7 +78,7 @@ class Choices:
         return {}
 
     def _filter(self, settled: tuple[bool, ...]) -> Filter | None:
-        """Return the conditions that are not settled, as one filter: the same object for the same conditions."""
+        """Return one filter with the conditions that are not settled. The object is cached for each combination."""
         if settled not in self._filters:
             conditions = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
             self._filters[settled] = conjunction(conditions)

@@ -1,4 +1,4 @@
-"""The nearest rows so far of several queries: k rows each, nearest first. Ties are ordered by address."""
+"""Collects the k nearest rows of each query, nearest first. Rows at equal distances are ordered by address."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 
 MOST: Final = 1 << 27
-"""Maximum number of neighbours, over all queries. It bounds memory."""
+"""Maximum total number of neighbours of all queries. This limits memory."""
 
 NOWHERE: Final = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Rows near to queries: pairs of a query and a row.
+    """Rows near to queries, as pairs of a query and a row.
 
     Attributes:
-        queries: int64 (pairs,): number of the query.
+        queries: int64 (pairs,), the index of the query.
         distances: float32 (pairs,). Infinite if float32 overflows, never NaN.
-        addresses: uint64 (pairs,): address of the row.
+        addresses: uint64 (pairs,), the address of the row.
     """
 
     queries: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Neighbours:
         return len(self.distances)
 
     def where(self, mask: NDArray[np.bool_]) -> Neighbours:
-        """Return the rows that the mask chooses."""
+        """Return the pairs that the mask selects."""
         return Neighbours(self.queries[mask], self.distances[mask], self.addresses[mask])
 
 
@@ -60,7 +60,7 @@ class TopK:
 
     @property
     def limits(self) -> NDArray[np.float32]:
-        """float32 (queries,): distance above which a row is not among the best."""
+        """float32 (queries,), the distance above which a row is not among the k nearest."""
         return self._distances[:, -1]
 
     def add(self, rows: Neighbours) -> None:
@@ -87,7 +87,7 @@ class TopK:
         self._distances, self._addresses = distances[order][None], addresses[order][None]
 
     def neighbours(self) -> Neighbours:
-        """Return the k nearest rows of each query, by query, nearest first."""
+        """Return the k nearest rows of each query, ordered by query and distance."""
         is_row = self._addresses != NOWHERE
         return Neighbours(np.nonzero(is_row)[0], self._distances[is_row], self._addresses[is_row])
 
@@ -106,10 +106,11 @@ def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
 
 
 def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
-    """Return the k nearest rows of each query, like `TopK`: by query, nearest first.
+    """Return the k nearest rows of each query, like `TopK`, ordered by query and distance.
 
     Args:
-        rows: Neighbours of `count` queries, in any order. Order by query and distance is fastest.
+        rows: Neighbours of `count` queries, in any order. The function is fastest if they are ordered by query and
+            distance.
         count: Number of queries.
         k: Number of rows to keep per query.
     """
@@ -130,7 +131,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return the indices of the k smallest distances up to a limit, including ties with the largest, never NaN."""
+    """Return the indices of the k smallest distances up to a limit, and of ties with the largest. NaN is skipped."""
     places = np.flatnonzero(distances <= np.float32(limit))
     near = distances[places]
     if len(places) > k:

@@ -18,8 +18,8 @@ class Block:
     """A block of vectors.
 
     Attributes:
-        values: (n, dim) of the column's dtype, C-contiguous, not to be changed.
-        valid: bool (n,): whether the vector and all its numbers are not null, or None if all are.
+        values: (n, dim) of the column's dtype, C-contiguous. Do not modify.
+        valid: bool (n,), whether the vector and all its numbers are not null. None if all vectors are valid.
     """
 
     values: NDArray[Any]

@@ -1,8 +1,8 @@
 """Compares blocks of vectors with queries, to find near rows.
 
-A few queries are compared one by one, at the speed of memory. Many vectors are first compared with a matrix product,
-whose error is bounded. Rows that may be among the nearest are then compared as above, so distances do not depend on the
-method.
+Few queries are compared one by one, at the speed of memory. For many queries, a matrix product with a known maximum
+error first selects the rows that may be among the nearest. The distances of these rows are then computed one by one, so
+that they do not depend on the method.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Question:
 
         Args:
             block: Vectors.
-            rows: int64 (m,): indices of the vectors to compare. None compares all.
-            addresses: uint64 (m,): addresses of these rows.
-            limits: float32 (queries,): distance above which a row is not among the nearest.
+            rows: int64 (m,), the indices of the vectors to compare. None compares all.
+            addresses: uint64 (m,), the addresses of these rows.
+            limits: float32 (queries,), the distance above which a row is not among the nearest.
         """
         many = len(self.queries) >= PRODUCT_QUERIES and self.metric != "hamming"
         if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS and not self._has_extremes:
@@ -75,19 +75,19 @@ class Question:
         return pieces[0] if len(pieces) == 1 else joined_neighbours(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances between rows and queries, pair by pair, or NaN if a vector does not have a distance."""
+        """Return the distance of each pair of a row and a query. It is NaN if the vector does not have a distance."""
         out = self.distances_at(block.values.reshape(-1), rows * block.values.shape[1], which)
         if block.valid is not None:
             out[~block.valid[rows]] = np.nan
         return out
 
     def distances_at(self, numbers: NDArray[Any], starts: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances of vectors to queries, pair by pair, like `distances`.
+        """Return the distance of each pair of a vector and a query, like `distances`.
 
         Args:
             numbers: Array that contains the vectors. It is not changed.
-            starts: int64 (pairs,): index of the first number of each pair's vector. Must be in range.
-            which: int64 (pairs,): query of each pair.
+            starts: int64 (pairs,), the index in `numbers` of each pair's vector. It must be in range.
+            which: int64 (pairs,), the index of each pair's query.
         """
         out = np.empty(len(starts), np.float32)
         if len(starts):
@@ -133,7 +133,7 @@ class Question:
                 scores, floor = self._scores(values, squares, span)
                 if np.isinf(bounds[span]).any() and len(values) >= self.k:
                     bounds[span] = np.minimum(bounds[span], self._first_limits(block, places, scores, begin))
-                with np.errstate(all="ignore"):  # zero queries have an undefined angle: NaN, which no score reaches
+                with np.errstate(all="ignore"):  # a zero query gives NaN, so that no row passes
                     least = floor(np.maximum(bounds[span], -_LARGEST)).astype(scores.dtype)
                 is_near = scores >= least
                 is_near[odd] = True  # their scores are invalid
@@ -148,7 +148,7 @@ class Question:
         return result.where(~np.isnan(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Return for each query a distance that at least k rows do not exceed: the largest among the k best scores."""
+        """Return, for each query, the largest distance among the k rows with the best scores."""
         valid_scores = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)
@@ -162,7 +162,7 @@ class Question:
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
         """Return the scores (rows, queries), and a function that converts maximum distances to minimum scores.
 
-        Both include the error of a sum, twice over.
+        Both allow for the maximum error of the sums.
         """
         with np.errstate(all="ignore"):
             scores = _products(values, np.ascontiguousarray(self.queries[span].T))
@@ -193,7 +193,7 @@ class Question:
 
     @cached_property
     def _error(self) -> float:
-        """Relative error bound for a sum of products, for both summation orders together."""
+        """Maximum relative difference between the sums of products in both summation orders."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
 
@@ -201,8 +201,8 @@ class Question:
 def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
     """Return the indices of vectors that are too long or too short for precise products or distances.
 
-    Distances are always float32: for short vectors, rounding exceeds the error bound. Zero vectors, and vectors with a
-    NaN, are not among them.
+    Because distances are float32, their rounding exceeds the error bound for short vectors. The result does not contain
+    zero vectors or vectors with a NaN.
     """
     about, single = np.finfo(vectors.dtype), np.finfo(np.float32)
     least = max(float(about.tiny / about.eps), float(single.tiny / single.eps))

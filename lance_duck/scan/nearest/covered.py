@@ -1,4 +1,4 @@
-"""The table rows of a segment's entries, and masks of the rows to search."""
+"""Maps the entries of a segment to table rows, and computes masks of the entries to search."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Mask = NDArray[np.bool_]
 
 
 class CoveredRows:
-    """The rows of a segment in one version of the table. They are read on first use.
+    """The rows of a segment in one version of the table. Row ids and addresses are read on first use.
 
     Args:
         snapshot: The version.
         segment: The segment.
-        names: Function that returns the row id or address of each entry, uint64 (entries,), as the segment has it.
+        names: Function that returns the row id or address that the segment stores for each entry, uint64 (entries,).
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, names: Callable[[], NDArray[np.uint64]]) -> None:
@@ -38,34 +38,34 @@ class CoveredRows:
 
     @cached_property
     def followed(self) -> tuple[NDArray[np.uint64], Mask]:
-        """The address of the row of each entry, and whether it lives: see `addresses` and `lives`."""
+        """The row address of each entry, and whether the row is live: see `addresses` and `lives`."""
         addresses, lives = self._follower.follow(self._names())
         lives.flags.writeable = False
         return addresses, lives
 
     @property
     def addresses(self) -> NDArray[np.uint64]:
-        """uint64 (entries,): address of the row at each position. Undefined if the row is deleted.
+        """uint64 (entries,), the row address of each entry. It is undefined if the row is deleted.
 
         Raises:
-            CorruptError: A row lies past the end of its fragment.
+            CorruptError: A row is past the end of its fragment.
         """
         return self.followed[0]
 
     @property
     def lives(self) -> Mask:
-        """Bool (entries,): whether the row is living, in a fragment that the segment covers.
+        """bool (entries,), whether the row is live and its fragment is covered by the segment.
 
         Raises:
-            CorruptError: A row lies past the end of its fragment.
+            CorruptError: A row is past the end of its fragment.
         """
         return self.followed[1]
 
     def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Return a mask of the positions that may be found, or None for all, and their number.
+        """Return a mask of the entries that may be found, or None for all entries, and the number of these entries.
 
         Args:
-            rows: Rows that pass a filter, by address. None means all.
+            rows: Addresses of the rows that pass a filter. None means all rows.
             fragments: Ids of the fragments that are searched.
         """
         ids = self._fragments.tolist()
@@ -94,14 +94,14 @@ class CoveredRows:
 class CoveredVectors(CoveredRows):
     """The rows of a vector segment in one version of the table.
 
-    If the metadata shows no deleted or moved rows, a search may assume that all rows live. It then reads only the ids
-    of the rows that it finds, and repeats the search if one of them is deleted. After many lookups, all ids are read at
-    once. For object stores this never happens, because their ids are cached with the partition codes.
+    If the metadata does not show deleted or moved rows, a search may assume that all rows are live. It then reads only
+    the ids of the rows that it finds, and repeats the search if one of these rows is deleted. After many lookups, all
+    ids are read at once. This is not necessary in an object store, where ids are cached with the codes of a partition.
 
     Args:
         snapshot: The version.
         segment: The segment.
-        index: The segment, open.
+        index: The opened segment.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
@@ -111,7 +111,7 @@ class CoveredVectors(CoveredRows):
         self._asked = 0
 
     def presumed(self, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Like `allowed` without a filter. Returns all rows while no deleted rows are known.
+        """Like `allowed` without a filter, but assume that all rows are live until the ids are read.
 
         Args:
             fragments: Ids of the fragments that are searched.
@@ -123,17 +123,17 @@ class CoveredVectors(CoveredRows):
         return None, count
 
     def know(self) -> None:
-        """Read the ids of all rows, to know which rows are deleted."""
+        """Read the ids of all rows, to find out which rows are deleted."""
         self.followed  # noqa: B018
 
     def found(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:
-        """Return the addresses of rows by position, uint64 (n,), or None if one of them is deleted.
+        """Return the row addresses of entries, uint64 (n,), or None if one of the rows is deleted.
 
         Args:
-            positions: int64 (n,), from a search of all rows, or of living ones.
+            positions: int64 (n,), the indices of entries that a search of all rows or of live rows found.
 
         Raises:
-            CorruptError: One of these rows lies past the end of its fragment.
+            CorruptError: One of these rows is past the end of its fragment.
         """
         self._asked += len(positions)
         if self._is_known or (self._asked * NAMED_SHARE > self._index.num_rows and not self._is_remote):
@@ -148,5 +148,5 @@ class CoveredVectors(CoveredRows):
 
 
 def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> CoveredVectors:
-    """Return the rows of a vector segment. A version always returns the same object."""
+    """Return the rows of a vector segment. For one version, this always returns the same object."""
     return snapshot.derived(("vector rows", segment.uuid), lambda: CoveredVectors(snapshot, segment, index))

@@ -1,7 +1,7 @@
-"""Exact search: vectors are compared with the queries block by block, in threads.
+"""Exact search: threads compare vectors with the queries, block by block.
 
-A block is a slice of a column page, so vectors of a mapped file are compared without a copy. This includes rows that
-pass a filter, unless they are few.
+A block is a slice of a column page. The vectors of a memory-mapped file are therefore compared without a copy. With a
+filter, this also applies, unless only few rows pass.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Offsets = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Rows of a fragment: `offsets`, or all from start to stop - 1, possibly including deleted rows."""
+    """Rows of a fragment: the rows at `offsets`, or all rows from start to stop - 1. They may include deleted rows."""
 
     reader: FragmentReader
     start: int
@@ -59,8 +59,8 @@ class Exact:
 
     Attributes:
         snapshot: The version of the table.
-        columns: Column readers to use again.
-        column: The column.
+        columns: Cache of column readers.
+        column: The vector column.
         workers: Thread count. None means one per core.
     """
 
@@ -70,11 +70,11 @@ class Exact:
     workers: int | None = None
 
     def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Neighbours:
-        """Return the nearest living rows of fragments.
+        """Return the nearest live rows of fragments.
 
         Args:
             fragments: Fragments to search.
-            rows: Rows that may be found, by address. None means all.
+            rows: Addresses of the rows that may be found. None means all rows.
             question: Queries, metric and k.
         """
         best = TopK(len(question.queries), question.k)
@@ -87,7 +87,7 @@ class Exact:
     def rerank(self, question: Question, candidates: Neighbours) -> Neighbours:
         """Rank candidates by their exact distances, and return the k nearest of each query.
 
-        A row that is a candidate of several queries is read once.
+        A row that is a candidate of several queries is read only once.
         """
         order = np.argsort(candidates.addresses, kind="stable")
         pairs = candidates.queries[order], candidates.addresses[order]
@@ -103,7 +103,7 @@ class Exact:
         return best.neighbours()
 
     def vectors(self, rows: RowSet) -> tuple[pa.Array, NDArray[np.uint64]]:
-        """Return the vectors of the living rows among `rows`, read in one round of requests, and their addresses."""
+        """Return the vectors and addresses of the live rows among `rows`, read in one round of requests."""
         read, fragments = self._read(), [self.snapshot.fragment(i) for i in rows.fragment_ids]
         self.open(fragments)
         requests, addresses = [], []
@@ -117,7 +117,7 @@ class Exact:
         return pa.concat_arrays(columns), np.concatenate(addresses)
 
     def open(self, fragments: Sequence[Fragment]) -> None:
-        """Open the column in several fragments concurrently, if each needs a round trip."""
+        """Open the column in several fragments. If each needs a round trip, they are opened concurrently."""
         if self.is_remote:
             open_at_once([FragmentReader(self.snapshot, each, self.columns) for each in fragments], [self._read()])
 
@@ -127,13 +127,16 @@ class Exact:
         return local_path(self.snapshot.uri) is None
 
     def _mapped(self, look: Callable[[_Piece], Neighbours], pieces: Iterator[_Piece]) -> Iterator[Neighbours]:
-        """Yield the neighbours in each part. Parts are compared in parallel."""
+        """Yield the neighbours in each piece. Pieces are compared in parallel."""
         if self.is_remote and self.workers is None:
             return map_ordered(look, pieces, workers=REQUESTS_AT_ONCE, at_once=True)
         return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
-        """Return the k nearest (query, living row) pairs, ascending by row, or None if a fragment is not plain."""
+        """Return the k nearest rows from memory-mapped files, or None if a fragment's vectors are not plain.
+
+        The pairs of a query and a live row are ordered by row.
+        """
         keys = addresses >> np.uint64(32)
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
         edges = [0, *cuts.tolist(), len(keys)]
@@ -157,7 +160,7 @@ class Exact:
         return ranked_neighbours(joined_neighbours(found), len(question.queries), question.k)
 
     def _fixed(self, fragment_id: int) -> FixedRows | None:
-        """Return a fragment's vectors, mapped in their file, or None if they are not plain."""
+        """Return a fragment's vectors in the memory-mapped file, or None if they are not plain."""
 
         def find() -> FixedRows | None:
             fragment = self.snapshot.fragment(fragment_id)
@@ -173,7 +176,7 @@ class Exact:
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Neighbours:
-        """Return the distances of a part's rows to the queries for which they are candidates."""
+        """Return the distances of a piece's rows to the queries for which they are candidates."""
         block, places, pair_places = self._load(read, piece)
         low = np.searchsorted(addresses, pair_places, "left")
         counts = np.searchsorted(addresses, pair_places, "right") - low
@@ -188,7 +191,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, the indices of the part's rows among them (None for all), and the row addresses."""
+        """Return a block of vectors, the indices of the piece's rows in it (None for all), and the row addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)
@@ -216,7 +219,7 @@ class Exact:
             for start, stop in self._ranges(fragment, reader.num_rows):
                 in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
                 if len(in_piece):
-                    # The store merges requests for nearby rows, without reading more.
+                    # An object store merges requests for nearby rows, so that the whole block is not read.
                     whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
                     yield _Piece(reader, start, stop, in_piece, whole)
 
@@ -225,7 +228,7 @@ class Exact:
             yield _Piece(reader, 0, reader.num_rows, offsets[first : first + SMALL_BATCH_ROWS], False)
 
     def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
-        """Yield row ranges that each stay within one page, unless pages are small."""
+        """Yield row ranges. Each is within one page, unless pages are small."""
         width = self.column.dim * self.column.dtype.itemsize
         most, least = max(1, BLOCK_BYTES // width), max(1, SMALL_BATCH_BYTES // width)
         start = 0
@@ -239,7 +242,7 @@ class Exact:
                 start = min(start + step, end)
 
     def _page_ends(self, fragment: Fragment, count: int) -> list[int]:
-        """Return the end rows of the column's pages, or only the fragment's end."""
+        """Return the end of each of the column's pages, in rows, or only the end of the fragment."""
         field = self.snapshot.schema.by_path(self.column.path)
         for data_file in fragment.files:
             column = data_file.column_of(field.id) if field.id in data_file.fields else None

@@ -1,4 +1,4 @@
-"""Length extremes of a column's vectors, and whether some are unreachable. Cached by fragment."""
+"""The minimum and maximum length of a column's vectors, and whether searches cannot reach some. Cached by fragment."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Extremes:
         least: Length of the shortest nonzero vector, or infinity if all are zero.
         greatest: Length of the longest vector.
         zero: Whether a vector is zero.
-        nan: Whether a vector has a NaN.
-        infinite: Whether a vector has an infinite number and no NaN.
+        nan: Whether a vector contains a NaN.
+        infinite: Whether a vector contains an infinite number, but not a NaN.
     """
 
     least: float = np.inf
@@ -47,12 +47,12 @@ class Extremes:
 
     @property
     def odd(self) -> bool:
-        """Whether some vectors contain NaN or infinity, and are unreachable for every metric."""
+        """Whether some vectors contain NaN or infinity. Searches with any metric cannot reach them."""
         return self.nan or self.infinite
 
 
 def extremes(table: TableScan, column: VectorColumn) -> Extremes:
-    """Return the extremes of a version. Fragments that any version has measured are not read again."""
+    """Return the extremes of a version. Fragments that were measured for any version are not read again."""
     snapshot = table.snapshot
 
     def of_all() -> Extremes:
@@ -70,7 +70,7 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 
 
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
-    whole = TableScan(table.snapshot)  # even if the caller only sees some of its rows
+    whole = TableScan(table.snapshot)  # all rows, even if the caller's table is restricted
     plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=SMALL_BATCH_ROWS), fragment)
     result = Extremes()
     for batch in whole.reader(plan):

@@ -1,10 +1,10 @@
-"""Compiled distances between vectors and queries. Each pair is summed in the same order, regardless of its position.
+"""Compiled kernels for distances between vectors and queries. The summation order is the same for every pair.
 
-Every kernel takes an array of numbers that contains vectors, the indices where m vectors begin, queries (q, dim) of the
-same dtype, query numbers (m or 1) and an output of m distances. Without indices, vectors are consecutive from the first
-number. A single query number applies to all pairs. The caller must check indices and query numbers. They are used as
-unsigned integers, because signed ones are a third slower. Sums are of float64. Their reference implementation is
-`index.vector.metric`.
+Arguments of every kernel: an array of numbers that contains vectors; the start indices of m vectors in it; queries
+(q, dim) of the same dtype; the query index of each pair, or one for all pairs; and an output of m distances. If there
+are no start indices, the vectors follow each other from the first number. The caller must check that all indices are
+in range. They are used as unsigned integers, because signed integers are a third slower. Sums are computed in float64.
+`index.vector.metric` is the reference implementation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def l2(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int6
 
 @summing_kernel
 def dot(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
-    """Compute 1 - inner products."""
+    """Compute 1 minus the inner product of each pair."""
     dim = queries.shape[1]
     for i in range(len(out)):
         start = np.uint64(starts[i]) if len(starts) else np.uint64(i * dim)
@@ -49,7 +49,7 @@ def dot(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int
 
 @summing_kernel
 def cosine(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
-    """Compute 1 - cosine, at least 0, or NaN if a vector or query is zero."""
+    """Compute 1 minus the cosine of each pair, at least 0. The distance is NaN if the vector or query is zero."""
     dim = queries.shape[1]
     last = np.uint64(len(queries))
     norm = 0.0

@@ -1,8 +1,8 @@
-"""Late interaction: exact and indexed searches of a column with several vectors in each row.
+"""Late interaction: exact and index searches of a column with several vectors in each row.
 
-The vectors of a search form one query. The distance of a row is a sum over these vectors: each adds the distance to the
-nearest vector of the row. Indexes find the nearest vectors, which give each row a score. The rows with the best scores
-are compared, so that distances are always exact.
+All vectors of a search form one query. The distance of a row is a sum over the query vectors: each query vector adds
+its distance to the nearest vector of the row. An index finds the nearest vectors, and a score of each row is computed
+from them. The exact distances of the rows with the best scores are then computed.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from lance_duck.scan.read.execute import scan_batches
 
 
 class MultivectorSearch(PreparedSearch):
-    """A search over rows with several vectors each. The query also consists of several vectors.
+    """A search of rows that each contain several vectors. The query also consists of several vectors.
 
-    Distances are always exact: the rows that an index finds are compared. Recall settings below 1 do not apply.
+    Distances are always exact, because the rows that an index finds are compared. Settings do not depend on a recall.
     """
 
     def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
         """Return the nearest rows, nearest first.
 
         Args:
-            queries: (n, dim): the vectors of the query. For cosine, zero vectors are left out.
+            queries: (n, dim), the vectors of the query. For cosine, zero vectors are ignored.
             log: List that receives one line per step, or None.
         """
         vectors = queries[queries.any(axis=1)] if self.route.metric == "cosine" else queries
@@ -53,7 +53,7 @@ class MultivectorSearch(PreparedSearch):
 
     @cached_property
     def refine_factor(self) -> int:
-        """Number of index results to compare exactly, as a multiple of k."""
+        """Number of rows to compare exactly after an index search, as a multiple of k."""
         return self.nearest.refine_factor or RANKED_FOR_EACH
 
     def _nearest(self, vectors: NDArray[Any], log: list[str] | None) -> Neighbours:
@@ -81,7 +81,7 @@ class MultivectorSearch(PreparedSearch):
     def _candidates(
         self, vectors: NDArray[Any], filtered: PassingRows | None, log: list[str] | None
     ) -> tuple[NDArray[np.uint64], frozenset[int]]:
-        """Return the addresses of rows that segments find, and the fragments of corrupt segments."""
+        """Return the addresses of the rows that segments find, and the fragments that must be compared instead."""
         num_vectors = VECTORS_FOR_EACH * self.k
         while True:
             parts: list[Neighbours] = []
@@ -100,7 +100,7 @@ class MultivectorSearch(PreparedSearch):
                 if log is not None:
                     log.append(f"{len(near)} vectors of {len(np.unique(near.addresses))} rows, {len(rows)} compared")
                 return rows, failed
-            num_vectors *= 4  # rows with many vectors near to the query crowded out others
+            num_vectors *= 4  # a few rows with many near vectors displaced other rows
 
     def _part(
         self,
@@ -112,7 +112,7 @@ class MultivectorSearch(PreparedSearch):
     ) -> tuple[Neighbours, int] | None:
         """Return the segment's nearest vectors, grouped by row, and how many the search may find.
 
-        Return None if the segment is corrupt or its distances exceed float32: the caller then compares rows.
+        Return None if the segment is corrupt or its distances overflow float32. The caller then compares the rows.
         """
 
         def look(index: VectorIndex) -> tuple[Neighbours, int] | None:
@@ -133,7 +133,7 @@ class MultivectorSearch(PreparedSearch):
         return ask(self.table.snapshot, segment, look)
 
     def _ranked(self, vectors: NDArray[Any], addresses: NDArray[np.uint64]) -> Neighbours:
-        """Return rows with their distances."""
+        """Return the rows at these addresses, with their distances."""
         ordered = np.sort(addresses)
         projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
         parts: list[Neighbours] = []
@@ -170,12 +170,12 @@ class MultivectorSearch(PreparedSearch):
 
 
 def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[np.float32]:
-    """Return the distance of each row, float32 (rows,). NaN for rows without a searchable vector.
+    """Return the distance of each row, float32 (rows,). Rows without a usable vector get NaN.
 
     Args:
-        metric: As `metric_of` returns it.
-        query: (vectors, dim), float32; uint8 for hamming.
-        array: Rows: lists of vectors of this dim.
+        metric: Name of the metric, from `metric_of`.
+        query: (vectors, dim), float32, or uint8 for hamming.
+        array: The rows, as lists of vectors with `dim` numbers.
     """
     items, counts = vectors_in(array)
     vectors = vectors_of(items, metric=metric)
@@ -193,10 +193,10 @@ def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[
 
 
 def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of at least one row whose vectors are compared at a time.
+    """Yield ranges of rows whose vectors are compared at a time. Each range contains at least one row.
 
     Args:
-        ends: End of each row's vectors.
+        ends: End of each row's vectors, in vectors.
         width: Size of a vector during the comparison, in bytes.
     """
     first = before = 0
@@ -208,10 +208,12 @@ def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
 
 
 def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
-    """Return for each query vector the nearest of the vectors that several segments found: by query, nearest first.
+    """Return the nearest vectors of each query vector, from the results of several segments.
+
+    The result is ordered by query vector and distance.
 
     Args:
-        neighbours: Pairs of query vector and row, with the distance of one vector in the row.
+        neighbours: Pairs of a query vector and a row, with the distance of one vector in the row.
         most: Number of vectors to keep for each query vector.
     """
     order = np.lexsort((neighbours.addresses, neighbours.distances, neighbours.queries))
@@ -222,18 +224,18 @@ def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
 
 
 def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
-    """Return the rows with the best scores, best first, rows of equal score by address.
+    """Return the rows with the best scores, best first. Rows with equal scores are ordered by address.
 
-    A row's score is a sum over the query vectors. Each adds the similarity (1 - distance) of the row's nearest vector.
-    If none of its vectors was found, the similarity of the last vector found is added. XTR (contextual token retrieval)
-    imputes missing similarities in this way.
+    A row's score is a sum over the query vectors. Each query vector adds its similarity (1 - distance) to the row's
+    nearest vector. If the search did not find any of the row's vectors, the similarity of the last vector found is
+    added. XTR (contextual token retrieval) estimates missing similarities in this way.
 
     Args:
         nearest: Nearest vectors of each query vector, from `nearest_vectors`.
         count: Maximum number of rows.
 
     Returns:
-        Addresses, uint64, at most `count`.
+        The row addresses, uint64, at most `count`.
     """
     rows, places = np.unique(nearest.addresses, return_inverse=True)
     queries, numbers = np.unique(nearest.queries, return_inverse=True)

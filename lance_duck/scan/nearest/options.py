@@ -1,4 +1,4 @@
-"""The arguments of a search for nearest neighbours, checked against the table."""
+"""The arguments of a nearest-neighbour search, validated against the table."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class VectorColumn:
     """A column of vectors.
 
     Attributes:
-        path: Its dotted path. Names are quoted with backticks if necessary.
-        names: The names of the path.
-        dim: Numbers of a vector.
+        path: Dotted path of the column. Names are quoted with backticks if necessary.
+        names: The names in the path.
+        dim: Number of dimensions of a vector.
         dtype: Dtype in which distances are computed: float32, float64, or uint8 for bits.
-        form: Arrow type in which it is read.
-        is_many: Whether a row has a list of vectors.
+        form: Arrow type in which the column is read.
+        is_many: Whether each row contains a list of vectors.
     """
 
     path: str
@@ -82,8 +82,8 @@ class Nearest:
         exact_distance: Whether distances are computed from the table's vectors even if an index stores codes.
         lower: Minimum distance of a neighbour (inclusive), or None.
         upper: Maximum distance of a neighbour (exclusive), or None.
-        recall: Minimum share of the true neighbours that an index finds, 0 (exclusive) to 1. Explicit settings override
-            it.
+        recall: Minimum share of the true neighbours that an index must find, 0 (exclusive) to 1. Explicit settings
+            override it.
     """
 
     column: VectorColumn
@@ -101,7 +101,7 @@ class Nearest:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], table: TableScan, k: int = DEFAULT_K) -> Nearest:
-        """Check the arguments of a search, under pylance's names. The queries, "q", are ignored.
+        """Validate the arguments of a search, which have the same names as in pylance. The queries, "q", are ignored.
 
         Args:
             arguments: The arguments.
@@ -135,10 +135,10 @@ class Nearest:
 
     @property
     def promise(self) -> float | None:
-        """The recall that determines the settings, or None if settings are not derived from it.
+        """The recall from which settings are derived, or None if they are not derived from a recall.
 
-        Settings are not derived if they are explicit, for multivector rows, or for a recall below 1 with a lower
-        distance bound, because measured recalls do not apply there.
+        They are not derived if settings are explicit, if rows contain several vectors, or if a recall below 1 is
+        combined with a minimum distance. Measured recalls do not apply in these cases.
         """
         if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
@@ -146,13 +146,13 @@ class Nearest:
         return self.recall if all(each is None for each in settings) else None
 
     def queries(self, arguments: Mapping[str, Any]) -> Queries:
-        """Return the queries among the arguments of a search: see `query_vectors`."""
+        """Return the queries in the arguments of a search: see `query_vectors`."""
         queries = query_vectors(_needed(arguments, "q"), self.column.dim, self.column.query_dtype)
         return Queries(queries.vectors, is_batch=False, is_one=True) if self.column.is_many else queries
 
     @property
     def default_metric(self) -> str:
-        """Metric used if neither the caller nor an index sets one."""
+        """The metric that is used if neither the caller nor an index determines one."""
         return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
 
 
@@ -162,12 +162,12 @@ def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorC
     Args:
         table: The table.
         name: Name of the column.
-        many: Whether a row may have several vectors.
+        many: Whether a row may contain several vectors.
 
     Raises:
         UnknownColumnError: The column does not exist.
         WrongTypeError: The column does not contain vectors.
-        UnsupportedError: The column holds several vectors in a row, and `many` is false.
+        UnsupportedError: Rows of the column contain several vectors, and `many` is false.
     """
     if not isinstance(name, str):
         raise WrongTypeError("column", where="nearest", expected="a name", found=type(name).__name__)
@@ -212,7 +212,7 @@ def only_vector_column(table: TableScan) -> str:
 
 
 def _vectors(type_: pa.DataType) -> tuple[int, np.dtype[Any], pa.DataType] | None:
-    """Return a vector type's length, dtype and read type, or None if it is not a vector type."""
+    """Return a vector type's dimension, dtype and read type, or None if the type is not a vector type."""
     type_ = storage_type(type_)
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
         return None

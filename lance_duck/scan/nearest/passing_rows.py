@@ -1,4 +1,4 @@
-"""Rows that pass the filters of repeated searches, and their positions in segments: computed once for a version."""
+"""Caches the rows that pass the filters of repeated searches, and their positions in segments, for each version."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
 
 MOST_BYTES: Final = 64 << 20
-"""Maximum size of the rows and positions cached per version, in bytes. It bounds memory."""
+"""Maximum size of the rows and positions cached per version, in bytes. This limits memory."""
 
 _ASKED: Final = 1024
-"""Filters that a version remembers to have seen."""
+"""Maximum number of filters per version that are recorded as seen."""
 
 Allowed = tuple[NDArray[np.bool_] | None, int]
 
@@ -28,10 +28,10 @@ class PassingRows:
     """The rows of a version that pass a filter.
 
     Attributes:
-        rows: By address.
+        rows: Addresses of the rows.
 
     Args:
-        rows: By address.
+        rows: Addresses of the rows.
     """
 
     def __init__(self, rows: RowSet) -> None:
@@ -40,11 +40,11 @@ class PassingRows:
         self._row_bytes = 1024 + 2 * len(rows)
 
     def allowed(self, covered: CoveredRows, owner: Hashable, fragments: frozenset[int]) -> Allowed:
-        """Return a mask of the positions that may be found, and their number: see `CoveredRows.allowed`.
+        """Return a mask of the entries that may be found, and their number: see `CoveredRows.allowed`.
 
         Args:
             covered: The rows of a segment or partition.
-            owner: Key of the segment, or of the part.
+            owner: Cache key of the segment or partition.
             fragments: Ids of the fragments that are searched.
         """
         key = owner, fragments
@@ -66,7 +66,7 @@ def passing_rows(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) 
     Args:
         table: The table.
         filter_: The filter. To cache its rows, pass the same object each time.
-        find: Finds the rows.
+        find: Function that finds the rows.
     """
     key = table.option_cache.key_of(filter_)
     if key is None or not _means_the_same(filter_):
@@ -78,7 +78,7 @@ def passing_rows(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) 
 
 
 def comes_again(table: TableScan, filter_: Filter) -> bool:
-    """Return whether a filter was seen before, and is one whose rows `passing_rows` caches."""
+    """Return whether a filter was seen before, and `passing_rows` caches its rows."""
     key = table.option_cache.key_of(filter_)
     if key is None or not _means_the_same(filter_):
         return False
@@ -92,7 +92,7 @@ def _size(rows: PassingRows) -> int:
 
 
 def _means_the_same(filter_: Filter) -> bool:
-    """Return whether a filter passes the same rows each time: functions of DuckDB may be random."""
+    """Return whether a filter passes the same rows each time. Filters with DuckDB functions may be random."""
     if isinstance(filter_, SqlFilter):
         return filter_.expression.is_stable and filter_.parameters is None
     return isinstance(filter_, TreeFilter) and not any(isinstance(leaf, Opaque) for leaf in filter_.predicate.leaves())

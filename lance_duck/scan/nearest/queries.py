@@ -1,4 +1,4 @@
-"""Query vectors, from lists, numpy and Arrow."""
+"""Converts lists, numpy arrays and Arrow values to query vectors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Queries:
     """The queries of a search.
 
     Attributes:
-        vectors: (n, dim), C-contiguous: float32, float64 for a float64 column, or uint8 for bits.
-        is_batch: Whether the caller passed a batch of queries, even if it contains only one.
-        is_one: Whether all vectors together are one query, for rows of several vectors.
+        vectors: (n, dim), C-contiguous. The dtype is float64 for a float64 column, uint8 for bits, otherwise float32.
+        is_batch: Whether the caller passed a batch of queries, even if it contains only one query.
+        is_one: Whether all vectors form one query, for rows that contain several vectors.
     """
 
     vectors: NDArray[Any]
@@ -37,13 +37,13 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
     """Return the caller's queries. A matrix is a batch of queries, even if it has a single row.
 
     Args:
-        q: A list, a numpy array of numbers, an Arrow array or scalar. Lists of these, a matrix, or an Arrow array of
-            lists are several queries.
-        dim: Numbers that each vector must have.
+        q: One query: a list or numpy array of numbers, or an Arrow array or scalar. Several queries: a list of these, a
+            matrix, or an Arrow array of lists.
+        dim: Required number of dimensions of each vector.
         dtype: float32, float64, or uint8 for vectors of bits.
 
     Raises:
-        WrongTypeError: `q` is not made of numbers.
+        WrongTypeError: `q` does not consist of numbers.
         InvalidInputError: A vector is empty, has the wrong length, or contains a null, NaN or float32 overflow. For
             bits, a number is not an integer from 0 to 255.
     """

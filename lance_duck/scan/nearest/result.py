@@ -1,4 +1,4 @@
-"""Result columns of a search: table columns of the found rows, and the distances."""
+"""Builds the result of a search: table columns of the rows that were found, and their distances."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def layout(
 
     Args:
         schema: Columns of the table.
-        columns: `_distance` may be one of them. Otherwise, it comes after them.
-        is_batch: Whether `query_index` comes first.
+        columns: Requested columns, which may include `_distance`. Otherwise, `_distance` is added after them.
+        is_batch: Whether to add `query_index` as the first column.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
         with_distance: Whether to add `_distance` if `columns` does not contain it.
 
     Raises:
-        InvalidInputError: Unknown or repeated names, or the table has a column named `_distance` or `query_index`.
+        InvalidInputError: A name is unknown or repeated, or the table has a column named `_distance` or `query_index`.
     """
     for name in (DISTANCE, QUERY) if is_batch else (DISTANCE,):
         if name in schema.names:
@@ -96,7 +96,7 @@ def layout(
 
 
 def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple[str, str]], ColumnsLike | None]:
-    """Split columns into computed ones (position → name, output name) and table columns."""
+    """Split columns into computed columns and table columns. Computed columns map a position to (name, output name)."""
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str]] = {}

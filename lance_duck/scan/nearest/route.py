@@ -21,9 +21,9 @@ class Route:
     Attributes:
         metric: Metric of the distances.
         index: The index to search, or None.
-        segments: Its intact segments, each with the ids of its fragments that are searched.
+        segments: The intact segments of the index, each with the ids of its fragments to search.
         open: Ids of the fragments that no segment covers.
-        reasons: Reasons for not searching an index or a segment.
+        reasons: Reasons why an index or a segment is not searched.
     """
 
     metric: str
@@ -34,7 +34,7 @@ class Route:
 
 
 def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Route:
-    """Choose the segments for a search. Opens them, because the metric is stored in the segment files."""
+    """Choose the segments for a search. The segments are opened, because their files store the metric."""
     if not nearest.use_index:
         return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
     path = nearest.column.path

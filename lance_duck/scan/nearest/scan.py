@@ -69,7 +69,7 @@ class NearestScan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether no index is used: all vectors of rows that pass the filter are compared."""
+        """Whether the vectors of all rows that pass the filter are compared, without an index."""
         return not self._search.route.segments
 
     def extremes(self) -> Extremes:
@@ -77,7 +77,7 @@ class NearestScan:
         return extremes(self._table, self._nearest.column)
 
     def queries(self, arguments: Mapping[str, Any]) -> Queries:
-        """Return the queries among the arguments of a search."""
+        """Return the queries in the arguments of a search."""
         return self._nearest.queries(arguments)
 
     def table(self, queries: Queries) -> pa.Table:
@@ -185,7 +185,7 @@ class NearestScan:
         return pa.Table.from_batches(self._batches(columns, rows), columns.schema)
 
     def _batches(self, columns: ResultLayout, rows: Neighbours) -> list[pa.RecordBatch]:
-        """Return the rows of neighbours as one batch, or as several if one array cannot hold a column."""
+        """Return the rows of neighbours as one batch, or as several batches if one array cannot hold a column."""
         taker = self._table.taker
         return in_halves(lambda start, stop: [columns.batch(taker, _cut(rows, start, stop - start))], 0, len(rows))
 
@@ -204,7 +204,7 @@ def _cut(rows: Neighbours, skip: int, most: int | None) -> Neighbours:
 def _explain_nearest(
     search: PreparedSearch, options: ScanOptions, columns: Sequence[str], num_queries: int, *, verbose: bool = False
 ) -> Iterator[str]:
-    """Yield the lines that describe a search. A filter is described as the initial scan."""
+    """Yield the lines that describe a search. A prefilter is described as the scan that comes first."""
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
     many = f"{num_queries} queries" if num_queries > 1 else "1 query"
     yield f"LanceNearest: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"

@@ -1,4 +1,4 @@
-"""A vector search: filtered rows, segments and uncovered fragments in parallel, merged by distance."""
+"""A vector search. It searches segments and uncovered fragments in parallel, and merges the rows by distance."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ Work = Callable[[], Neighbours | None]
 _KEPT_PROBES: Final = 64
 _LARGEST: Final = float(np.finfo(np.float32).max)
 _USUAL: Final = 1e12
-"""Distances below this value are far from a float32 overflow."""
+"""If distances are below this value, float32 cannot have overflowed."""
 
 NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
 
 @dataclass(frozen=True)
 class SegmentProbe:
-    """How a segment is searched.
+    """The settings for the search of one segment.
 
     Attributes:
         probe: Partitions and candidates of the search.
@@ -67,11 +67,11 @@ class SegmentProbe:
 
     @property
     def must_fill(self) -> bool:
-        """Whether a segment must find `candidates` rows, if it has that many."""
+        """Whether a segment must find `candidates` rows if it contains at least as many."""
         return self.probe.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
 
     def widened(self) -> SegmentProbe:
-        """Return the probe that finds four times as many candidates."""
+        """Return a probe that finds four times as many candidates."""
         return replace(self, candidates=4 * self.candidates)
 
 
@@ -82,8 +82,8 @@ class PreparedSearch:
     Attributes:
         table: The table.
         nearest: The arguments of the search.
-        plan: The rows that may be found: fragments, and a filter that holds before the search.
-        post: A filter that is applied to the nearest rows, or None.
+        plan: The plan of the rows that may be found: the fragments, and a filter that applies before the search.
+        post: A filter that is applied to the nearest rows after the search, or None.
         fast: Whether to skip rows that no segment covers.
         workers: Thread count. None means one per core.
     """
@@ -96,10 +96,10 @@ class PreparedSearch:
     workers: int | None = None
 
     def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
-        """Return the nearest rows, by query, nearest first.
+        """Return the nearest rows, ordered by query and distance.
 
         Args:
-            queries: (n, dim), as `Nearest.queries` returns them.
+            queries: (n, dim), the vectors from `Nearest.queries`.
             log: List that receives one line per step, or None.
         """
         vectors = self._askable(queries)
@@ -118,10 +118,10 @@ class PreparedSearch:
 
     @cached_property
     def refine_factor(self) -> int | None:
-        """Number of candidates to rerank with their original vectors, as a multiple of k, or None to skip reranking.
+        """Number of candidates to rerank with their original vectors, as a multiple of k. None skips reranking.
 
-        The argument takes precedence. Otherwise, it is 2 if segments round vectors. It is 1 if segments store codes and
-        distances must be exact or comparable with other segments or rows.
+        The user's argument takes precedence. The default is 2 if segments store rounded vectors. It is 1 if segments
+        store codes, and distances must be exact or comparable with the distances of other segments or rows.
         """
         nearest = self.nearest
         if nearest.refine_factor is not None:
@@ -135,8 +135,8 @@ class PreparedSearch:
     def probes(self) -> LruCache[SegmentProbe | None]:
         """Cache of the probes that reach the recall.
 
-        Keys are the uuid of the segment, the number of its rows that may be found, and whether the filter is tied to
-        the vectors.
+        A key contains the UUID of the segment, the number of its rows that may be found, and whether the filter is
+        correlated with the vectors.
         """
         return LruCache(_KEPT_PROBES)
 
@@ -149,7 +149,7 @@ class PreparedSearch:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether one segment covers all rows, so that its result is final unless it is reranked."""
+        """Whether one segment covers all rows. Its result is then final, unless candidates are reranked."""
         nearest = self.nearest
         whole = self.fast or not self.route.open
         return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
@@ -161,7 +161,7 @@ class PreparedSearch:
 
     @cached_property
     def explicit_probe(self) -> SegmentProbe:
-        """The probe with explicit settings, or with defaults that do not guarantee a recall."""
+        """The probe with explicit settings, or with default settings that do not guarantee a recall."""
         nearest = self.nearest
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
@@ -169,7 +169,7 @@ class PreparedSearch:
     def measured_probe(
         self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed
     ) -> SegmentProbe | None:
-        """Return the probe that reaches the recall for a share of a segment's rows, or None if none does."""
+        """Return the probe that reaches the recall for the allowed rows of a segment, or None if no probe does."""
         curves = self._curves(segment, index, rows, allowed)
         setting = choose(curves, self.nearest.recall, self._least_candidates(index))
         if setting is None:
@@ -183,7 +183,7 @@ class PreparedSearch:
         return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
 
     def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> str:
-        """Describe the settings that reach the recall if some rows of a segment may be found."""
+        """Describe the settings that reach the recall for the allowed rows of a segment."""
         curves = self._curves(segment, index, rows, allowed)
         text = words(curves, self.nearest.recall, self.k, self._least_candidates(index))
         return (
@@ -199,8 +199,8 @@ class PreparedSearch:
     def _least_candidates(self, index: VectorIndex) -> int:
         """Return the minimum number of candidates to rerank, or 0.
 
-        Settings measured for more neighbours than requested find the requested ones, but codes barely determine their
-        order.
+        Settings that were measured for more neighbours also find the requested neighbours. However, codes hardly
+        determine the order of these neighbours.
         """
         measured = k_measured(self.k)
         return 0 if index.is_exact or measured == self.k else measured
@@ -212,17 +212,17 @@ class PreparedSearch:
 
     @cached_property
     def num_rows(self) -> int:
-        """Row count of the fragments."""
+        """Number of rows in the fragments to search."""
         return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
 
     @cached_property
     def most_compared(self) -> int:
-        """Maximum number of rows passing the filter that are compared one by one, without the index."""
+        """If at most this many rows pass the filter, they are compared one by one without an index."""
         return max(ALWAYS_COMPARED_ROWS, self.num_rows // COMPARED_SHARE)
 
     @cached_property
     def named(self) -> ScanPlan:
-        """The scan for the addresses of the rows that may be found."""
+        """The plan of a scan that returns the addresses of the rows that may be found."""
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def filtered(self) -> PassingRows | None:
@@ -235,12 +235,12 @@ class PreparedSearch:
         return passing_rows(self.table, condition, self._passing_all)
 
     def question(self, queries: NDArray[Any]) -> Question:
-        """Return the search of blocks of vectors for some queries."""
+        """Return the exact search of blocks of vectors for these queries."""
         typed = np.ascontiguousarray(queries, self.nearest.column.dtype)
         return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
 
     def _askable(self, queries: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the indices of queries that have neighbours: for cosine, nonzero queries."""
+        """Return the indices of the queries that can have neighbours. For cosine, zero vectors are excluded."""
         if self.route.metric != "cosine":
             return np.arange(len(queries))
         return np.flatnonzero(queries.any(axis=1))
@@ -250,7 +250,7 @@ class PreparedSearch:
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
-        """Return whether a segment stores rounded vectors: normalized, or of a narrower type than the table's."""
+        """Return whether a segment stores normalized vectors, or vectors of a narrower type than the table's."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
@@ -274,7 +274,7 @@ class _NearestRun:
 
     Args:
         search: The search.
-        queries: (n, dim); all have neighbours.
+        queries: (n, dim). All of them can have neighbours.
         log: List that receives one line per step, or None.
     """
 
@@ -286,7 +286,7 @@ class _NearestRun:
         self._filtered = None if search.fast and not search.route.segments else search.filtered()
 
     def nearest(self) -> Neighbours:
-        """Return the nearest rows, by query, nearest first."""
+        """Return the nearest rows, ordered by query and distance."""
         search, rows = self._search, self._rows
         if not search.route.segments:
             return NOTHING if search.fast else self._compared(search.plan.fragments, rows)
@@ -308,11 +308,11 @@ class _NearestRun:
 
     @property
     def _rows(self) -> RowSet | None:
-        """Rows that pass the filter, or None without a filter."""
+        """The rows that pass the filter, or None without a filter."""
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
-        """Return the probe of a segment, or None if it is corrupt or its rows must be compared exactly."""
+        """Return the probe of a segment, or None if the segment is corrupt or its rows must be compared exactly."""
         search = self._search
         if search.nearest.promise is None:
             return search.explicit_probe
@@ -331,7 +331,7 @@ class _NearestRun:
         return ask(search.table.snapshot, segment, choose)
 
     def _beside(self, probes: Sequence[SegmentProbe | None]) -> Neighbours:
-        """Return the nearest rows among segment results and rows that segments do not cover or cannot find."""
+        """Return the nearest rows from segments, and from fragments that are compared exactly."""
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
         fragment_ids = fragment_ids.union(
@@ -361,7 +361,7 @@ class _NearestRun:
         return ranked_neighbours(joined_neighbours(found), len(self._queries), search.k)
 
     def _lies_further(self, parts: Sequence[Neighbours], ranked: Neighbours, candidates: int) -> bool:
-        """Return whether a lower bound dropped candidates that more distant rows may replace."""
+        """Return whether the minimum distance removed candidates, so that more distant rows may be missing."""
         nearest, count = self._search.nearest, len(self._queries)
         if nearest.lower is None:
             return False
@@ -372,7 +372,7 @@ class _NearestRun:
         return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
 
     def _within(self, rows: Neighbours) -> Neighbours:
-        """Keep the rows within the range of distances of the search."""
+        """Keep the rows whose distances are within the range of the search."""
         nearest = self._search.nearest
         if nearest.lower is not None:
             rows = rows.where(rows.distances >= nearest.lower)
@@ -391,7 +391,7 @@ class _NearestRun:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
     def _segment(self, segment: Segment, fragment_ids: frozenset[int], probe: SegmentProbe) -> Neighbours | None:
-        """Return the nearest rows of a segment. Returns None if it is corrupt, or finds fewer rows than exist."""
+        """Return the nearest rows of a segment, or None if the segment is corrupt or does not find enough rows."""
         search, queries = self._search, self._queries
 
         def look(index: VectorIndex) -> Neighbours | None:
@@ -415,7 +415,7 @@ class _NearestRun:
         return ask(search.table.snapshot, segment, look)
 
     def _again(self, segment: Segment, fragment_ids: frozenset[int], rows: CoveredVectors) -> Neighbours | None:
-        """Like `_segment`, with known living rows of the segment."""
+        """Repeat `_segment` after reading which rows of the segment are live."""
         rows.know()
         probe = self._probe(segment, fragment_ids)
         return None if probe is None else self._segment(segment, fragment_ids, probe)
@@ -423,7 +423,7 @@ class _NearestRun:
     def _allowed(
         self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex
     ) -> tuple[CoveredVectors, Allowed]:
-        """Return the rows of a segment, a mask of the positions that may be found (None for all), and their number."""
+        """Return the rows of a segment, a mask of the entries that may be found (None for all), and their number."""
         rows = covered_vectors(self._search.table.snapshot, segment, index)
         if self._filtered is None:
             return rows, rows.presumed(fragment_ids)
@@ -431,7 +431,7 @@ class _NearestRun:
 
 
 def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
-    """Return the rows of hits, or None if one of them is deleted."""
+    """Return the rows of search hits, or None if one of the rows is deleted."""
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING
@@ -452,12 +452,12 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
 
 
 def _least(hits: Hits) -> int:
-    """Return the smallest number of hits of any query."""
+    """Return the number of hits of the query with the fewest hits."""
     return int(((hits.positions >= 0) & ~np.isnan(hits.distances)).sum(axis=1).min())
 
 
 def is_beyond(hits: Hits, queries: NDArray[np.float32]) -> bool:
-    """Return whether distances overflow float32. An index then drops rows, or ranks them by overflowed sums."""
+    """Return whether distances may overflow float32. An index then drops rows, or ranks them incorrectly."""
     distances = hits.distances.ravel()
     if not len(distances) or (np.minimum.reduce(distances) > -_USUAL and np.maximum.reduce(distances) < _USUAL):
         return False
@@ -468,12 +468,12 @@ def is_beyond(hits: Hits, queries: NDArray[np.float32]) -> bool:
 
 
 def tied(index: VectorIndex, allowed: Allowed) -> bool:
-    """Return whether the filter of a search is tied to the vectors of a segment."""
+    """Return whether the filter of a search is correlated with the vectors of a segment."""
     return allowed[0] is not None and index.is_tied(allowed[0])
 
 
 def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
-    """Return the plan of the rows among `rows` that pass a filter."""
+    """Return the plan that scans `rows` with a filter."""
     parts = conjuncts_of(filter_)
     bounds = RowBounds(RowSet({}), rows, plan.fragment_ids)
     return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))

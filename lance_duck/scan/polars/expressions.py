@@ -1,15 +1,15 @@
-"""polars expressions as predicates of this package.
+"""Translates polars expressions to this package's predicates.
 
-The tree of an expression is read from its JSON form: a node is an object of one key, its kind.
+The tree of an expression is read from its JSON form. Each node is an object with one key, which is the kind of node.
 
 {"Column": "a"}
 {"Literal": …}                                              evaluated by polars
-{"BinaryExpr": {"left": node, "op": "Eq", "right": node}}     "Modulus" within: a remainder
+{"BinaryExpr": {"left": node, "op": "Eq", "right": node}}     the operator "Modulus" gives a remainder
 {"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
 {"Alias": [node, name]}
 
-polars casts both sides of a comparison to one type before it passes the filter to a source. The JSON form may change.
-Unknown nodes are left to polars.
+polars casts both sides of a comparison to one type before it passes the filter to a source. Because the JSON form may
+change, polars evaluates conditions with unknown nodes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BOUNDS: Final[dict[str, tuple[Op, Op]]] = {
     "None": (">", "<"),
 }
 _TEXTS: Final = {"Contains": "contains", "EndsWith": "suffix"}
-_HALF: Final = 1 << 62  # the sum of two remainders of a smaller divisor fits 64 bits
+_HALF: Final = 1 << 62  # if the divisor is smaller, the sum of two remainders fits in 64 bits
 _PLAIN_PATTERN: Final = re.compile(r"[^\\.+*?()|\[\]{}^$#&\-~\s]*")
 _UNREADABLE: Final = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError),
@@ -79,7 +79,7 @@ def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
 
     Args:
         expression: The condition that polars passes to a source.
-        schema: Columns on which a scan evaluates conditions. Conditions on other columns are left to polars.
+        schema: Columns on which a scan evaluates conditions. polars evaluates conditions on other columns.
     """
     try:
         parts = _conjuncts(json.loads(expression.meta.serialize(format="json")))
@@ -97,7 +97,7 @@ class _NodeReader:
         self._schema = schema
 
     def translated(self, node: Any) -> Predicate | None:
-        """Translate a node to a predicate. Returns None if that is impossible."""
+        """Translate a node to a predicate. Returns None if it cannot be translated."""
         try:
             return self._predicate(node)
         except _UNREADABLE:
@@ -132,7 +132,7 @@ class _NodeReader:
         return self._compared(compared, path, constant)
 
     def _remainder(self, division: Any, op: Op, right: Any) -> Predicate:
-        """Compare a remainder. Its sign follows the divisor in polars, and the dividend in DuckDB."""
+        """Compare a remainder. It has the sign of the divisor in polars, and of the dividend in DuckDB."""
         path, type_ = self._column(division["left"])
         divisor, constant = _constant(division["right"]).as_py(), _constant(right).as_py()
         are_integers = type(divisor) is type(constant) is int and pa.types.is_integer(type_)
@@ -167,7 +167,7 @@ class _NodeReader:
         raise KeyError(name)
 
     def _membership(self, path: Path, type_: pa.DataType, constants: pa.Scalar) -> Predicate:
-        """Return IN. In polars, nothing equals a null constant."""
+        """Translate a membership test. In polars, no value equals a null constant."""
         values = constants.values.drop_null()
         if not len(values):
             raise ValueError("nothing to be equal to")
@@ -189,7 +189,7 @@ class _NodeReader:
     def _compared(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
         type_ = path_type(self._schema, path)
         if pa.types.is_dictionary(storage_type(type_)) and op not in ("=", "!="):
-            raise TypeError(type_)  # categories have their own order
+            raise TypeError(type_)  # polars orders categories differently
         if not constant.is_valid:
             raise ValueError("null")
         return comparison(op, path, constant, _comparable(value_type(type_)))
@@ -223,7 +223,7 @@ def _comparable(type_: pa.DataType) -> pa.DataType:
 
 
 def _constant(node: Any) -> pa.Scalar:
-    """Return a literal, evaluated by polars."""
+    """Return the value of a literal. polars evaluates it."""
     while _only(node)[0] == "Alias":
         node = node["Alias"][0]
     if _only(node)[0] != "Literal":
@@ -249,6 +249,6 @@ def _conjuncts(node: Any) -> list[Any]:
 
 
 def _only(node: Any) -> tuple[str, Any]:
-    """Return the kind of a node, and its content."""
+    """Return the kind and the content of a node."""
     ((kind, value),) = node.items()
     return kind, value

@@ -35,21 +35,21 @@ class PolarsFrames:
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
     ) -> pl.LazyFrame:
-        """Return this version of the table as a polars LazyFrame, without reading anything yet.
+        """Return this version of the table as a polars LazyFrame. No data is read before it is collected.
 
-        `ds.to_polars().filter(pl.col("x") > 3).select("id").head(10).collect()` reads columns `id` and `x`, by an
-        index of `x` if there is one, and stops early. The scan evaluates comparisons with constants, `is_in`,
-        `is_between`, `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` of a plain text, and combinations of
-        these by and, or and not; polars evaluates the remaining filter.
+        `ds.to_polars().filter(pl.col("x") > 3).select("id").head(10).collect()` reads only columns `id` and `x`, and
+        stops after 10 rows. If `x` has an index, the index finds the rows. The scan evaluates comparisons with
+        constants, `is_in`, `is_between`, `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` with a plain
+        string, and combinations of these with `&`, `|` and `~`. polars evaluates the remaining filter.
 
         Args:
             columns: Names of the columns of the frame, which may include hidden columns. None selects all table
                 columns.
-            filter: Condition of the rows of the frame: see `scanner`. None selects all rows.
+            filter: Condition that selects the rows of the frame: see `scanner`. None selects all rows.
 
         Raises:
             UnsupportedError: polars is not installed, or does not support a column's type.
-            InvalidInputError: Unknown columns, or a bad filter.
+            InvalidInputError: A column is unknown, or the filter is invalid.
         """
         if isinstance(columns, Mapping):
             remedy = "LazyFrame.with_columns computes them"

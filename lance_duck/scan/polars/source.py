@@ -1,4 +1,4 @@
-"""A table as a source of polars."""
+"""A table as a polars IO source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING: Final = PushedDown(None, is_whole=True)
 
 
 def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.LazyFrame:
-    """Return a table as a LazyFrame, without reading anything yet.
+    """Return a table as a LazyFrame. No data is read before it is collected.
 
     Args:
         table: The table.
@@ -41,12 +41,12 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
 @dataclass(frozen=True, eq=False)
 class PolarsSource:
-    """Picklable callable with which polars reads a table.
+    """The picklable callable that polars calls to read a table.
 
     Attributes:
         table: The table.
         columns: Names of the columns of the frame.
-        schema: Their Arrow types.
+        schema: Arrow schema of these columns.
     """
 
     table: TableScan
@@ -59,8 +59,8 @@ class PolarsSource:
         """Read rows.
 
         Args:
-            with_columns: Names of the columns to read, including the predicate's. None reads all.
-            predicate: Condition of the rows to read. None reads all.
+            with_columns: Names of the columns to read, including the predicate's columns. None reads all columns.
+            predicate: Condition that selects the rows to read. None reads all rows.
             n_rows: Maximum number of rows, before the predicate is applied.
             batch_size: Maximum number of rows per frame.
         """
@@ -75,7 +75,7 @@ class PolarsSource:
 
 
 def _check(type_: pa.DataType, name: str) -> None:
-    """Reject types on which polars would panic."""
+    """Reject types that make polars panic."""
     type_ = storage_type(type_)
     if pa.types.is_decimal256(type_) or pa.types.is_union(type_) or pa.types.is_interval(type_):
         raise UnsupportedError("polars does not support this type", where=f"column {name}", found=type_)

@@ -1,6 +1,6 @@
-"""Predicates as an immutable tree, whichever language they were written in, and their values on Arrow columns.
+"""Predicates as immutable trees, and their evaluation on Arrow columns. All filter languages share these trees.
 
-You hold: conditions on columns, in any language. You get: one tree, and for Arrow columns a mask of the rows that
+You hold: conditions on columns, in any filter language. You get: a tree, and a mask of the rows of Arrow columns that
 satisfy it. Never here: indexes and files.
 `evaluate` is the reference implementation. `masks` and `kernels` are its fast path.
 """

@@ -48,12 +48,12 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
     flags = np.unpackbits(bits, count=mask.offset + len(mask), bitorder="little")[mask.offset :]
-    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # much faster on booleans than on integers
+    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # much faster than for integers
     return places
 
 
 def descend(array: pa.Array, path: Path) -> pa.Array:
-    """Return the member of a struct array at a path, or the array for (). Null if a struct on the path is null."""
+    """Return the member of a struct array at a path, or the array for (). Null structs on the path give null values."""
     for name in path:
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         array = pc.struct_field(storage, [storage.type.get_field_index(name)])
@@ -61,7 +61,7 @@ def descend(array: pa.Array, path: Path) -> pa.Array:
 
 
 def row_width(type_: pa.DataType) -> int:
-    """Return the bytes of a value, estimated from its type alone."""
+    """Estimate the size of a value from its type, in bytes."""
     if isinstance(type_, pa.BaseExtensionType):
         return row_width(type_.storage_type)
     if pa.types.is_null(type_):

@@ -1,4 +1,4 @@
-"""Evaluation of predicate trees on Arrow columns, a whole batch at a time."""
+"""Evaluates predicate trees on Arrow columns, one batch at a time."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
     Args:
         predicate: The predicate.
-        columns: Top-level columns by name, `num_rows` values each. Dictionaries are evaluated once per distinct value.
+        columns: Top-level columns by name, each with `num_rows` values. Conditions on dictionary columns are evaluated
+            once per distinct value.
         num_rows: Number of rows in the batch.
 
-    Returns: Booleans, or null if the predicate is null.
+    Returns: A boolean for each row, null if the predicate is null.
 
     Raises:
         InvalidInputError: A column is missing, or a constant does not fit its column.
@@ -105,7 +106,7 @@ def _fold(
 
 
 def _column(path: Path, columns: Columns) -> pa.Array:
-    """Return the values at `path`, or null if a struct on the path is null."""
+    """Return the values at `path`. Null structs on the path give null values."""
     if path[0] not in columns:
         raise InvalidInputError(
             "the filter uses a column that does not exist", found=path[0], expected=", ".join(columns)

@@ -1,6 +1,6 @@
-"""Compiled passes over one column that narrow a mask: mask[i] becomes 0 if the value does not pass.
+"""Compiled passes over one column. They set mask[i] to 0 if value i does not pass.
 
-Each takes a uint8 mask (0 or 1) and changes it in place. Their reference implementation is `scan.predicate.evaluate`.
+Each kernel modifies a uint8 mask (0 or 1) in place. `scan.predicate.evaluate` is the reference implementation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER_EQUAL, GREATER = range(6)
 
 @kernel
 def and_range(values: NDArray[Any], low: Any, high: Any, mask: Mask) -> None:
-    """Keep values from low to high, inclusive."""
+    """Keep values from `low` to `high`, inclusive."""
     for i in range(len(values)):
         mask[i] &= np.uint8(values[i] >= low) & np.uint8(values[i] <= high)
 
@@ -74,7 +74,7 @@ def and_string(
 
 @kernel
 def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
-    """Keep rows whose dictionary entry is in the mask. Indices outside the dictionary, such as under nulls, are not."""
+    """Keep rows whose dictionary entry is set in `answers`. Rows with an index outside the dictionary do not pass."""
     count = len(answers)
     for i in range(len(indices)):
         place = np.int64(indices[i])
@@ -86,7 +86,7 @@ def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) ->
 
 @kernel
 def and_valid(bitmap: NDArray[np.uint8], first: int, mask: Mask) -> None:
-    """Keep rows whose bit, first + i, is set in the validity bitmap."""
+    """Keep row i if bit first + i is set in the validity bitmap."""
     for i in range(len(mask)):
         bit = first + i
         mask[i] &= (bitmap[bit >> 3] >> (bit & 7)) & 1
@@ -94,12 +94,12 @@ def and_valid(bitmap: NDArray[np.uint8], first: int, mask: Mask) -> None:
 
 @kernel
 def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> None:
-    """Hash each string by its length and last eight bytes, or 0 if an offset is outside the data.
+    """Hash each string from its length and its last eight bytes. The hash is 0 if an offset is outside the data.
 
     Args:
-        offsets: One more than there are strings.
-        data: Their bytes.
-        hashes: Output, one for each text.
+        offsets: Offsets of n strings in `data`, (n + 1,).
+        data: Bytes of the strings.
+        hashes: Output, (n,).
     """
     for i in range(len(hashes)):
         start, stop = np.int64(offsets[i]), np.int64(offsets[i + 1])

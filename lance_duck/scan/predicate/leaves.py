@@ -1,7 +1,7 @@
-"""Leaves of predicates, built the same way from every language that a filter can come in.
+"""Builds the leaves of predicates. All filter languages share these functions.
 
-Constants are converted to the type of the column. A constant that the column cannot hold is compared through the
-adjacent values of the column's type. The caller leaves constants that cannot be compared exactly to DuckDB.
+Constants are converted to the type of the column. If the type cannot represent a constant, its adjacent values are used
+instead. If a comparison cannot be exact, the caller lets DuckDB evaluate it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant of the same kind. A time may lie between two ticks of the column's unit.
+    """Compare a column with a constant of the same kind. A time may be between two ticks of the column's unit.
 
     Args:
         op: The comparison.
         path: The column.
         constant: A constant whose type is of the same kind as the column's.
-        type_: The type that the values of the column are compared in.
+        type_: The type in which the values of the column are compared.
 
     Raises:
-        InexactError: The column cannot hold the constant, and it is not a time.
+        InexactError: The type cannot represent the constant, and the constant is not a time.
     """
     try:
         return Compare(op, path, exact(constant, type_))
@@ -70,18 +70,18 @@ def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> P
 
 
 def not_distinct(path: Path, equal: Predicate) -> Predicate:
-    """Return IS NOT DISTINCT FROM a constant, given the equality with it. The result is never null."""
+    """Return IS NOT DISTINCT FROM a constant, from the equality with this constant. The result is never null."""
     unknown = isinstance(equal, Compare) and not equal.value.is_valid
     return IsNull(path) if unknown else all_of(Not(IsNull(path)), equal)
 
 
 def truth(path: Path, value: bool) -> Predicate:
-    """Return IS TRUE or IS FALSE of a boolean column. The result is never null."""
+    """Return IS TRUE or IS FALSE for a boolean column. The result is never null."""
     return all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
 
 
 def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
-    """Translate LIKE if the pattern is a prefix or does not contain wildcards. Returns None for other patterns."""
+    """Translate LIKE with a prefix pattern, or a pattern without wildcards. Returns None for other patterns."""
     if not pattern.is_valid:
         return StartsWith(path, pattern)
     text = pattern.as_py()
@@ -104,5 +104,5 @@ def fixed_prefix(pattern: str) -> str:
 
 
 def has_item(path: Path, item: pa.Scalar) -> Predicate:
-    """Return the condition that lists contain an item. Null for a null item, which equals nothing."""
+    """Return the condition that a list contains an item. It is null for a null item, because null never matches."""
     return HasAny(path, pa.repeat(item, 1)) if item.is_valid else ConstantCondition(None)

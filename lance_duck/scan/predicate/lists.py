@@ -1,4 +1,4 @@
-"""Tests whether lists contain values, a whole column at a time."""
+"""Tests whether lists contain values, one array at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def item_type(type_: pa.DataType) -> pa.DataType:
 
 
 def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Return whether each list contains any of the values. Null for a null list.
+    """Return whether each list contains any of the values. A null list gives null.
 
     Args:
         lists: Lists of a type that `is_list`.
@@ -33,7 +33,7 @@ def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
 
 
 def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
-    """Return whether each list contains all of the values. Null for a null list.
+    """Return whether each list contains all of the values. A null list gives null.
 
     Args:
         lists: Lists of a type that `is_list`.

@@ -1,7 +1,7 @@
-"""Masks of the rows that satisfy a predicate, computed by compiled passes: the fast path of `evaluate.mask`.
+"""The fast path of `evaluate.mask`: compiled passes compute the mask of the rows that satisfy a predicate.
 
-Null counts as false here, which is correct below AND and OR, but not below NOT. Conditions without a compiled pass are
-left to `evaluate`, the reference implementation.
+Null counts as false. This is correct below AND and OR, but not below NOT. Conditions without a compiled pass are
+evaluated by `evaluate`, the reference implementation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
 
     Args:
         predicate: The predicate.
-        columns: Top-level columns by name, `num_rows` values each.
+        columns: Top-level columns by name, each with `num_rows` values.
         num_rows: Number of rows in the batch.
         rest: Evaluates conditions without a compiled pass. Null counts as false.
     """
@@ -96,7 +96,7 @@ def _is_dear(predicate: Predicate) -> bool:
 
 
 def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
-    """Evaluate a DuckDB condition. If few rows remain in the mask, only those are evaluated."""
+    """Evaluate a DuckDB condition. If few rows remain in the mask, only these rows are evaluated."""
     rows = np.flatnonzero(mask)
     if not len(rows):
         return
@@ -108,12 +108,12 @@ def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest)
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
-    """Narrow the mask. Returns False, with the mask unchanged, if these types do not have a compiled pass."""
+    """Narrow the mask. If there is no compiled pass for these types, return False and leave the mask unchanged."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return False  # its entries are compared
+        return False  # the caller compares the entries instead
     if pa.types.is_decimal(kind) and kind.scale < 0:
-        return False  # the constant may lie between two values of the type
+        return False  # the constant may be between two values of the type
     if value.type != kind:
         try:
             value = value.cast(kind)
@@ -164,7 +164,7 @@ def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -
 
 
 def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
-    """Return the storage type and the stored number of a scalar whose type is stored as integers."""
+    """Return the dtype and the value of the integer that stores a scalar. Returns None if it is not stored as one."""
     kind = value.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())
@@ -188,7 +188,7 @@ def _drop_nulls(array: pa.Array, mask: Mask) -> None:
 
 
 def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, mask: Mask, rest: Rest) -> bool:
-    """Narrow the mask by evaluating dictionary entries, or return False if that is slower or nulls pass."""
+    """Narrow the mask by evaluating dictionary entries. Returns False if this would be slower or nulls pass."""
     entries = array.dictionary
     if len(entries) > len(array) or entries.null_count:
         return False
@@ -211,7 +211,7 @@ def _to_bytes(answer: pa.BooleanArray) -> Mask:
 
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SLOTS_FOR_EACH: Final = 16
-"""Minimum number of hash table slots for each member. One in 16 other rows then passes the hash filter."""
+"""Minimum number of hash table slots per member. Of the rows that are not members, one in 16 then passes the filter."""
 _LEAST_BITS: Final = 10
 _MOST_BITS: Final = 24
 
@@ -220,8 +220,8 @@ def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> No
     """Keep rows whose number is a member.
 
     Args:
-        numbers: One for each row, integers of any width.
-        members: Values of the same type.
+        numbers: An integer for each row, of any width.
+        members: Integers of the same type.
         mask: 0 or 1 for each row. Changed in place.
     """
     bits = min(max(int(_SLOTS_FOR_EACH * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)

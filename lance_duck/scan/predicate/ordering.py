@@ -1,4 +1,4 @@
-"""Converts values to types that Arrow kernels compare and hash like predicates."""
+"""Converts values to types that Arrow compares and hashes with the semantics of predicates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from lance_duck.arrow.decimals import without_negative_scale
 
-# Arrow compares string and binary views since version 26. Before, they are converted to plain types.
+# Arrow can compare string and binary views since version 26. In earlier versions, they are converted to plain types.
 _VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
 PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def comparable(array: pa.Array) -> pa.Array:
-    """Return the values in a type that Arrow compares."""
+    """Return the values in a type that Arrow can compare."""
     if pa.types.is_float16(array.type):
         return array.cast(pa.float32())
     if pa.types.is_decimal(array.type) and array.type.scale < 0:
@@ -28,7 +28,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return both arrays in a type that pyarrow can hash, such that equal values have equal hashes."""
+    """Return both arrays in a type that pyarrow can hash, so that equal values have equal hashes."""
     type_ = array.type
     if pa.types.is_floating(type_):
         return one_zero_one_nan(array), one_zero_one_nan(values)

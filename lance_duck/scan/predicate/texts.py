@@ -1,4 +1,4 @@
-"""The trigrams that substring conditions imply, for n-gram index searches."""
+"""Computes the trigrams that substring conditions imply, for searches of n-gram indexes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def implied_by_text(
         path: The column.
         how: CONTAINS (also for prefixes, suffixes and equality), LIKE, GLOB, REGEX (RE2 syntax), or TOKENS (the words
             of `contains_tokens`).
-        pattern: The string or pattern that matching texts contain.
-        escape: For LIKE, the escape character, or "".
-        any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
+        pattern: The substring, pattern or words of the condition.
+        escape: The escape character for LIKE, or "".
+        any_case: Whether the condition ignores case, or compares the string in upper or lower case.
 
     Returns:
         The predicate, or None if the pattern does not imply any trigram.

@@ -1,7 +1,7 @@
 """Predicates as an immutable tree: scan filters, independent of their source language.
 
-Semantics follow DuckDB: three-valued logic, where a comparison with null is null; NaN equals NaN and is greater than
-every other float; -0.0 equals 0.0. A leaf names its column by path, ("st", "a") for field a of struct st.
+The semantics are DuckDB's. Logic is three-valued: a comparison with null is null. NaN equals NaN and is greater than
+every other float. -0.0 equals 0.0. A leaf names its column by path: ("st", "a") is field a of struct st.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Predicate(ABC):
 
     @abstractmethod
     def leaves(self) -> Iterator[Predicate]:
-        """Return the leaves, which refer to a column or constant, in order."""
+        """Return the leaves of the tree in order. A leaf is a condition on a column, or a constant."""
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the paths of the columns that the predicate reads, in order, each once."""
+        """Return the paths of the columns that the predicate reads, in order, without duplicates."""
         return tuple(dict.fromkeys(path for leaf in self.leaves() if isinstance(leaf, _Leaf) for path in leaf.reads))
 
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the top-level columns that the predicate reads, in order, each once."""
+        """Return the names of the top-level columns that the predicate reads, in order, without duplicates."""
         return tuple(dict.fromkeys(path[0] for path in self.paths()))
 
 
@@ -72,11 +72,11 @@ class ConstantCondition(_Leaf):
 
 @dataclass(frozen=True)
 class Compare(_OfColumn):
-    """Comparison of a column with a constant. It is null if the constant is.
+    """Comparison of a column with a constant. It is null if the constant is null.
 
     Attributes:
-        value: Scalar of the column's type (for a dictionary, the type of its values), or of one that converts without
-            loss.
+        value: A scalar of the column's type, or of a type that can be converted to it without loss. For a dictionary
+            column, the type is the type of its values.
     """
 
     op: Op
@@ -94,7 +94,7 @@ class Compare(_OfColumn):
 
 @dataclass(frozen=True)
 class In(_OfColumn):
-    """Membership of a column in constants. Null for a row without a match if the constants contain a null."""
+    """Membership of a column's values in constants. Without a match, it is null if the constants contain a null."""
 
     path: Path
     values: pa.Array
@@ -105,7 +105,7 @@ class In(_OfColumn):
 
 @dataclass(frozen=True)
 class IsNull(_OfColumn):
-    """IS NULL of a column. The result is never null. `Not(IsNull(path))` is IS NOT NULL."""
+    """IS NULL. The result is never null. `Not(IsNull(path))` is IS NOT NULL."""
 
     path: Path
 
@@ -115,7 +115,7 @@ class IsNull(_OfColumn):
 
 @dataclass(frozen=True)
 class StartsWith(_OfColumn):
-    """Condition that a string begins with a constant, which may be empty. It is null if the constant is."""
+    """Condition that a string begins with a constant, which may be empty. It is null if the constant is null."""
 
     path: Path
     prefix: pa.Scalar
@@ -126,12 +126,12 @@ class StartsWith(_OfColumn):
 
 @dataclass(frozen=True)
 class HasTrigrams(_OfColumn):
-    """Condition that a string contains each trigram of some words, ignoring case and accents. Null for a null string.
+    """Condition that a string contains every trigram of some words. Case and accents are ignored.
 
-    LIKE, regular expressions and substring conditions imply it. See `text.trigrams`.
+    It is null for a null string. LIKE, regular expressions and substring conditions imply it: see `text.trigrams`.
 
     Attributes:
-        words: Letters a to z and digits, at least three in each.
+        words: Words of letters a to z and digits, each with at least three characters.
     """
 
     path: Path
@@ -145,7 +145,7 @@ class HasTrigrams(_OfColumn):
 class HasAny(_OfColumn):
     """Condition that a list contains any of the constants.
 
-    Null only for a null list. Nulls on either side match nothing.
+    It is null only for a null list. Null items and null constants never match.
     """
 
     path: Path
@@ -157,7 +157,7 @@ class HasAny(_OfColumn):
 
 @dataclass(frozen=True)
 class HasAll(_OfColumn):
-    """Condition that a list contains all constants except nulls. Null only for a null list."""
+    """Condition that a list contains all constants that are not null. It is null only for a null list."""
 
     path: Path
     values: pa.Array
@@ -171,11 +171,11 @@ class Opaque(_Leaf):
     """A condition that DuckDB evaluates.
 
     Attributes:
-        sql: The condition, as one operand of SQL.
+        sql: The condition as SQL text that can be used as an operand.
         inputs: Columns and struct fields that the condition reads.
-        parameters: Bound values: a list, or a dict by name.
-        implied: A trigram predicate implied by the condition, for index searches: `HasTrigrams`, joined by AND and OR.
-            None if nothing is known.
+        parameters: Bound values, as a list or as a dict by name.
+        implied: A predicate that the condition implies, for index searches. It consists of `HasTrigrams`, AND and OR.
+            None if unknown.
     """
 
     sql: str
@@ -194,7 +194,7 @@ class Opaque(_Leaf):
 
 @dataclass(frozen=True)
 class And(Predicate):
-    """Conjunction of the operands. True without operands."""
+    """Conjunction of the operands. It is true without operands."""
 
     operands: tuple[Predicate, ...]
 
@@ -235,13 +235,13 @@ class Not(Predicate):
 
 
 def all_of(*operands: Predicate) -> Predicate:
-    """Join operands by AND, inner ANDs flattened."""
+    """Join operands by AND. Nested ANDs are flattened."""
     flat = tuple(part for operand in operands for part in conjuncts(operand))
     return flat[0] if len(flat) == 1 else And(flat)
 
 
 def any_of(*operands: Predicate) -> Predicate:
-    """Join operands by OR, inner ORs flattened."""
+    """Join operands by OR. Nested ORs are flattened."""
     flat = tuple(part for operand in operands for part in (operand.operands if isinstance(operand, Or) else (operand,)))
     return flat[0] if len(flat) == 1 else Or(flat)
 
@@ -274,7 +274,7 @@ def _literal(value: pa.Scalar) -> str:
         return "NULL"
     try:
         plain = value.as_py()
-    except (OverflowError, ValueError):  # instants outside of Python's range
+    except (OverflowError, ValueError):  # times outside Python's range
         plain = getattr(value, "value", value.type)
     if isinstance(plain, str):
         return literal(plain)

@@ -17,13 +17,13 @@ class InexactError(ValueError):
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type of the values of a column: extension types as stored, dictionaries decoded."""
+    """Return the type of a column's values. Extension types become their storage. Dictionaries are decoded."""
     type_ = storage_type(type_)
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def compared_type(type_: pa.DataType) -> pa.DataType:
-    """Return the comparison type of a column's values: float32 for half floats, no negative scales."""
+    """Return the type in which a column's values are compared. Half floats become float32. Negative scales become 0."""
     type_ = value_type(type_)
     if pa.types.is_decimal(type_) and type_.scale < 0:
         return without_negative_scale(type_)
@@ -42,10 +42,10 @@ def path_type(schema: pa.Schema, path: Path) -> pa.DataType:
 
 
 def exact(value: Any, type_: pa.DataType) -> Any:
-    """Return a scalar or an array of constants in another type of the same kind.
+    """Convert a scalar or an array of constants to a type of the same kind. NaN stays NaN.
 
     Raises:
-        InexactError: The type is of another kind, or cannot represent every value. NaN stays NaN.
+        InexactError: The type is of a different kind, or cannot represent every value.
     """
     if value.type == type_:
         return value
@@ -62,7 +62,7 @@ def exact(value: Any, type_: pa.DataType) -> Any:
 
 
 def worded(value: Any) -> str:
-    """Format a constant or query, including instants outside of Python's range."""
+    """Format a constant or query. Times outside Python's range are supported."""
     try:
         return str(value)
     except (OverflowError, ValueError):
@@ -70,7 +70,7 @@ def worded(value: Any) -> str:
 
 
 def _same_numbers(first: Any, second: Any) -> bool:
-    """Return whether values are equal with NaN equal to NaN."""
+    """Return whether values are equal. NaN equals NaN."""
     arrays = [pa.repeat(each, 1) if isinstance(each, pa.Scalar) else each for each in (first, second)]
     if not pa.types.is_floating(arrays[0].type):
         return False

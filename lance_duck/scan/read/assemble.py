@@ -1,4 +1,4 @@
-"""Assembly of batches from columns."""
+"""Assembles batches from columns."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ else:
 
 
 def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.RecordBatch:
-    """Assemble the batch of a projection. Its dictionaries do not have more entries than there are rows.
+    """Assemble a batch with the columns of a projection. Its dictionaries do not have more entries than rows.
 
     Args:
         projection: Columns of the result.
-        columns: Top-level columns by name, including hidden ones. Structs have at least the fields of the projection.
+        columns: Top-level columns by name, including hidden columns. Structs contain at least the fields of the
+            projection.
         num_rows: Number of rows in the batch.
 
     Raises:

@@ -19,10 +19,10 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory."""
+"""Maximum size of a cached column, in bytes: eight million values of eight bytes. This limits memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-"""Maximum size of all cached columns of a version, in bytes. It bounds memory."""
+"""Maximum size of all cached columns of a version, in bytes. This limits memory."""
 
 
 class DecodedColumn:
@@ -42,7 +42,7 @@ class DecodedColumn:
         self.nbytes = int(whole.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> pa.Array:
-        """Return the values at row positions, counting deleted rows."""
+        """Return the values at row positions. Positions include deleted rows."""
         values = pa.py_buffer(self._values[places])
         return pa.Array.from_buffers(self._type, len(places), [None, values])
 
@@ -52,7 +52,7 @@ class DecodedColumns:
 
     Args:
         snapshot: The version.
-        read: Reads a column of all fragments, deleted rows included.
+        read: Reads a column of all fragments, including deleted rows.
         limit: Maximum size of all cached columns, in bytes. 0 disables the cache.
     """
 
@@ -97,7 +97,7 @@ class DecodedColumns:
             return None
         try:
             pieces = self._read(read)
-        except LanceDuckError:  # intact rows remain readable
+        except LanceDuckError:  # without the cache, intact rows can still be read
             return None
         return None if any(piece.null_count for piece in pieces) else DecodedColumn(pieces)
 

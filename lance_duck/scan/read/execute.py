@@ -1,4 +1,4 @@
-"""Execution of a plan: threads, batches in order, an early end."""
+"""Executes a plan in threads, yields its batches in order, and stops early if the caller does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_reader(
     Args:
         snapshot: The version of the table.
         plan: The plan.
-        columns: Column readers to use again.
+        columns: Cache of column readers.
         workers: Thread count. None means one per core.
 
     Raises:
@@ -58,9 +58,9 @@ def scan_batches(
 
 
 def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> list[pa.RecordBatch] | None:
-    """Read the rows of a plan directly, if indexes chose so few that they fit in one task.
+    """Read the rows of a plan directly if indexes chose few rows, which fit in one task.
 
-    A row by its key (`benchmarks/indexes.py`) then waits for no tasks, their sizes, and the joining of their batches.
+    A lookup by key (`benchmarks/indexes.py`) then does not spend time on cutting tasks and joining their batches.
 
     Returns:
         The batches that `scan_batches` yields, or None if the plan needs `scan_batches`.
@@ -104,7 +104,7 @@ def count_rows(
 
 
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
-    """Return whether a plan has any row. Reading stops at the first one."""
+    """Return whether a plan returns any rows. Reading stops at the first row."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
 
@@ -151,7 +151,7 @@ def _as_read(pieces: Pieces, rows: int | None) -> Batches:
 
 
 def _regroup(pieces: Pieces, rows: int) -> Batches:
-    """Yield batches of exactly `rows` rows, but for the last.
+    """Yield batches of exactly `rows` rows. The last batch may have fewer rows.
 
     Raises:
         UnsupportedError: One array cannot hold a column of a batch.

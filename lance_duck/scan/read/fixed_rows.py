@@ -1,6 +1,7 @@
-"""Zero-copy access to fixed-size list rows in mapped files, by offset, without an Arrow array for each page.
+"""Zero-copy access by offset to fixed-size list rows in memory-mapped files, without an Arrow array for each page.
 
-A page is plain if its rows lie one after the other in the file, as in Arrow. A column is plain if all its pages are.
+A page is plain if its rows are stored consecutively in the file, as in Arrow. A column is plain if all its pages are
+plain.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class FixedRows:
     """A plain column of fixed-size lists in one fragment.
 
     Attributes:
-        source: Its file.
-        first_rows: int64 (pages,): first row of each page.
-        positions: int64 (pages,): byte position of that row in the file, ascending.
+        source: The file of the column.
+        first_rows: int64 (pages,), the first row of each page.
+        positions: int64 (pages,), the ascending byte offsets in the file of these rows.
         num_rows: Row count of the fragment.
         width: Row width, in bytes.
     """
@@ -42,15 +43,15 @@ class FixedRows:
     width: int
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether the rows are aligned for numbers of a dtype."""
+        """Return whether the rows are aligned for numbers of this dtype."""
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Int64s, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Int64s]:
-        """Return the whole file as an array, and the start index of each row. Expects further lookups.
+        """Return the whole file as an array, and the start index of each row in it.
 
         Args:
             offsets: int64 (n,), ascending offsets in the fragment, at least one.
-            dtype: Dtype of the numbers of a row. The column must hold it.
+            dtype: Dtype of the numbers. `holds` must be true for it.
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)
@@ -65,21 +66,21 @@ class FixedRows:
 
 
 def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: int) -> FixedRows | None:
-    """Return a column of a fragment, or None if it is not plain or its file is not mapped.
+    """Return a column of a fragment, or None if it is not plain or its file is not memory-mapped.
 
-    Reads two rows of each page.
+    The function reads two rows of each page.
 
     Args:
         reader: The fragment.
-        read: The column: a fixed-size list of numbers, read in the type that it is stored in.
-        ends: Cumulative row count at the end of each of its pages.
+        read: The column: a fixed-size list of numbers, read in the stored type.
+        ends: End of each of the column's pages, as a row number in the fragment.
         width: Row width, in bytes.
     """
     source = reader.source_of(read)
     file = None if source is None else mapped_file(source)
     if source is None or file is None or not reader.num_rows or not ends or ends[-1] != reader.num_rows:
         return None
-    whole = file.look(0, file.size, 0)  # other mappings cannot reuse its addresses while this exists
+    whole = file.look(0, file.size, 0)  # keeps the mapping, so that its addresses are not used again
     base: int = whole.ctypes.data
     firsts = [0, *ends[:-1]]
     positions: list[int] = []
@@ -96,7 +97,7 @@ def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: i
 
 
 def _address(array: pa.Array, width: int) -> int:
-    """Return the memory address of the one row of an array; negative if unknown."""
+    """Return the memory address of the only row of an array. It is negative if unknown."""
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     values: Any = array.values.slice(array.offset * array.type.list_size, array.type.list_size)
     data = None if array.null_count or values.null_count else values.buffers()[1]

@@ -1,4 +1,4 @@
-"""Rows of one fragment by their physical offsets: columns from its files, hidden columns from its metadata."""
+"""Reads rows of one fragment by physical offset. Hidden columns are computed from the fragment's metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
-"""Maximum number of column readers that a version caches, at some kilobytes each. A bound of memory."""
+"""Maximum number of column readers that a version caches. Each takes some kilobytes. This limits memory."""
 
 Columns = dict[str, pa.Array]
 
@@ -36,8 +36,8 @@ class FragmentReader:
 
     Attributes:
         fragment: The fragment.
-        num_rows: Physical rows of the fragment, deleted ones included.
-        deletions: Its deleted rows, or None.
+        num_rows: Number of physical rows in the fragment, including deleted rows.
+        deletions: Deleted rows of the fragment, or None.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, columns: ColumnCache) -> None:
@@ -62,7 +62,7 @@ class FragmentReader:
         return local_path(self._snapshot.uri) is None
 
     def open(self, columns: Sequence[Read]) -> None:
-        """Open columns and their files, and read the deletion file. Otherwise, the first `read` does this."""
+        """Open columns and their files, and read the deletion file, before the first `read` would do it."""
         _ = self.deletions
         for read in columns:
             self._columns.get(self.fragment, read, self._open)
@@ -72,9 +72,9 @@ class FragmentReader:
         return all(self._columns.has(self.fragment, read) for read in columns)
 
     def stored_bytes(self, read: Read) -> int:
-        """Return the size of a column in the fragment's files, in bytes, or an upper bound from its page sizes.
+        """Return the size of a column in the fragment's files, in bytes, or the maximum that its pages allow.
 
-        Writers split pages by the uncompressed size of their values.
+        The maximum is known because writers limit the uncompressed size of a page.
         """
         return self._columns.stored_bytes(self.fragment, read, self._count_stored)
 
@@ -91,11 +91,11 @@ class FragmentReader:
         return {read.name: array for read, array in zip(columns, arrays, strict=True)}
 
     def view(self, read: Read, rows: slice) -> Request[pa.Array]:
-        """Read rows of a column, without a copy if a mapped file has them in the layout of Arrow."""
+        """Read rows of a column. If a memory-mapped file stores them in Arrow's layout, they are not copied."""
         return (yield from self._columns.get(self.fragment, read, self._open).read(rows))
 
     def source_of(self, read: Read) -> ByteSource | None:
-        """Return the file of a top-level column, or None if it is stored in several files or not at all."""
+        """Return the file of a top-level column, or None if the column is in several files or in no file."""
         if self.fragment.overlays:
             return None
         place = self._locate(read.field.id)
@@ -119,7 +119,7 @@ class FragmentReader:
         Args:
             name: One of `projection.HIDDEN`.
             rows: Physical offsets.
-            row_offset: Live rows of the table before this fragment.
+            row_offset: Number of live rows before this fragment in the table.
         """
         offsets = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
         if name in (ROW_ADDRESS, ROW_ID):
@@ -143,7 +143,7 @@ class FragmentReader:
         return np.ones(len(offsets), np.uint64) if versions is None else versions.take(offsets)
 
     def _open(self, read: Read) -> ColumnReader:
-        if not self.fragment.files and self.num_rows:  # a row count without files to confirm it
+        if not self.fragment.files and self.num_rows:  # the row count cannot be checked without files
             where = f"{self._snapshot.uri}, fragment {self.fragment.id}"
             raise CorruptError("the fragment has rows without a data file", where=where, found=self.num_rows)
         column = open_column(read.field, self._locate, self.num_rows, read.arrow_type)
@@ -159,7 +159,7 @@ class FragmentReader:
 
 
 def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> None:
-    """Open files of several fragments concurrently, if each needs a round trip. Otherwise, `read` opens them."""
+    """Open files of several fragments concurrently if each needs a round trip. Otherwise, `read` opens them."""
     if not readers or not readers[0].is_remote:
         return
     closed = [reader for reader in readers if not reader.is_open(columns)]
@@ -169,7 +169,7 @@ def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> 
 
 
 class ColumnCache:
-    """Cache of the column readers of a snapshot. The least recently used are dropped first. Thread-safe."""
+    """Cache of a snapshot's column readers. The least recently used readers are dropped first. Thread-safe."""
 
     def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
@@ -180,9 +180,9 @@ class ColumnCache:
         return self._readers.find((fragment.id, read.key)) is not None
 
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
-        """Return the reader of a column, opened if it is not cached."""
+        """Return the reader of a column. It is opened if it is not cached."""
         return self._readers.get((fragment.id, read.key), lambda: open_(read))
 
     def stored_bytes(self, fragment: Fragment, read: Read, count: Callable[[Read], int]) -> int:
-        """Return the size of a column in its files, in bytes. It is computed on first use."""
+        """Return the size of a column in its files, in bytes. It is counted on first use."""
         return self._sizes.get((fragment.id, read.key), lambda: count(read))

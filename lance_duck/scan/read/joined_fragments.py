@@ -1,8 +1,8 @@
-"""Adjacent small fragments, read as one. Opening each alone takes longer than decoding its rows.
+"""Reads adjacent small fragments as one, because opening a small fragment takes longer than decoding its rows.
 
 `file.joined` opens the data files as one file, and `encoding.layouts.alike` decodes pages of one layout as one page.
-`FragmentReader` is the plain reference. It reads fragments that cannot be joined, and repeats failed joined reads to
-raise their errors. `docs/decisions/joined-fragments.md` has figures.
+`FragmentReader` is the reference implementation. It reads fragments that cannot be joined. If a joined read fails, it
+reads the fragments again to raise their errors. For measurements, see `docs/decisions/joined-fragments.md`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class JoinedFragments:
         readers: The fragments, in order, all with the same `shape_of`.
 
     Attributes:
-        num_rows: Physical rows of all of them.
+        num_rows: Number of physical rows in all fragments.
     """
 
     def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
@@ -59,7 +59,7 @@ class JoinedFragments:
 
     @property
     def live_rows(self) -> list[int]:
-        """Number of living rows per fragment."""
+        """Number of live rows per fragment."""
         return [reader.num_live_rows for reader in self._readers]
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
@@ -90,8 +90,8 @@ class JoinedFragments:
 def may_join(plan: ScanPlan) -> bool:
     """Return whether fragments of a plan may be read together.
 
-    They may not if a column contains blobs, which are stored in other files, or dictionaries, which may differ. They
-    also may not while reads are counted, because each read must count separately.
+    This is not possible if a column contains blobs, which are stored in separate files, or dictionaries, which may
+    differ. It is also not possible while reads are counted, because each read must be counted separately.
     """
     reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]
@@ -101,7 +101,10 @@ def may_join(plan: ScanPlan) -> bool:
 
 
 def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
-    """Return a function from a fragment to its join key: equal for fragments that may be joined, None if large."""
+    """Return a function that maps a fragment to its join key, or None for a large fragment.
+
+    Fragments with equal keys may be joined.
+    """
     local: dict[int | None, bool] = {}
 
     def shape(fragment: Fragment) -> Hashable | None:
@@ -131,9 +134,9 @@ class _JoinedFiles:
     """The data files of several fragments. Files with the same fields are joined. Safe to use from several threads.
 
     Args:
-        snapshot: A version that has the fragments.
+        snapshot: A version that contains the fragments.
         fragments: The fragments, in order. Their files have the same fields, in the same order.
-        num_rows: Physical rows of each fragment.
+        num_rows: Number of physical rows in each fragment.
 
     Attributes:
         nbytes: Size of the files, in bytes.
@@ -152,7 +155,7 @@ class _JoinedFiles:
         """Return the reader of a top-level column.
 
         Args:
-            key: Key of the other two arguments.
+            key: Cache key for the other two arguments.
             field: The column.
             arrow_type: Type of the arrays that the reader returns.
 
@@ -181,11 +184,11 @@ class _JoinedFiles:
 
 
 def _joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> _JoinedFiles:
-    """Return the data files of fragments as one, from a cache of the last ones."""
+    """Return the joined data files of fragments. The last results are cached."""
     kept: SizedCache[_JoinedFiles] = snapshot.shared(
         "joined files", lambda: SizedCache(JOINED_FRAGMENTS * JOINED_FILE_BYTES, lambda files: files.nbytes)
     )
-    # Another version may have other fields in the same files.
+    # In a different version, the same files may have different fields.
     shape = tuple([(file.fields, file.column_indices) for file in fragments[0].files])
     paths_of = tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
     key = shape, paths_of, tuple(num_rows)
@@ -193,12 +196,12 @@ def _joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: S
 
 
 def _is_local(snapshot: Snapshot, data_file: DataFile) -> bool:
-    """Return whether a data file lies on a local disk."""
+    """Return whether a data file is on a local disk."""
     return local_path(snapshot.place(data_file.base_id)[0].uri) is not None
 
 
 def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequence[int]) -> Callable[[], JoinedFile]:
-    """Return a function that reads small data files whole, and opens them as one, in this order."""
+    """Return a function that reads small data files completely, and opens them as one file, in this order."""
     stores = [snapshot.place(file.base_id) for file in data_files]
     where, checksums = snapshot.uri, snapshot.store.checksums
 

@@ -23,7 +23,7 @@ from lance_duck.store.request import run
 
 
 def read_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> pa.RecordBatch | None:
-    """Read a morsel's living rows that pass the filter, projected. Returns None if none pass."""
+    """Read the result columns of the morsel's live rows that pass the filter. Returns None if no row passes."""
     rows = _live_rows(plan, reader, morsel)
     early: Columns = {}
     if plan.filter is not None and count_rows(rows):
@@ -40,7 +40,7 @@ def read_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel
 
 
 def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> int:
-    """Return the number of living rows of the morsel that pass the filter."""
+    """Return the number of the morsel's live rows that pass the filter."""
     rows = _live_rows(plan, reader, morsel)
     if plan.filter is None or not count_rows(rows):
         return count_rows(rows)
@@ -52,8 +52,8 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morse
 def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], rows: Rows) -> Columns:
     """Read columns of rows with the cheapest access method.
 
-    Rows close to each other are read together with the rows between them, which are then dropped. Columns of wide
-    values are read without those rows.
+    If rows are close to each other, the rows between them are also read, and then dropped. For columns with wide
+    values, only the requested rows are read.
     """
     if not reads:
         return {}
@@ -72,7 +72,7 @@ def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], r
         selection = pa.array(mask)
         try:
             arrays = run(reader.read(narrow, slice(first, last + 1)))
-        except CorruptError:  # of a row between them, perhaps
+        except CorruptError:  # a row between them may be corrupt
             return columns | run(reader.read(narrow, rows))
         columns |= {name: keep(array, selection) for name, array in arrays.items()}
     return columns
@@ -91,7 +91,7 @@ def _live_rows(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel:
 
 
 def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
-    """Return the rows for which the mask is true, with the already read columns that the result needs."""
+    """Return the rows for which the mask is true, and their values in result columns that are already read."""
     carried = {name: early[name] for name in plan.carried if name in early}
     if mask.true_count == len(mask):
         return rows, carried

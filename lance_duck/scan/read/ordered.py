@@ -1,4 +1,4 @@
-"""Work in threads, with results in order, a bounded distance ahead of their consumer."""
+"""Runs work in threads, and yields the results in order. The number of pending results is limited."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def map_ordered(
 ) -> Generator[Result, None, None]:
     """Yield work(item) for each item, in order.
 
-    The calling thread processes the first item. Unless `at_once`, others start only when a second result is taken, so a
-    consumer of one result pays for one. Items are consumed one by one, and at most `ahead` results are pending.
+    The calling thread processes the first item. Unless `at_once` is true, threads start only when the second result is
+    requested. A caller that needs one result therefore waits for only one item. At most `ahead` results are pending.
 
-    An error of `work` is raised in order, unchanged. When the generator ends or is closed early, no further item is
-    started, and each thread stops after its current item.
+    An error that `work` raises for an item is raised unchanged when its result is due. When the generator ends or is
+    closed early, no further item is started, and each thread stops after its current item.
 
     Args:
         work: Safe to call from several threads.
-        items: Drawn in the thread that takes the results.
+        items: The items. The thread that requests the results iterates over them.
         workers: Thread count. None means one per core. 1 runs without threads.
-        ahead: Maximum number of pending results. None means three times the workers. At least 2 with
+        ahead: Maximum number of pending results. None means three times the number of workers. It is at least 2 with
             threads.
-        at_once: Start `ahead` items when the first result is requested. Useful for work that waits rather than
-            computes.
+        at_once: Whether to start `ahead` items when the first result is requested. This is useful for work that waits
+            for requests.
 
     Raises:
-        ForkedError: Results are requested in a forked child of the process whose threads do the work.
+        ForkedError: Results are requested in a forked child of the process that started the threads.
     """
     count = workers or _cores()
     source = iter(items)
@@ -67,7 +67,7 @@ def map_ordered(
             waiting.extend(pool.submit(work, item) for item in islice(source, limit - len(waiting)))
             yield waiting.popleft().result()
     finally:
-        if forks.count() == born:  # in a child the locks of the pool may be held for ever
+        if forks.count() == born:  # in a forked child, the pool's locks may never be released
             _end(pool, waiting)
 
 
@@ -77,7 +77,7 @@ def _cores() -> int:
 
 
 def _end(pool: ThreadPoolExecutor, waiting: deque[Future[Result]]) -> None:
-    """Cancel pending work; threads finish their current item."""
+    """Cancel pending work. Threads finish their current item."""
     for future in waiting:
         future.cancel()
     pool.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""How far a scan reads ahead: on a local disk by core count, on an object store by bytes.
+"""Decides how far a scan reads ahead: on a local disk by the number of cores, on an object store by bytes.
 
-A read of an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
-are opened concurrently, morsels have request size, and `REQUESTS_AT_ONCE` of them are read concurrently. Together, they
-hold about `AHEAD_BYTES`.
+A read from an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
+are opened concurrently, and a morsel has the size of a request. `REQUESTS_AT_ONCE` morsels are read concurrently. Their
+total size is about `AHEAD_BYTES`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Pace:
 
     Attributes:
         workers: Thread count. None means one per core.
-        width: Row width in the files, in bytes, or 0 if estimated from the types.
+        width: Row width in the files, in bytes. It is 0 if the width must be estimated from the types.
         waits: Whether the scan reads ahead from an object store.
-        most: Maximum row count of the first fragments. Set for object stores only.
+        most: Largest row count of the first fragments. It is set only for object stores.
     """
 
     workers: int | None = None
@@ -42,10 +42,10 @@ class Pace:
     def sizer(
         self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
     ) -> Sizer:
-        """Return the sizer of morsels. The arguments are passed to `Sizer`."""
+        """Return the morsel sizer. The arguments are passed to `Sizer`."""
         if not self.waits:
             return Sizer(max(width, self.width), rows, bytes_, filtered)
-        # All rows may pass a filter, and much is requested before the sizer has measured anything.
+        # All rows may pass a filter, and many morsels are requested before the sizer observes the first batch.
         return Sizer(max(width, self.width), rows, bytes_ or REMOTE_MORSEL_BYTES, most=REMOTE_MORSEL_ROWS, is_full=True)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
@@ -61,8 +61,8 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
     """Decide how far a scan reads ahead, and open the files of its first fragments if they are in an object store.
 
     Args:
-        readers: The fragments of its plan.
-        reads: Columns that it reads.
+        readers: Readers of the plan's fragments.
+        reads: Columns that the scan reads.
         workers: Maximum thread count set by the caller. None chooses it automatically.
     """
     plan = readers.plan
@@ -86,7 +86,7 @@ def _is_small(readers: Readers, width: int) -> bool:
 
 
 def _stored_width(readers: Readers, reads: Sequence[Read]) -> int:
-    """Return the row width in the files of the first fragment, in bytes; types may underestimate it."""
+    """Return the row width in the files of the first fragment, in bytes. An estimate from types may be too small."""
     if not reads or not len(readers.plan.fragments):
         return 0
     first = readers.at(0)

@@ -1,4 +1,4 @@
-"""Reads of rows chosen by indexes: few rows of many fragments are read together."""
+"""Reads rows that indexes chose. A few rows of many fragments are read together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Share:
     Attributes:
         reader: The fragment.
         offsets: Ascending physical offsets, possibly including deleted rows.
-        row_offset: Live rows of the table before the fragment.
+        row_offset: Number of live rows before the fragment in the table.
     """
 
     reader: FragmentReader
@@ -49,9 +49,9 @@ class Share:
 
 
 def read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
-    """Read the living rows that pass the plan's filter, as one batch or an empty list.
+    """Read the live rows that pass the plan's filter. Returns one batch, or an empty list if no row passes.
 
-    There are several batches if one array cannot hold a column.
+    Returns several batches if one array cannot hold a column.
     """
     return _in_parts(lambda part: _read_shares(plan, part), shares)
 
@@ -76,12 +76,12 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch
 
 
 def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
-    """Return the number of living rows that pass the filter of the plan."""
+    """Return the number of live rows that pass the plan's filter."""
     return sum(_in_parts(lambda part: [_count_shares(plan, part)], shares))
 
 
 def _in_parts(read: Callable[[Sequence[Share]], list[_T]], shares: Sequence[Share]) -> list[_T]:
-    """Return the results of reading shares together, or one by one and in halves if one array cannot hold them."""
+    """Read shares together. If one array cannot hold them, read each share separately, and a single share in halves."""
     try:
         return read(shares)
     except ArrayLimitError:
@@ -104,7 +104,7 @@ def _count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
 
 
 def _prepared(plan: ScanPlan, shares: Sequence[Share]) -> list[Share]:
-    """Return the shares without deleted rows. Opens files concurrently if each needs a round trip."""
+    """Return the shares without deleted rows. If each file needs a round trip, files are opened concurrently."""
     if len(shares) > 1:
         open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
     return [living for share in shares if len((living := share.living()).offsets)]
@@ -129,7 +129,7 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 def _narrowed(
     filter_: Filter, shares: Sequence[Share], early: Columns, names: set[str]
 ) -> tuple[Sequence[Share], Columns]:
-    """Return the rows that pass the filter, with the named columns that are already read."""
+    """Return the rows that pass the filter, and their values in those named columns that are already read."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
     carried = {name: array for name, array in early.items() if name in names}
     if mask.true_count == len(mask):

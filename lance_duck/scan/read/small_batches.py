@@ -1,7 +1,8 @@
 """Joins the small batches of a scan.
 
-A selective filter leaves few rows of each task, and each batch costs its consumer about 0.1 ms regardless of its size
-(`benchmarks/selective.py`). The first row is yielded at once. Later batches gather more and more rows.
+After a selective filter, few rows of each task remain. However, each batch takes about 0.1 ms in its consumer,
+regardless of its size (`benchmarks/selective.py`). The first rows are yielded immediately. Later batches are joined
+until they have more and more rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Batches = Generator[pa.RecordBatch, None, None]
 def join_batches(
     pieces: Generator[list[pa.RecordBatch], None, None], most_rows: int | None = None, bytes_: int | None = None
 ) -> Batches:
-    """Yield the rows of tasks, in order, in batches that are worth their overhead.
+    """Yield the rows of tasks, in order, in batches that are large enough to justify their overhead.
 
     Args:
         pieces: The non-empty batches of each task. The iterator is closed at the end.
@@ -38,7 +39,7 @@ def join_batches(
 
 
 def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return one batch with all rows, or the batches themselves if one array cannot hold a column."""
+    """Return one batch with all rows, or the unchanged batches if one array cannot hold a column."""
     if len(batches) == 1:
         return batches
     if not batches[0].num_columns:
@@ -62,21 +63,21 @@ class _WaitingRows:
         self._rows = self._bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add a batch, and yield batches that are large enough now."""
+        """Add a batch, and yield batches that are now large enough."""
         rows = batch.num_rows
         if not self._batches and self._target <= rows and (self._most is None or rows <= self._most):
             self._target = min(GROWTH * self._target, self._enough)
             yield batch
             return
         if batch.num_rows >= SMALL_BATCH_ROWS or batch.nbytes >= self._enough_bytes:
-            yield from self.all()  # a large batch is not copied for the sake of a few rows before it
+            yield from self.all()  # a large batch is not copied only to join a few earlier rows
         self._hold(batch)
         if self._rows >= self._target or self._bytes >= self._enough_bytes:
             self._target = min(GROWTH * self._target, self._enough)
             yield from self.all(down_to=self._target)
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:
-        """Yield all waiting rows. After full batches, a last batch of fewer than `down_to` rows is held back."""
+        """Yield all waiting rows. If fewer than `down_to` rows remain after full batches, they continue to wait."""
         batches, self._batches = self._batches, []
         self._rows = self._bytes = 0
         for batch in concatenated(batches) if batches else ():
@@ -89,7 +90,7 @@ class _WaitingRows:
                 yield last
 
     def _before(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows held back of the batch before."""
+        """Yield the waiting rows of the previous batch."""
         yield from self._batches
         self._batches = []
         self._rows = self._bytes = 0

@@ -1,4 +1,4 @@
-"""Reads rows by position, address or row id, in the order of the arguments. Only their pages are read."""
+"""Reads rows by position, address or row id, in the order of the arguments. Only the pages of these rows are read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Taker:
 
     Args:
         snapshot: The version of the table.
-        columns: Column readers to use again.
+        columns: Cache of column readers.
         cache_bytes: Maximum size of decoded columns cached for later takes, in bytes. 0 disables the cache.
     """
 
@@ -58,7 +58,7 @@ class Taker:
         self._last: tuple[Projection, Sequence[Read]] | None = None
 
     def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by their positions among all living rows, in any order, with repetitions.
+        """Return rows by position among all live rows. Positions may be in any order and may repeat.
 
         Raises:
             InvalidInputError: A position is negative or past the last row.
@@ -79,10 +79,10 @@ class Taker:
         return self._take(owners, offsets, projection)
 
     def by_address(self, addresses: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return living rows by address (fragment id * 2^32 + offset), in any order, with repetitions.
+        """Return live rows by address (fragment id * 2^32 + offset). Addresses may be in any order and may repeat.
 
         Raises:
-            InvalidInputError: The fragment of an address does not exist, or the address lies past the last row of its
+            InvalidInputError: The fragment of an address does not exist, or the address is past the last row of its
                 fragment.
         """
         ids, offsets = split_addresses(_unsigned(places(addresses, "row addresses"), "row addresses"))
@@ -101,16 +101,16 @@ class Taker:
         return self._take(owners[lives], offsets[lives], projection)
 
     def _of_fragment(self, index: int, offsets: Int64s, projection: Projection) -> pa.RecordBatch:
-        """Return the living rows at offsets of one fragment."""
+        """Return the live rows at the given offsets of one fragment."""
         reader = self._reader(index)
         if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
             offsets = offsets[self._lives(reader, offsets)]
         return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
 
     def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by `_rowid`: stable row ids if the table has them, otherwise addresses.
+        """Return rows by `_rowid`. These are stable row ids if the table has them, otherwise addresses.
 
-        Stable row ids without a living row are skipped.
+        Stable row ids of rows that do not exist or are deleted are skipped.
         """
         index = self._snapshot.row_id_index
         if index is None:
@@ -119,7 +119,7 @@ class Taker:
         return self.by_address(addresses[lives], projection)
 
     def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by their positions among the living rows of one fragment.
+        """Return rows by position among the live rows of one fragment.
 
         Raises:
             InvalidInputError: A position is negative or past the last row.
@@ -134,7 +134,7 @@ class Taker:
         """Return rows as a table, in several chunks if one array cannot hold a column.
 
         Args:
-            take: `by_position`, `by_address`, `by_row_id`, or `in_fragment` of one fragment.
+            take: `by_position`, `by_address`, `by_row_id`, or `in_fragment` with its fragment bound.
             rows: Positions, addresses or row ids.
             projection: Columns of the result.
         """
@@ -143,7 +143,7 @@ class Taker:
     def batches(
         self, take: Callable[[Any, Projection], pa.RecordBatch], rows: Iterable[int], projection: Projection
     ) -> list[pa.RecordBatch]:
-        """Return rows as at least one batch: see `table`."""
+        """Return rows as one or more batches: see `table`."""
         rows = list(rows) if isinstance(rows, Iterator) else rows
         try:
             return [take(rows, projection)]
@@ -152,13 +152,13 @@ class Taker:
         return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
     def _living(self, index: int, row_positions: Int64s, projection: Projection) -> pa.RecordBatch:
-        """Return rows by their positions among the living rows of one fragment. All must exist."""
+        """Return rows by position among the live rows of one fragment. All positions must exist."""
         deletions = self._reader(index).deletions
         offsets = row_positions if deletions is None else deletions.nth_live(row_positions)
         return self._take(np.full(len(row_positions), index, np.int64), offsets, projection)
 
     def _take(self, owners: Int64s, offsets: Int64s, projection: Projection) -> pa.RecordBatch:
-        """Take the rows at `offsets` of the fragments at `owners`."""
+        """Take the rows at `offsets` in the fragments at positions `owners`."""
         reads = self._wanted(projection)
         cached = self._cached(reads, owners, offsets)
         if cached and len(cached) == len(projection.roots):
@@ -168,7 +168,7 @@ class Taker:
         return assemble(projection, columns | cached, len(offsets))
 
     def _cached(self, reads: Sequence[Read], owners: Int64s, offsets: Int64s) -> Columns:
-        """Return the rows of the columns that are decoded in memory, by name."""
+        """Return the values of the columns that are cached in decoded form, by name."""
         columns = self.decoded.of_take(reads, len(offsets))
         if not columns:
             return {}
@@ -177,11 +177,11 @@ class Taker:
 
     @cached_property
     def decoded(self) -> DecodedColumns:
-        """Cache of narrow columns that are taken from repeatedly."""
+        """Cache of decoded narrow columns, for repeated takes."""
         return DecodedColumns(self._snapshot, self._whole, self._cache_bytes)
 
     def _whole(self, read: Read) -> list[pa.Array]:
-        """Return a column of all fragments, deleted rows included."""
+        """Return a column of all fragments, including deleted rows."""
         readers = [self._reader(index) for index in range(len(self._fragments))]
         return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
 
@@ -213,7 +213,7 @@ class Taker:
         return last[1]
 
     def _shares(self, owners: Int64s, offsets: Int64s, projection: Projection) -> list[_FragmentTake]:
-        """Group rows that ascend by fragment and offset by fragment."""
+        """Group rows by fragment. The rows are ordered by fragment and offset."""
         edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist()] if len(owners) else []
         numbered = any(path[0] in HIDDEN for path in projection.paths)
         return [
@@ -266,11 +266,11 @@ class Taker:
 
 
 def places(values: Any, what: str) -> Int64s | Addresses:
-    """Return integers of a list, range, numpy array or Arrow array as int64, or uint64 if they do not fit int64.
+    """Return the integers in a list, range, numpy array or Arrow array as int64, or as uint64 if they exceed int64.
 
     Raises:
-        WrongTypeError: A value is not a whole number.
-        InvalidInputError: A value does not fit 64 bits, or is null.
+        WrongTypeError: A value is not an integer.
+        InvalidInputError: A value exceeds 64 bits, or is null.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
@@ -293,7 +293,7 @@ def _no_list(values: Any, what: str) -> WrongTypeError:
 
 
 def _large_places(values: Any, listed: Any, what: str) -> Addresses:
-    """Convert numbers that numpy does not read as integers to uint64: 64-bit values, or an empty list."""
+    """Convert values that numpy does not convert to integers to uint64: large 64-bit values, or an empty list."""
     if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
         raise _no_list(values, what)
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed
@@ -314,12 +314,15 @@ def _unsigned(numbers: Int64s | Addresses, what: str) -> Addresses:
 
 
 def _is_one(numbers: Int64s) -> bool:
-    """Return whether all numbers, at least one, are the same."""
+    """Return whether all numbers are equal. There must be at least one number."""
     return bool(np.logical_and.reduce(numbers == numbers[0]))
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s | None]:
-    """Return distinct keys, ascending, and the index of each key among them, or None if the keys are already sorted."""
+    """Return the distinct keys in ascending order, and the index of each key in them.
+
+    The indices are None if the keys are already distinct and ascending.
+    """
     if (keys[1:] > keys[:-1]).all():
         return keys, None
     order = np.argsort(keys)
@@ -332,7 +335,7 @@ def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s | N
 
 
 def row_positions(values: Any, count: int) -> Int64s:
-    """Return positions among `count` rows as int64.
+    """Return row positions as int64, after checking them against `count` rows.
 
     Raises:
         InvalidInputError: A position is negative or past the last row.

@@ -1,4 +1,4 @@
-"""Tasks of a scan, each for one thread: ranges of rows, and rows that indexes chose."""
+"""Divides a scan into tasks, each for one thread. A task reads a range of rows, or rows that indexes chose."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class Task(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows that the task goes over."""
+        """Number of rows that the task reads, before the filter."""
 
     def read(self) -> list[pa.RecordBatch]:
         """Return the non-empty batches of the task."""
 
     def count(self) -> int:
-        """Return the number of living rows that pass the filter."""
+        """Return the number of live rows that pass the filter."""
 
 
 class Readers:
-    """Readers of the fragments of a plan, each created before its first read.
+    """Readers of the fragments of a plan. Each reader is created on first use.
 
     Attributes:
         is_remote: Whether a read takes a round trip.
@@ -78,7 +78,7 @@ class Readers:
         return reader
 
     def count(self, index: int) -> int:
-        """Return the row count of a fragment before the filter. Deleted rows count only if the plan includes them."""
+        """Return the row count of a fragment before the filter, without deleted rows unless the plan returns them."""
         reader = self.at(index)
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
@@ -109,7 +109,7 @@ class Readers:
         return list(accumulate((self.count(i) for i in range(len(self.plan.fragments))), initial=0))
 
     def _range(self, reader: FragmentReader, start: int, stop: int, count: int) -> tuple[int, int]:
-        """Return the physical range of the rows of the plan from number `start` to before number `stop`."""
+        """Return the physical range of the fragment's rows from number `start` to number `stop` - 1."""
         if start == 0 and stop == count:
             return 0, reader.num_rows
         deletions = None if self.plan.include_deleted else reader.deletions
@@ -157,7 +157,7 @@ class _JoinedRanges:
         try:
             fragments = self._open()
             batch = read_morsel(self.plan, fragments, self._morsel)
-        except LanceDuckError:  # read one by one, the fragments raise the error, or can be read
+        except LanceDuckError:  # reading the fragments one by one succeeds, or raises the error
             return [batch for task in self._alone() for batch in task.read()]
         if batch is None:
             return []
@@ -218,7 +218,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
-    """Yield all extents, with adjacent small fragments in groups of increasing size."""
+    """Yield all extents. Adjacent small fragments are in groups of increasing size."""
     find = shape_of(readers.snapshot)
     joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
     held: list[Extent] = []
@@ -303,7 +303,7 @@ class _SelectionCutter:
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
-        """Yield tasks of many rows. Small shares are held back, and read together with shares of other fragments."""
+        """Yield tasks of many rows. Small shares wait until they can be read with shares of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
         most = self._task_rows(filter_)

@@ -1,4 +1,4 @@
-"""The best rows that pass a filter, found by evaluating it only on the best rows overall.
+"""Finds the best rows that pass a filter. The filter is evaluated only on the best rows of a search without it.
 
 Scores do not depend on a filter, and the order of rows is fixed. The first rows that pass are therefore the result.
 """
@@ -29,7 +29,7 @@ class RankedRows(Protocol):
     def __len__(self) -> int: ...
 
     def where(self, mask: NDArray[np.bool_]) -> Self:
-        """Return the rows that a mask chooses."""
+        """Return the rows that a mask selects."""
 
     def take(self, places: NDArray[np.int64]) -> Self:
         """Return the rows at these positions, in this order."""
@@ -39,9 +39,9 @@ _R = TypeVar("_R", bound=RankedRows)
 
 
 def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
-    """Return whether to evaluate a plan's filter on the best rows. It must be new and not covered by an index.
+    """Return whether to evaluate a plan's filter on the best rows. It must be new, and indexes must not cover it.
 
-    A filter that was seen before is likely to be used again. Then all rows that pass are found and cached.
+    A filter that was seen before is likely to be used again. For such filters, all rows that pass are found and cached.
 
     Args:
         table: The table.
@@ -64,13 +64,13 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
         plan: The rows to search, for which `is_checked` is true.
         most: Number of rows to find, at least 1.
         best: Returns at most the given number of best rows, ignoring the filter.
-        log: List that receives one line per step, for explanations.
+        log: List that receives one line per step, for plans.
 
     Returns:
         The rows, best first, or None if so few rows pass that finding them first is faster.
     """
     condition = plan.filter
-    assert condition is not None  # `is_checked`
+    assert condition is not None  # see `is_checked`
     projection = project(plan.schema, list(dict.fromkeys(path[0] for path in condition.paths())))
     count = CHECKED_FOR_EACH * most
     while count <= _most_checked(table):
@@ -96,7 +96,7 @@ def _passing(table: TableScan, condition: Filter, projection: Projection, rankin
 
 
 def _reads_columns(condition: Filter) -> bool:
-    """Return whether a filter only reads columns of rows."""
+    """Return whether a filter reads columns, and nothing else."""
     if isinstance(condition, AllFilters):
         return all(map(_reads_columns, condition.parts))
     return isinstance(condition, TreeFilter | SqlFilter | ExpressionFilter)

@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Schema
 
 
 def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tuple[ScanOptions, Filter | None]:
-    """Split a filter that reads scores off the options of a search.
+    """Separate a filter that reads scores from the options of a search.
 
     Args:
         schema: Columns of the table.
@@ -23,7 +23,7 @@ def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tu
         scores: Names of the scores.
 
     Returns:
-        The options without the filter, and the filter. Without scores in the filter: the same options, and None.
+        The options without the filter, and the filter. If the filter does not read scores, the same options and None.
 
     Raises:
         InvalidInputError: The filter reads scores, and is not a valid condition.

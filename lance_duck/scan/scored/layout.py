@@ -1,4 +1,4 @@
-"""Result columns of a search: table columns of the matching rows, scores, and expressions over both."""
+"""Result columns of a search: table columns of the matching rows, scores, and expressions on both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ScoreColumns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class _Expression:
-    """An expression over scores and table columns."""
+    """An expression on scores and table columns."""
 
     sql: SqlExpression
     type: pa.DataType
@@ -43,10 +43,10 @@ class ScoreLayout:
     """Layout of a result with scores.
 
     Attributes:
-        projection: Columns of the table. The last ones are only inputs of expressions.
+        projection: Columns of the table. The last columns are read only for expressions.
         schema: Columns of the result.
-        order: Source of each result column: its position in the projection, a score name, or an expression.
-        places: Positions in the projection of the columns that expressions name.
+        order: Source of each result column: a position in the projection, the name of a score, or an expression.
+        places: Positions, in the projection, of the columns that expressions read.
     """
 
     projection: Projection
@@ -95,14 +95,14 @@ def score_layout(
 
     Args:
         schema: Columns of the table.
-        columns: Score columns may be among them and in expressions. Otherwise, they come after them.
+        columns: Requested columns and expressions, which may include scores. Otherwise, scores are added after them.
         scores: Names of the scores. All are float32, except `DOC_INDEX`.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
         with_scores: Whether to add scores if `columns` does not contain them.
 
     Raises:
-        InvalidInputError: Unknown or repeated names, or the table has a column with the name of a score.
+        InvalidInputError: A name is unknown or repeated, or a column of the table has the name of a score.
     """
     for name in scores:
         if name in schema.names:
@@ -146,7 +146,7 @@ def score_field(score: str) -> pa.Field:
 
 
 def _roots(order: Iterable[int | str | _Expression], scores: Sequence[str]) -> list[str]:
-    """Return the columns of the table that expressions name, each once."""
+    """Return the table columns that expressions read, without duplicates."""
     expressions = [each for each in order if isinstance(each, _Expression)]
     return list(dict.fromkeys(path[0] for each in expressions for path in each.sql.paths if path[0] not in scores))
 
@@ -154,7 +154,10 @@ def _roots(order: Iterable[int | str | _Expression], scores: Sequence[str]) -> l
 def _split(
     schema: Schema, columns: ColumnsLike | None, scores: Sequence[str]
 ) -> tuple[dict[int, tuple[str, str | _Expression]], ColumnsLike | None]:
-    """Split columns into computed ones (position → name, score or expression) and table columns."""
+    """Split columns into computed columns and table columns.
+
+    Computed columns map a position to the name and the score or expression.
+    """
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str | _Expression]] = {}

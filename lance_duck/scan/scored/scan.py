@@ -40,13 +40,13 @@ class ScoredRows:
         return len(self.addresses)
 
     def where(self, mask: NDArray[np.bool_]) -> ScoredRows:
-        """Return the rows that a mask chooses."""
+        """Return the rows that a mask selects."""
         places = np.flatnonzero(mask)
         scores = {name: each.take(places) for name, each in self.scores.items()}
         return ScoredRows(self.addresses[places], scores)
 
     def slice(self, skip: int, most: int | None) -> ScoredRows:
-        """Return at most `most` rows (None for all) after the first `skip`."""
+        """Skip the first `skip` rows, and return at most `most` of the remaining rows (None for all)."""
         span = slice(skip, None if most is None else skip + most)
         return ScoredRows(self.addresses[span], {name: each[span] for name, each in self.scores.items()})
 
@@ -54,8 +54,8 @@ class ScoredRows:
 class ScoredScan(ABC):
     """A scan for rows with scores. Safe to run from several threads.
 
-    A filter on scores applies to all matching rows, and `limit` to those that pass. With `prefilter=False`, the filter
-    applies to the best rows.
+    A filter on scores is applied to all matching rows, and `limit` to the rows that pass. With `prefilter=False`, the
+    filter is applied only to the best rows.
 
     Args:
         table: The table.
@@ -64,7 +64,7 @@ class ScoredScan(ABC):
         condition: A filter that reads scores: see `on_scores`.
 
     Raises:
-        InvalidInputError: Columns do not fit this table.
+        InvalidInputError: The requested columns do not fit this table.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ScoredScan(ABC):
         self._options = options
         self._scores = scores
         self._condition = condition
-        _ = self._layout  # bad columns are rejected now
+        _ = self._layout  # rejects invalid columns early
         for ordering in options.orderings:
             self._new_layout([ordering.column_name])
 
@@ -190,7 +190,7 @@ class ScoredScan(ABC):
         return pa.Table.from_batches(self._batches(layout, rows), layout.schema)
 
     def _batches(self, layout: ScoreLayout, rows: ScoredRows) -> list[pa.RecordBatch]:
-        """Return rows as one batch, or as several if one array cannot hold a column."""
+        """Return rows as one batch, or as several batches if one array cannot hold a column."""
         return in_halves(lambda start, stop: [self._batch(layout, rows.slice(start, stop - start))], 0, len(rows))
 
     def _batch(self, layout: ScoreLayout, rows: ScoredRows) -> pa.RecordBatch:

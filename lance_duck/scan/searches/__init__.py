@@ -1,5 +1,5 @@
 """`LanceDataset.search`: vector, full-text and hybrid searches, run directly or built step by step.
 
 You hold: arguments of a search, named as in pylance and LanceDB. You get: rows, best first.
-Never here: the searches themselves, which are in `scan/nearest`, `scan/text` and `scan/hybrid`.
+Never here: the execution of searches (see `scan/nearest`, `scan/text` and `scan/hybrid`).
 """

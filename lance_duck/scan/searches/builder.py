@@ -1,4 +1,4 @@
-"""Searches built step by step, with LanceDB's method names, and read lazily."""
+"""Searches that are built step by step and read lazily, with LanceDB's method names."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 class LanceQueryBuilder:
     """A search or scan of one table version. Returned by `LanceDataset.search` without `k`.
 
-    Its methods change it and return it. Rows are read once, on first use: by `to_arrow` and similar methods, or by any
-    attribute or protocol of a pyarrow Table (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's C interface). It is
-    not an instance of `pyarrow.Table`. Pass `to_arrow()` to pyarrow functions that require one.
+    Its methods modify the builder and return it. The rows are read once, on first use: by `to_arrow` and similar
+    methods, or by any attribute or protocol of a pyarrow Table (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's C
+    interface). The builder is not an instance of `pyarrow.Table`. If a pyarrow function requires a Table, pass
+    `to_arrow()`.
 
     Args:
         table: The version.
-        q: A vector, several vectors, or words. None scans.
+        q: A vector, several vectors, or words. None starts a scan.
         column: Column to search. None uses the only searchable column.
         options: Arguments of `LanceDataset.search`.
 
@@ -46,23 +47,22 @@ class LanceQueryBuilder:
         self._column = column
         self._options = dict(options)
         self._result: pa.Table | None = None
-        self._scanner().projected_schema  # noqa: B018  # raises errors now
+        self._scanner().projected_schema  # noqa: B018  # raises errors early
 
     # The rows and columns of the result.
 
     def where(self, where: FilterLike, prefilter: bool = True) -> Self:
-        """Filter by a condition, a SQL string or a pyarrow expression. The conditions of several calls must all hold.
+        """Keep rows that satisfy a condition. Several calls are joined by AND.
 
         Args:
-            where: The condition.
-            prefilter: False applies the condition to the rows that the search found, of which fewer than `limit` may
-                pass.
+            where: The condition, as an SQL string or a pyarrow expression.
+            prefilter: False applies the condition after the search. The result may then have fewer than `limit` rows.
         """
         before = self._options.get("filter")
         return self._with(filter=where if before is None else _both(before, where), prefilter=prefilter)
 
     def select(self, columns: ColumnsLike) -> Self:
-        """Select columns by name, or SQL expressions by the name of their result."""
+        """Select columns by name, or SQL expressions from a dict with result names as keys."""
         return self._with(columns=columns)
 
     def limit(self, limit: int) -> Self:
@@ -78,7 +78,7 @@ class LanceQueryBuilder:
         return self._with(with_row_id=with_row_id)
 
     def vector(self, vector: Any, column: str | None = None) -> Self:
-        """Search for a vector, together with words if there are any."""
+        """Search for a vector. With words, the search becomes a hybrid search."""
         words = self._q
         if is_words(words):
             self._options["full_text_query"] = _over(words, self._column)
@@ -86,7 +86,7 @@ class LanceQueryBuilder:
         return self._with()
 
     def text(self, text: Any, column: str | None = None) -> Self:
-        """Search for words, together with a vector if there is one."""
+        """Search for words. With a vector, the search becomes a hybrid search."""
         if self._q is None or is_words(self._q):
             self._q, self._column = text, column
             return self._with()
@@ -95,13 +95,13 @@ class LanceQueryBuilder:
     # How the nearest vectors are found.
 
     def distance_type(self, distance_type: str) -> Self:
-        """Measure distances by "l2", "cosine", "dot" or "hamming"."""
+        """Set the distance metric: "l2", "cosine", "dot" or "hamming"."""
         return self._with(metric=distance_type)
 
     metric = distance_type
 
     def recall(self, recall: float) -> Self:
-        """Find this share of the true neighbours; `nprobes`, `ef` and `refine_factor` override it."""
+        """Find at least this share of the true neighbours. `nprobes`, `ef` and `refine_factor` override it."""
         return self._with(recall=recall)
 
     def nprobes(self, nprobes: int) -> Self:
@@ -125,7 +125,7 @@ class LanceQueryBuilder:
         return self._with(refine_factor=refine_factor)
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
-        """Keep rows with a distance from the lower bound up to, but excluding, the upper bound."""
+        """Keep rows whose distance is at least the lower bound, and less than the upper bound."""
         return self._with(distance_range=(lower_bound, upper_bound))
 
     def bypass_vector_index(self) -> Self:
@@ -133,14 +133,15 @@ class LanceQueryBuilder:
         return self._with(use_index=False)
 
     def fast_search(self) -> Self:
-        """Leave out rows that no index covers."""
+        """Skip rows that no index covers."""
         return self._with(fast_search=True)
 
     def rerank(self, method: str = "rrf", *, alpha: float | None = None, oversample_factor: int | None = None) -> Self:
         """Choose how the results of the vector search and the full-text search are combined.
 
         Args:
-            method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of both measures, scaled to 0 … 1.
+            method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of the distance and the score, each
+                scaled to 0 … 1.
             alpha: Weight of the vector in "linear", 0 to 1. None means 0.5.
             oversample_factor: Number of candidates per search, as a multiple of the limit. None means 4.
         """
@@ -156,7 +157,7 @@ class LanceQueryBuilder:
         return self._result
 
     def to_pandas(self, **options: Any) -> Any:
-        """Return the rows as a pandas DataFrame; options are passed to `pyarrow.Table.to_pandas`."""
+        """Return the rows as a pandas DataFrame. Options are passed to `pyarrow.Table.to_pandas`."""
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -192,7 +193,7 @@ class LanceQueryBuilder:
 
     def __getattr__(self, name: str) -> Any:
         is_private = name.startswith("_") and name != "__dataframe__"
-        if is_private or not hasattr(pa.Table, name):  # a misspelt name reads nothing
+        if is_private or not hasattr(pa.Table, name):  # a misspelled name does not start the search
             nearest = None if is_private else did_you_mean(name, dir(self))
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(text if nearest is None else f"{text}; {nearest}", name=name, obj=self)
@@ -244,7 +245,7 @@ class LanceQueryBuilder:
 def _both(first: FilterLike, second: FilterLike) -> FilterLike:
     """Return the conjunction of two conditions."""
     if isinstance(first, str) and isinstance(second, str):
-        for text in (first, second):  # a condition that closed its parenthesis early would weaken the other one
+        for text in (first, second):  # an unbalanced parenthesis in one condition would change the other one
             refuse_loose_ends(text, "filter")
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):
@@ -255,7 +256,7 @@ def _both(first: FilterLike, second: FilterLike) -> FilterLike:
 
 
 def _over(words: Any, column: str | None) -> Any:
-    """Return a full-text query of one column."""
+    """Return a full-text query on one column."""
     if column is None:
         return words
     if not isinstance(words, str):

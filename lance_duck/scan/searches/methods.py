@@ -43,22 +43,23 @@ class Searches:
         read: `ds.search(q).where("price < 9").select(["id"]).limit(3).to_list()`. It has all attributes and methods of
         a Table, and reads its rows when one is first used. See `LanceQueryBuilder`.
 
-        For both searches in one, call `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and
-        `_score`, null if that search did not find the row, and `_hybrid_score`, computed from both.
+        For a hybrid search, call `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance`, `_score` and
+        `_hybrid_score`, which is computed from both. `_distance` or `_score` is null if only the other search found the
+        row.
 
         Args:
-            q: A list, a numpy array or an Arrow array of numbers, or a matrix or list of lists for several queries.
-                Rows have a `_distance`. Alternatively words, a query of `lance_duck.query` or its JSON form. Matching
-                rows have a `_score`, and other rows are left out. None, without `k`, starts a scan, or a search defined
-                by methods of the result.
+            q: A vector: a list, numpy array or Arrow array of numbers, or a matrix or list of lists for several
+                queries. The rows then have a `_distance`. Or words: a string, a query from `lance_duck.query` or its
+                JSON form. The result then contains matching rows with a `_score`. None without `k` starts a scan, or a
+                search that you define with the builder's methods.
             k: Number of rows per query. None derives it from `limit` and `offset`, or uses 10.
-            column: Name of the vector or text column. Optional if the table has only one, or for words, only one
-                full-text index.
+            column: Name of the vector or text column. Optional if the table has only one vector column, or for words,
+                only one full-text index.
             options: Other arguments of `scanner` (columns, filter, prefilter, …), and of `nearest` (metric, recall,
-                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). For both searches in one,
-                `method`: "linear", the sum of both measures, scaled to 0 … 1, with `alpha` (0.5) as the weight of the
-                vector, or "rrf", the sum of inverse ranks; and `oversample_factor`: candidates of each search, as a
-                multiple of k (4).
+                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). A hybrid search also has
+                `method` and `oversample_factor`. The method "linear" is a weighted sum of the distance and the score,
+                each scaled to 0 … 1. `alpha` is the weight of the vector search (0.5). The method "rrf" is the sum of
+                inverse ranks. `oversample_factor` is the number of candidates of each search, as a multiple of k (4).
 
         Raises:
             InvalidInputError: An argument does not fit this table.

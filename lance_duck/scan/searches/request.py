@@ -1,4 +1,4 @@
-"""Arguments of a search, converted to scan arguments."""
+"""Converts the arguments of a search to scan arguments."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def is_words(q: Any) -> bool:
 def search_arguments(
     snapshot: Snapshot, q: Any, k: int | None, column: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of the scan that a search runs.
+    """Return the scan arguments for a search.
 
     Args:
         snapshot: The version of the table.
         q: A vector, several vectors, or words.
         k: Number of rows per query. None derives it from the options.
-        column: Name of the vector or text column. None uses the only one.
+        column: Name of the vector or text column. None uses the only suitable column.
         options: Arguments of a scan, of `nearest` and of `hybrid`.
 
     Raises:
@@ -77,7 +77,7 @@ _SEEN_TO_BY_SCANNER: Final = ("full_text_query", "row_addr_allowlist", "row_addr
 
 
 def _is_plain_search(arguments: Mapping[str, Any]) -> bool:
-    """Return whether arguments are a vector search that does not need a `LanceScanner`."""
+    """Return whether the arguments describe a vector search that does not need a `LanceScanner`."""
     if arguments.get("nearest") is None or isinstance(arguments.get("filter"), FullTextQuery):
         return False
     return all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
@@ -90,7 +90,7 @@ _TEXT: Final = frozenset({str})
 def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
     """Search for vectors, and read the result.
 
-    A search that is repeated with other queries is planned once for a version: see `benchmarks/caches.py`.
+    If a search is repeated with different queries, it is planned only once per version: see `benchmarks/caches.py`.
 
     Args:
         table: The table.
@@ -110,7 +110,7 @@ def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
-    """Return a cache key of all arguments except the queries, or None if equal keys might mean different searches."""
+    """Return a cache key from all arguments except the queries, or None if the key would not be unique."""
     nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
     if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
         return None

@@ -1,11 +1,12 @@
-"""BM25 scores in float32. The operations are the same as in Lance, which makes scores bit-identical.
+"""BM25 scores in float32. The operations are the same as in Lance, so that scores are bit-identical.
 
     idf    = ln((N - df + 0.5) / (df + 0.5) + 1)
     norm   = 1.2 · (0.25 + 0.75 · length / average)
     score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
 
-If a word of a fuzzy query expands to several terms, their scores are added first, in byte order of the terms. Lance
-adds these in the order of their ids in a partition: the last bit differs if a document has three or more of them.
+If a word of a fuzzy query expands to several terms, their scores are added first, in the byte order of the terms. Lance
+adds them in the order of term ids in a partition. The last bit may therefore differ if a document contains three or
+more of these terms.
 
 N: document count; df: number of documents with the term; length: term count of a document; average: mean length of
 all documents.
@@ -32,12 +33,12 @@ HALF: Final = np.float32(0.5)
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of all documents that scores depend on, whether a filter passes the documents or not.
+    """Statistics of all documents, from which scores are computed. They do not depend on a filter.
 
     Attributes:
         num_documents: Number of documents.
-        total_tokens: Number of terms of all documents.
-        rounds_lengths: Whether lengths are rounded down to the shortest length of the same code, as in an index with
+        total_tokens: Total number of terms in all documents.
+        rounds_lengths: Whether lengths are rounded down to the shortest length with the same code, as in an index with
             blocks of 256 documents.
     """
 
@@ -53,7 +54,7 @@ class Statistics:
         return np.float32(self.total_tokens) / np.float32(self.num_documents)
 
     def idf(self, document_frequency: int) -> np.float32:
-        """Return the weight of a term that `document_frequency` documents have."""
+        """Return the weight of a term that occurs in `document_frequency` documents."""
         count, frequency = np.float32(self.num_documents), np.float32(document_frequency)
         return natural_log((count - frequency + HALF) / (frequency + HALF) + ONE)
 

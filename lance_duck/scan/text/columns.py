@@ -23,11 +23,11 @@ class TextColumn:
     """A text column.
 
     Attributes:
-        path: Its dotted path. Names are quoted with backticks if necessary.
-        type: Arrow type: a string, or a possibly nested list of strings.
+        path: Dotted path of the column. Names are quoted with backticks if necessary.
+        type: Arrow type: strings, or lists of strings, which may be nested.
         is_json: Whether the texts are JSON.
-        read: Path of the column that is read: this column, or the outermost list around it.
-        below: Names of the struct fields on the path from there to the texts.
+        read: Path of the column that is read: this column, or the outermost list that contains it.
+        below: Names of the struct fields on the path from the column that is read to the texts.
     """
 
     path: str
@@ -45,7 +45,7 @@ def text_column(schema: Schema, name: str) -> TextColumn:
     Raises:
         UnknownColumnError: The column does not exist.
         WrongTypeError: The column does not contain texts.
-        UnsupportedError: The column holds JSON in lists.
+        UnsupportedError: The column contains JSON in lists.
     """
     field = _field(schema, name)
     path = None if field is None else field_path(schema, field.id)
@@ -72,7 +72,7 @@ def text_columns(schema: Schema) -> Sequence[str]:
 
 
 def frozen(analyzer: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...] | None:
-    """Return parameters of an analyser as a hashable key."""
+    """Return the parameters of an analyser as a hashable key."""
     if analyzer is None:
         return None
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in analyzer.items()))

@@ -1,4 +1,4 @@
-"""All documents of one column, scored with common statistics."""
+"""All documents of one column. The same statistics apply to all of them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Allowed:
     """Rows that may be found.
 
     Attributes:
-        filtered: Rows that pass the filter, or None if all do.
-        fragments: Ids of the fragments to search. None searches all.
+        filtered: Rows that pass the filter, or None if all rows pass.
+        fragments: Ids of the fragments to search. None searches all fragments.
     """
 
     filtered: PassingRows | None = None
@@ -40,7 +40,7 @@ class Allowed:
 
     @cached_property
     def rows(self) -> Addresses | None:
-        """Addresses of the rows that pass the filter, ascending, or None if all do."""
+        """Ascending addresses of the rows that pass the filter, or None if all rows pass."""
         return None if self.filtered is None else self.filtered.rows.rows()
 
     def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
@@ -58,8 +58,8 @@ class Corpus:
 
     Attributes:
         places: Disjoint document sets.
-        allowed: Rows to search. The others count only in statistics.
-        analyse: Analyses rows (ascending) with all tokens, for document sets without positions.
+        allowed: Rows to search. Other rows are counted only in statistics.
+        analyse: Analyses ascending rows with all tokens. Used for document sets that do not store positions.
         rounds_lengths: See `Statistics`.
         by_element: Whether documents are list elements, and not rows.
     """
@@ -90,9 +90,9 @@ class Corpus:
         return totals
 
     def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-        """Return the terms that each word expands to, in byte order, at most `most` in total.
+        """Return the terms to which each word expands, in byte order, at most `most` in total.
 
-        Distinct words at one position are alternatives, like n-grams, which all have position 0.
+        Distinct words at one position are alternatives. For example, all n-grams have position 0.
         """
         listed = list(words)
         if most is None and _are_plain(listed):
@@ -106,9 +106,9 @@ class Corpus:
         return tuple(tuple(slot) for slot in slots.values())
 
     def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
-        """Return the document names in a document set, in the order of the documents: see `Matches`.
+        """Return the names of documents in a document set, in the order of `documents`: see `Matches`.
 
-        The id of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
+        The name of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
         Document sets outside the corpus are numbered from 0.
         """
         if not self.by_element:
@@ -116,7 +116,7 @@ class Corpus:
         return documents.astype(np.uint64) + np.uint64(self._firsts.get(place, 0))
 
     def documents(self, names: Names) -> tuple[Addresses, tuple[NDArray[np.uint32], ...]]:
-        """Return the row and list position of documents, ascending by name: see `Place.elements`."""
+        """Return the row address and list position of documents with ascending names: see `Place.elements`."""
         if not self.by_element:
             return names, ()
         ends = np.searchsorted(names, [len(place.addresses) + self._firsts[place] for place in self.places])
@@ -134,7 +134,7 @@ class Corpus:
         return place.addresses[names - np.uint64(self._firsts.get(place, 0))] if self.by_element else names
 
     def named(self, place: Place, names: Names, rows: AnalysedRows, documents: NDArray[np.int64]) -> Names:
-        """Return the names that belong to documents of newly analysed rows."""
+        """Return the names of documents that belong to newly analysed rows."""
         if not self.by_element:
             return names[is_among(names, rows.addresses[documents])]
         offsets = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
@@ -156,17 +156,17 @@ class Corpus:
 
     @cached_property
     def _firsts(self) -> Mapping[Place, int]:
-        """Number of the first document in each document set."""
+        """The number of the first document of each document set."""
         ends = np.cumsum([len(place.addresses) for place in self.places], dtype=np.int64).tolist()
         return dict(zip(self.places, [0, *ends], strict=False))
 
     def _terms_of(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word expands to, in order. Returns at least `most` if that many exist."""
+        """Return the terms to which a word expands, in order: all of them, or at least the first `most`."""
         if word.is_exact:
             return () if word.term is None else (word.term,)
         return sorted({term for place in self.places for term in place.matching(word, most)})
 
 
 def _are_plain(words: Sequence[Word]) -> bool:
-    """Return whether each word matches only its own term, at its own position."""
+    """Return whether each word matches only its exact term, and all words have distinct positions."""
     return all(word.is_exact for word in words) and len({word.position for word in words}) == len(words)

@@ -22,7 +22,7 @@ _MOST_TERMS: Final = 16
 def explain_text_search(
     search: TextSearch, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False
 ) -> Iterator[str]:
-    """Yield the lines that describe a search. A filter is described as the initial scan."""
+    """Yield the lines that describe a search. A prefilter is described as the scan that comes first."""
     snapshot = search.table.snapshot
     yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
     yield f"  columns: {', '.join(columns)}"
@@ -60,7 +60,7 @@ def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
 
 
 def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
-    """Yield the words of a query with their indexed document counts."""
+    """Yield the words of a query with the number of indexed documents that contain them."""
     words = [word for leaf, leaf_words in search.words.items() if key in search.keys_of(leaf) for word in leaf_words]
     try:
         places = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]
@@ -71,7 +71,7 @@ def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
                 totals[term] += count
         documents = sum(place.num_documents for place in places)
     except BrokenSegmentError:
-        return  # the search will set the segment aside
+        return  # the search will skip the segment
     edits = {word.term: word.edits for word in words}
     listed = [f"{term.decode()}{_edits(edits[term])} in {totals[term]}" for term in list(terms)[:_MOST_TERMS]]
     more = f" and {len(terms) - _MOST_TERMS} more" if len(terms) > _MOST_TERMS else ""
@@ -79,7 +79,7 @@ def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
 
 
 def _edits(edits: int) -> str:
-    """Return the suffix for the edits that a word allows: `duck~1`."""
+    """Return the suffix that shows a word's maximum edit distance, as in `duck~1`."""
     return f"~{edits}" if edits else ""
 
 

@@ -1,4 +1,4 @@
-"""A full-text query as a filter: selects matching rows, without scores."""
+"""A full-text query as a filter. It selects the matching rows, without scores."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from lance_duck.scan.text.search import TextSearch
 
 @dataclass(frozen=True, eq=False)
 class FullTextFilter:
-    """Filter of the rows that match a query: see `scan.filters.Filter`. The search runs once, when its rows are needed.
+    """A filter that rows matching a query pass: see `scan.filters.Filter`. The search runs once, on first use.
 
     Attributes:
-        search: The search, of the whole table.
-        implied_exactly: True, since `implied` is equivalent to the filter.
-        evaluator: Name of the evaluator, for explanations.
+        search: The search of the whole table.
+        implied_exactly: True, because `implied` is equivalent to the filter.
+        evaluator: Name of the evaluator, for plans.
     """
 
     search: TextSearch
@@ -42,7 +42,7 @@ class FullTextFilter:
 
     @property
     def implied(self) -> Predicate:
-        """The predicate on addresses that is true for the rows that match."""
+        """The predicate on row addresses that is true for the matching rows."""
         return In((ROW_ADDRESS,), self._rows)
 
     @cached_property
@@ -54,10 +54,10 @@ class FullTextFilter:
 
 
 def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
-    """Return options in which a full-text query as the filter is replaced by a `FullTextFilter`.
+    """Return the options. If the filter is a full-text query, a `FullTextFilter` replaces it.
 
     Raises:
-        InvalidInputError: The query does not fit this table, or parameters are given with it.
+        InvalidInputError: The query does not fit this table, or the options also contain parameters.
     """
     query = options.filter
     if not isinstance(query, FullTextQuery):
@@ -66,5 +66,5 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
         raise InvalidInputError("parameters need an SQL string", found=type(query).__name__)
     workers = None if options.use_threads else 1
     search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
-    _ = search.words  # bad queries are rejected now
+    _ = search.words  # rejects invalid queries early
     return replace(options, filter=FullTextFilter(search))

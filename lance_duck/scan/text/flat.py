@@ -1,4 +1,4 @@
-"""Rows that no index covers. Their texts are read, analysed, and, if there are few, cached for later queries."""
+"""Reads and analyses the texts of rows that no index covers. If there are few, they are cached for later queries."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class FlatTexts:
     workers: int | None = None
 
     def analysed(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
-        """Return the living rows of fragments. A function that runs in threads narrows each group of rows.
+        """Return the analysed live rows of fragments. Threads call `narrow` on each group of rows.
 
-        Tokens of all rows are in memory at once only if they are cached.
+        The tokens of all rows are in memory at the same time only if they are cached.
         """
         return [rows for group in _groups(fragments) for rows in self._group(group, narrow)]
 
     def rows(self, addresses: Addresses) -> AnalysedRows:
-        """Return the analysed rows at some ascending addresses."""
+        """Return the analysed rows at ascending addresses."""
         projection = project(self.table.snapshot.schema, [self.column.read])
         return self._of(addresses, self.table.taker.by_address(addresses, projection))
 
@@ -88,7 +88,7 @@ class FlatTexts:
 
 
 class _AnalysedTexts:
-    """Cache of the texts that queries of a table have analysed."""
+    """Cache of texts that earlier queries of a table version analysed."""
 
     def __init__(self) -> None:
         self.groups: SizedCache[list[AnalysedRows]] = SizedCache(
@@ -102,7 +102,7 @@ class _AnalysedTexts:
 
 
 def _groups(fragments: Sequence[Fragment]) -> Iterator[Sequence[Fragment]]:
-    """Split fragments into groups that are analysed and cached together. Appends leave most groups unchanged."""
+    """Split fragments into groups that are analysed and cached together. After an append, most groups are the same."""
     group: list[Fragment] = []
     count = 0
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""Index segment partitions as document sets: they contain the living rows that a segment covers."""
+"""The partitions of an index segment as document sets. They contain the live rows that the segment covers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ MOST_WORDS: Final = 1 << 15
 
 
 class BrokenSegmentError(Exception):
-    """A search found a corrupt segment, so the texts of its rows must be analysed.
+    """A search found that a segment is corrupt. The texts of its rows must be analysed instead.
 
     Attributes:
         segment: The segment.
-        reason: The error that it raised.
+        reason: The error that reading the segment raised.
     """
 
     def __init__(self, segment: Segment, reason: Exception) -> None:
@@ -52,12 +52,12 @@ class BrokenSegmentError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """Scoring of the documents of a partition.
+    """The arguments for scoring the documents of a partition.
 
     Attributes:
-        average: Average number of terms of a document.
-        mask: bool (documents,): mask of the documents to search, or None for all.
-        most: Maximum number of best documents to find. None finds all.
+        average: Average number of terms per document.
+        mask: bool (documents,), whether to search the document. None searches all documents.
+        most: Maximum number of best documents to find. None finds all documents.
     """
 
     average: np.float32
@@ -66,7 +66,7 @@ class Scoring:
 
 
 class _BreakageWatch:
-    """A context that raises any error of a segment as a BrokenSegmentError."""
+    """A context manager that converts any error of a segment to a BrokenSegmentError."""
 
     __slots__ = ("_segment",)
 
@@ -92,8 +92,8 @@ class IndexedRows:
 
     Attributes:
         partition: The partition.
-        addresses: uint64 (documents,): address of the row. Undefined if the row is deleted.
-        lives: bool (documents,): whether the row is living, in a fragment that the segment covers.
+        addresses: uint64 (documents,), the row address of each document. Undefined if the row is deleted.
+        lives: bool (documents,), whether the row is live and its fragment is covered by the segment.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class IndexedRows:
     @property
     def lengths(self) -> NDArray[np.uint32]:
         """See `Place.lengths`."""
-        return self.partition.documents.num_tokens  # in memory since row ids were read
+        return self.partition.documents.num_tokens  # in memory, because row ids are already read
 
     @cached_property
     def num_documents(self) -> int:
@@ -184,8 +184,8 @@ class IndexedRows:
         """Return a mask of the documents to search, or None for all.
 
         Args:
-            filtered: Rows that pass a filter, or None if all do.
-            fragments: Ids of the fragments to search. None searches all.
+            filtered: Rows that pass a filter, or None if all rows pass.
+            fragments: Ids of the fragments to search. None searches all fragments.
         """
         searched = frozenset(self._segment.fragments.tolist()) if fragments is None else fragments
         if filtered is None:
@@ -203,9 +203,9 @@ class IndexedRows:
         """Return terms with their weights, by their ids in the partition.
 
         Args:
-            slots: Terms that each query word expands to.
+            slots: Terms to which each query word expands.
             weights: The idf of each term.
-            every: Whether a document must have a term of each word.
+            every: Whether a document must contain a term of each word.
         """
         listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
         with self._watched():
@@ -220,7 +220,10 @@ class IndexedRows:
         )
 
     def scored(self, terms: WeightedTerms, search: Scoring) -> tuple[NDArray[np.int64], Scores]:
-        """Return documents that match, and their scores: all, ascending, or the best, best first."""
+        """Return matching documents and their scores.
+
+        The result is either all documents in ascending order, or only the best, with the highest score first.
+        """
         with self._watched():
             average = float(search.average)
             if search.most is None:
@@ -235,9 +238,9 @@ class IndexedRows:
         The documents are unordered. See `scored`.
 
         Args:
-            terms: A term for each word. A document must have all of them.
-            search: Mask, and number of documents to find.
-            order: Distance of each word from the previous one.
+            terms: A term for each word. A document must contain all of them.
+            search: The documents to search, and the number of documents to find.
+            order: Distance of each word from the previous word.
 
         Returns:
             The documents and their scores, or None if the positions of all documents must be read: see `best_phrases`.
@@ -253,7 +256,7 @@ class IndexedRows:
 
     @cached_property
     def _keys(self) -> NDArray[np.uint64]:
-        """Sort keys for documents with equal scores: `_rowid`, or the rank of a list element in this order."""
+        """Sort keys for documents with equal scores: `_rowid`, or for list elements, the rank by `_rowid` and position."""
         if not self.elements:
             return self.row_ids
         order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]
@@ -267,7 +270,7 @@ class IndexedRows:
         return self.partition.positions(ids, bounds, frequencies) if self.partition.has_positions else None
 
     def _matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word expands to, including terms of ignored documents: see `matching`."""
+        """Return the terms to which a word expands, including terms of ignored documents: see `matching`."""
         with self._watched():
             limit = self.partition.num_terms if most is None else most
             parts: list[list[bytes] | None] = []
@@ -289,7 +292,7 @@ class IndexedRows:
 
 
 def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
-    """Return the documents of a segment, by partition. Computed once for a version.
+    """Return the document sets of a segment, one for each partition. They are computed once per version.
 
     Raises:
         BrokenSegmentError: The segment is corrupt.
@@ -311,14 +314,14 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
 
 
 def _check_once(addresses: Sequence[Addresses]) -> None:
-    """Reject rows with several documents, because pylance merges the old text of an updated row with the new one."""
+    """Reject rows with several documents. pylance creates them if it merges the old and new text of an updated row."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
     if not (listed[1:] > listed[:-1]).all() and len(distinct(listed)) < len(listed):
         raise CorruptError("the index contains two entries for updated rows", remedy="build the index again")
 
 
 def _check_levels(index: InvertedSegment, depth: int) -> None:
-    """Raise if the list depth of the documents differs from the column's."""
+    """Raise an error if the list depth of the documents differs from the list depth of the column."""
     expected = depth if index.parameters.document_granularity == LIST_ELEMENT else 0
     for partition in index.partitions:
         if partition.num_levels != expected:
@@ -331,7 +334,7 @@ def _check_levels(index: InvertedSegment, depth: int) -> None:
 
 
 def set_aside(snapshot: Snapshot, broken: BrokenSegmentError) -> None:
-    """Stop using a corrupt segment, with one IndexWarning."""
+    """Stop using a corrupt segment, and emit one IndexWarning."""
 
     def refuse(_: object) -> None:
         raise broken.reason

@@ -1,4 +1,4 @@
-"""Matches of word queries, with their scores."""
+"""Finds the matches of word queries, with their scores."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ Documents = NDArray[np.int64]
 
 
 def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = None) -> Matches:
-    """Return the rows that have words of a query.
+    """Return the rows that contain words of a query.
 
     Args:
         weights: Weights of the query's words in the searched documents.
         query: The query.
-        most: Number of best rows that the result must include. It may include others. None returns all rows.
+        most: Number of best rows that the result must include. It may include further rows. None returns all rows.
     """
-    most = most if query.boost == 1 else None  # after rounding, other scores may be equal
+    most = most if query.boost == 1 else None  # with a boost, further scores may be equal after rounding
     every = query.operator is FullTextOperator.AND
     return Matches.union([weights.matches(place, every, most) for place in weights.corpus.places]).times(query.boost)
 
 
 def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
-    """Return the rows that contain a phrase, with the scores of `match`. Takes the arguments of `match`."""
+    """Return the rows that contain a phrase, scored like in `match`. For the arguments, see `match`."""
     return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
 
 
@@ -46,10 +46,10 @@ def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequen
     """Return the rows of a document set that match a query, scored with corpus statistics.
 
     Args:
-        weights: Weights of the words, in the corpus.
+        weights: Weights of the words in the corpus.
         query: The query.
         words: Words of the query.
-        place: Any analysed rows, also from outside the corpus.
+        place: The document set. It may consist of analysed rows that are not in the corpus.
     """
     if isinstance(query, PhraseQuery):
         return _phrase(weights, query, words, place)
@@ -57,9 +57,9 @@ def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequen
 
 
 def combined_fields(corpora: Sequence[Corpus], query: CombinedFieldsQuery, words: Sequence[Word]) -> Matches:
-    """Return the rows that have words in several columns, scored as one column (BM25F).
+    """Return the rows that contain words in several columns, scored as one column (BM25F).
 
-    N and df are the largest of the columns; frequencies, lengths and the total of terms are weighted sums.
+    N and df are the maximum over the columns. Frequencies, lengths and the total number of terms are weighted sums.
     """
     weights = query.boosts or [1.0] * len(corpora)
     terms = [word.term for word in words if word.term is not None]
@@ -92,8 +92,8 @@ class Weights:
     """The terms of a query, with their weights.
 
     Args:
-        corpus: Documents whose statistics give the weights.
-        slots: Terms that each query word expands to.
+        corpus: Documents from whose statistics the weights are computed.
+        slots: Terms to which each query word expands.
     """
 
     def __init__(self, corpus: Corpus, slots: Sequence[Sequence[bytes]]) -> None:
@@ -108,13 +108,13 @@ class Weights:
 
     @classmethod
     def of(cls, corpus: Corpus, query: MatchQuery | PrefixQuery | PhraseQuery, words: Sequence[Word]) -> Weights:
-        """Return the terms that the words of a query expand to."""
+        """Return the weights of the terms to which the words of a query expand."""
         is_fuzzy = not isinstance(query, PhraseQuery) and any(not word.is_exact for word in words)
         most = query.max_expansions if is_fuzzy and not isinstance(query, PhraseQuery) else None
         return cls(corpus, corpus.expanded(words, most))
 
     def over(self, corpus: Corpus) -> Weights:
-        """Return the same weights for a corpus of the same document sets with other allowed rows."""
+        """Return the same weights for a corpus that has the same document sets but different allowed rows."""
         if corpus is self._corpus:
             return self
         result = copy(self)
@@ -128,11 +128,11 @@ class Weights:
 
     @property
     def terms(self) -> Sequence[bytes]:
-        """The terms that the words expand to, without duplicates."""
+        """The terms to which the words expand, without duplicates."""
         return self._terms
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
-        """Return the rows with any term, or with `every`, a term of each slot. See `match`."""
+        """Return the rows that contain any term. If `every` is true, a row must contain a term of each slot."""
         if self._has_no_terms(place):
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
@@ -161,8 +161,8 @@ class Weights:
         """Return the rows that contain the words in order. See `match`.
 
         Returns:
-            The rows. None if the document set stores no positions, if words share a position, or if a word does not
-            have a term.
+            The rows. None if the document set does not store positions, if words share a position, or if a word does
+            not have a term.
         """
         terms = [word.term for word in words if word.term is not None]
         places = [word.position for word in words]
@@ -181,14 +181,14 @@ class Weights:
         return not place.num_documents or not self._statistics.total_tokens
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
-        """Return the terms with their ids in a document set. Looked up once."""
+        """Return the terms with their ids in a document set. The ids are looked up once."""
         terms = self._weighted.get((place, every))
         if terms is None:
             terms = self._weighted[place, every] = place.weighted(self._slots, self._idf, every=every)
         return terms
 
     def _in_order(self, place: IndexedRows, phrase: Sequence[bytes]) -> WeightedTerms:
-        """Return the phrase terms, one per word, with their ids in a document set. Looked up once."""
+        """Return the phrase terms, one per word, with their ids in a document set. The ids are looked up once."""
         terms = self._ordered.get(place)
         if terms is None:
             terms = self._ordered[place] = place.weighted([(term,) for term in phrase], self._idf, every=True)
@@ -198,7 +198,7 @@ class Weights:
 def _phrase(
     weights: Weights, query: PhraseQuery, words: Sequence[Word], place: Place, most: int | None = None
 ) -> Matches:
-    """Return the rows of a document set that have the words in order."""
+    """Return the rows of a document set that contain the words in order."""
     if len(words) < 2:
         return weights.matches(place, every=True, most=most)
     ranking = weights.phrases(place, words, query.slop, most)
@@ -211,7 +211,7 @@ def _phrase(
 
 
 def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Word], slop: int) -> Names:
-    """Return the ascending ids of documents that contain the words in order."""
+    """Return the ascending names of documents that contain the words in order."""
     terms = [word.term for word in words if word.term is not None]
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
@@ -225,8 +225,8 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
 def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
     """Return the ascending documents that contain the words in order.
 
-    An occurrence of a word is a number: document * 2^32 + position. An occurrence of a word is kept if it follows an
-    occurrence of the previous word at their distance in the query, or up to `slop` positions later.
+    An occurrence of a word is represented by the number document * 2^32 + position. It is kept if it follows an
+    occurrence of the previous word at the same distance as in the query, or up to `slop` positions later.
     """
     ends: Addresses | None = None
     last = 0
@@ -258,9 +258,9 @@ def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
 
 
 def _weighted(corpora: Sequence[Corpus], weights: Sequence[float], rows: Addresses, term: bytes | None) -> Scores:
-    """Return the weighted frequency of a term over all columns of ascending rows.
+    """Return, for each of the ascending rows, the weighted frequency of a term over all columns.
 
-    For None, returns weighted lengths.
+    If `term` is None, returns the weighted lengths.
     """
     sums = np.zeros(len(rows), np.float32)
     for corpus, weight in zip(corpora, weights, strict=True):

@@ -20,7 +20,7 @@ class Matches:
     """Documents that match.
 
     Attributes:
-        names: uint64 (n,), ascending, distinct: row addresses or list element numbers. See `Corpus.names`.
+        names: uint64 (n,), ascending and distinct row addresses or list element numbers: see `Corpus.names`.
         scores: float32 (n,).
     """
 
@@ -32,7 +32,7 @@ class Matches:
 
     @classmethod
     def none(cls) -> Matches:
-        """Return no documents."""
+        """Return empty matches."""
         return cls(np.empty(0, np.uint64), np.empty(0, np.float32))
 
     @classmethod
@@ -51,11 +51,11 @@ class Matches:
         return cls.of(names, scores)
 
     def where(self, mask: NDArray[np.bool_]) -> Matches:
-        """Return the documents that a mask chooses."""
+        """Return the documents that a mask selects."""
         return Matches(self.names[mask], self.scores[mask])
 
     def among(self, names: Names) -> Matches:
-        """Return the documents that are among ascending names."""
+        """Return the documents whose names are in the ascending `names`."""
         return self.where(is_among(self.names, names))
 
     def times(self, factor: float) -> Matches:
@@ -64,7 +64,7 @@ class Matches:
 
 
 def is_among(names: Names, others: Names) -> NDArray[np.bool_]:
-    """Return for each name whether it is among other, ascending names."""
+    """Return, for each name, whether it is in the ascending `others`."""
     if not len(others):
         return np.zeros(len(names), np.bool_)
     places = np.searchsorted(others, names)
@@ -85,7 +85,7 @@ def union_matches(parts: Sequence[Matches]) -> Matches:
 
 
 def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Matches:
-    """Return documents with their scores in parts added, in order, each multiplied by a factor."""
+    """Return documents with increased scores: the scores from each part are multiplied by a factor and added in order."""
     scores = matches.scores.copy()
     for part in parts:
         places = np.flatnonzero(is_among(matches.names, part.names))
@@ -104,5 +104,5 @@ def best_of(parts: Sequence[Matches]) -> Matches:
 
 
 def without(matches: Matches, others: Matches) -> Matches:
-    """Return the documents that are not among other matches."""
+    """Return the documents that are not in `others`."""
     return matches.where(~is_among(matches.names, others.names))

@@ -26,10 +26,10 @@ class PostingList:
     """The documents of one term.
 
     Attributes:
-        documents: int64 (n,): ids of the documents, ascending.
-        frequencies: uint32 (n,): frequency of the term in each document, at least 1.
-        positions: uint32: term positions, ascending within each document, `frequencies` per document. None if they are
-            not stored.
+        documents: int64 (n,), the ascending ids of the documents.
+        frequencies: uint32 (n,), the frequency of the term in each document, at least 1.
+        positions: uint32, the term positions of all documents, ascending within each document. A document has as many
+            positions as its frequency. None if positions are not stored.
     """
 
     documents: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Place(Protocol):
 
     @property
     def lives(self) -> NDArray[np.bool_] | None:
-        """Whether each document is a living row to search, or None if all are. Others count only in statistics."""
+        """Whether each document is a live row, or None if all are. Other documents are counted only in statistics."""
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
@@ -61,14 +61,14 @@ class Place(Protocol):
 
     @property
     def num_documents(self) -> int:
-        """Documents that count: rows that have terms, or all list elements."""
+        """Number of documents in statistics: rows that contain terms, or all list elements."""
 
     @property
     def total_tokens(self) -> int:
         """Number of terms of all documents."""
 
     def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word expands to, in order: all, or at least the first `most`."""
+        """Return the terms to which a word expands, in order: all terms, or at least the first `most`."""
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return the document count of each term. Terms without documents may be omitted."""
@@ -79,14 +79,14 @@ class Place(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AnalysedRows:
-    """Rows whose texts were analysed. A row is a document. Rows without terms do not count in statistics.
+    """Rows whose texts were analysed. Each row is a document. Rows without terms are not counted in statistics.
 
-    If documents are list elements, each element is a document, and all of them count.
+    If documents are list elements, each element is a document, and all elements are counted.
 
     Attributes:
-        addresses: uint64 (documents,): address of the row.
-        lengths: uint32 (documents,): number of terms.
-        tokens: Tokens of the documents. After `narrowed`, only tokens of the given terms.
+        addresses: uint64 (documents,), the row address of each document.
+        lengths: uint32 (documents,), the number of terms in each document.
+        tokens: Tokens of the documents. After `narrowed`, only tokens of the selected terms remain.
         elements: See `Place.elements`.
     """
 
@@ -101,8 +101,8 @@ class AnalysedRows:
 
         Args:
             addresses: Addresses of the rows.
-            texts: Text of each row. See `Analyser.analyse`.
-            analyser: Makes the tokens.
+            texts: Text of each row: see `Analyser.analyse`.
+            analyser: Analyser that extracts the tokens.
             by_element: Whether documents are list elements.
         """
         elements = tuple[NDArray[np.uint32], ...]()
@@ -114,7 +114,7 @@ class AnalysedRows:
 
     @property
     def lives(self) -> None:
-        """None, since all rows are living."""
+        """None, because all rows are live."""
         return
 
     @property
@@ -166,7 +166,7 @@ class AnalysedRows:
         return {term: len(postings) for term, postings in self.postings(terms).items()}
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
-        """See `Place.postings`; positions are always included."""
+        """See `Place.postings`. Positions are always included."""
         inverted = self._inverted
         return {term: inverted[term] for term in terms if term in inverted}
 
@@ -177,7 +177,7 @@ class AnalysedRows:
 
     @cached_property
     def _inverted(self) -> Mapping[bytes, PostingList]:
-        """Postings of all terms of the tokens. There are few after `narrowed`."""
+        """Postings of all terms in the tokens. After `narrowed`, there are few."""
         tokens = self.tokens
         documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
         order = np.argsort(tokens.term_ids, kind="stable")

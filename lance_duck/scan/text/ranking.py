@@ -1,4 +1,4 @@
-"""The order of a result: by score, best first. Ties are ordered by row id, then by list position."""
+"""Orders a result by score, best first. Rows with equal scores are ordered by row id, then by list position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ranking:
     """Rows in the order of a result.
 
     Attributes:
-        addresses: uint64 (n,): address of the row, or of the row that contains the list element.
+        addresses: uint64 (n,), the address of each row, or of the row that contains the list element.
         scores: float32 (n,).
         elements: See `Place.elements`.
     """
@@ -34,7 +34,7 @@ class Ranking:
         return len(self.addresses)
 
     def where(self, mask: NDArray[np.bool_]) -> Ranking:
-        """Return the rows that a mask chooses."""
+        """Return the rows that a mask selects."""
         return self.take(np.flatnonzero(mask))
 
     def take(self, places: NDArray[np.int64]) -> Ranking:
@@ -43,7 +43,7 @@ class Ranking:
 
     @property
     def by_row(self) -> Matches:
-        """Return the rows, each with the highest score of its elements."""
+        """Return each row once, with the highest score of its elements."""
         if not self.elements:
             return Matches.of(self.addresses, self.scores)
         rows, places = np.unique(self.addresses, return_inverse=True)

@@ -1,8 +1,8 @@
-"""All forms of a full-text query, as one query tree.
+"""Converts all forms of a full-text query to a query tree.
 
-"words"                                   over all columns with an index, else the only column of texts
-'"two words"'                             a phrase
-{"query": …, "columns": […], "analyzer"}  words, a phrase or a query; over some columns
+"words"                                   words in all columns with an index, otherwise in the only text column
+'"two words"'                             a phrase in the same columns
+{"query": …, "columns": […], "analyzer"}  words, a phrase or a query, in these columns
 {"match": {…}}                            JSON form; also prefix, phrase, boost, multi_match, combined_fields, boolean
 """
 
@@ -47,15 +47,15 @@ _WORDS: Final[Mapping[str, type[MatchQuery] | type[PrefixQuery] | type[PhraseQue
 
 
 def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
-    """Return the query tree of any form of a full-text query.
+    """Convert any form of a full-text query to a query tree.
 
     Args:
-        request: Text, a dict, or a query.
+        request: A string, a dict, or a query.
         snapshot: The table version. Its columns are searched if the request does not name any.
 
     Raises:
         InvalidInputError: The request is not a valid query, or there is no column to search.
-        WrongTypeError: The request is of another type.
+        WrongTypeError: The request does not have one of these types.
     """
     if isinstance(request, FullTextQuery):
         return request
@@ -83,10 +83,10 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
 
 
 def query_of_text(text: str, column: str) -> FullTextQuery:
-    """Return the query of a text.
+    """Parse a query string.
 
     Args:
-        text: Words, a phrase in double quotes, or, if it begins with a brace, the JSON form of a query.
+        text: Words, or a phrase in double quotes. A string that begins with a brace is the JSON form of a query.
         column: Column to search. In the JSON form, it applies to each match, prefix or phrase without a column.
 
     Raises:
@@ -107,17 +107,16 @@ def query_of_text(text: str, column: str) -> FullTextQuery:
 def text_search_arguments(
     q: str | Mapping[str, Any] | FullTextQuery, k: int | None, column: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of the scan that `LanceDataset.search` runs for words.
+    """Return the scan arguments with which `LanceDataset.search` searches for words.
 
     Args:
         q: The words, or a query.
-        k: Maximum number of rows. A smaller `limit` in the options wins. Default: `limit`, or 10.
+        k: Maximum number of rows. A smaller `limit` in the options takes precedence. Default: `limit`, or 10.
         column: Column to search. Default: the columns that `full_text_query` searches.
         options: Arguments of a scan.
 
     Raises:
-        InvalidInputError: An option only applies to vector searches, or `column` is given with a query that names
-            columns.
+        InvalidInputError: An option applies only to vector searches, or both the query and `column` name columns.
     """
     vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
     if vector_options:
@@ -137,7 +136,7 @@ def text_search_arguments(
 
 
 def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
-    """Parse a query in JSON form: a dict with one key, the kind.
+    """Parse a query in JSON form. It is a dict with one key, which is the kind of query.
 
     Raises:
         InvalidInputError, WrongTypeError: The dict is not a valid form.
@@ -165,9 +164,9 @@ def _over(
     granularity: DocumentGranularity | None = None,
     *_: DocumentGranularity | None,
 ) -> FullTextQuery:
-    """Parse words, or a phrase in double quotes, as a query over columns.
+    """Parse words, or a phrase in double quotes, as a query on columns.
 
-    The granularity counts only for a single column: documents of several columns are rows.
+    The granularity applies only to a single column. For several columns, documents are rows.
     """
     is_phrase = len(text) > 1 and text.startswith('"') and text.endswith('"')
     if len(columns) == 1:
@@ -185,7 +184,7 @@ def _over(
 
 
 def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
-    """Return the columns to search if a query names none, and the granularity of their documents."""
+    """Return the columns to search for a query without columns, and the granularity of their documents."""
     indexed = indexed_text_columns(snapshot)
     if indexed:
         return indexed
@@ -202,7 +201,7 @@ def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
 
 
 def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
-    """Parse a word query. The JSON form calls its text "terms"."""
+    """Parse a word query. In the JSON form, the key of its text is "terms"."""
     arguments = _with_terms(value)
     names = [each.name for each in fields(_WORDS[kind]) if each.name != "query"]
     refuse_unknown(arguments, ["terms", *names], kind)
@@ -214,7 +213,7 @@ def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
 
 
 def _with_column(form: Any, column: str, depth: int) -> Any:
-    """Add columns to the word queries of a JSON form. Invalid or too deep parts are unchanged."""
+    """Add a column to the word queries of a JSON form. Parts that are invalid or nested too deeply are unchanged."""
     if depth > 2 * MOST_NESTED:
         return form
     if isinstance(form, list):
@@ -230,7 +229,7 @@ def _with_column(form: Any, column: str, depth: int) -> Any:
 
 
 def _with_terms(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a word query, whose text may also be called "query"."""
+    """Return the arguments of a word query. The key of its text may also be "query"."""
     arguments = {str(name): each for name, each in value.items()}
     if "terms" not in arguments and "query" in arguments:
         arguments["terms"] = arguments.pop("query")

@@ -25,11 +25,11 @@ class TextRoute:
 
     Attributes:
         column: The column.
-        analyser: Analyser of its texts, and of queries.
+        analyser: Analyser of the column's texts, and of queries.
         name: Name of the index to search, or None.
         segments: Segments of the index.
-        open: Ids of the fragments without a segment, whose texts are read.
-        reasons: Reasons for not searching an index or a segment.
+        open: Ids of the fragments that no segment covers. Their texts are read.
+        reasons: Reasons why an index or a segment is not searched.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Whether documents are list elements instead of rows.
     """
@@ -50,9 +50,9 @@ def text_route(
     analyzer: Mapping[str, Any] | None,
     granularity: DocumentGranularity | None = None,
 ) -> TextRoute:
-    """Decide how to search a column. Opens segments to read their analyser settings.
+    """Decide how to search a column. Segments are opened to read their analyser settings.
 
-    The route is cached with the version until another segment turns out to be corrupt.
+    The route is cached with the version, until a search finds that a segment is corrupt.
 
     Args:
         snapshot: The version of the table.
@@ -115,8 +115,8 @@ def _decided(
 def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Manner:
     """Return the settings of an index without a usable segment, or the defaults without an index.
 
-    The segments may be empty or corrupt. Settings come from the index files, otherwise from the manifest, which lacks
-    custom stop words.
+    The segments may be empty or corrupt. Settings are read from the index files. If this fails, they are read from the
+    manifest, which does not contain custom stop words.
     """
     for index in _full_text_indexes(snapshot, column.path):
         segment = index.segments[-1]
@@ -139,7 +139,10 @@ def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, b
 
 
 def indexed_text_columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity]:
-    """Return the columns with a full-text index, and the granularity of its documents: rows if there are both."""
+    """Return the columns with a full-text index, and the granularity of documents.
+
+    For a column with indexes of both granularities, the granularity is rows.
+    """
     columns: dict[str, DocumentGranularity] = {}
     for index in catalog(snapshot):
         if index.path is not None and index.segments and index.kind is INVERTED:
@@ -168,16 +171,16 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
 
 
 def _lists_elements(index: ColumnIndex) -> bool:
-    """Return whether documents of an index are list elements, by its entry in the manifest."""
+    """Return whether the documents of an index are list elements, according to the manifest."""
     return is_by_element(index.segments[-1].metadata.details)
 
 
 @dataclass(frozen=True)
 class _Manner:
-    """How texts are analysed, and lengths are counted.
+    """How texts are analysed, and how lengths are counted.
 
     Attributes:
-        parameters: Analyser parameters, without those that affect only the index.
+        parameters: Analyser parameters, except parameters that affect only the index.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Whether documents are list elements.
     """

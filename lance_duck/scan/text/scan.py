@@ -49,7 +49,7 @@ class TextScan(ScoredScan):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
         self._search = _prepared(table, before, fragment, by_row=by_row)
-        _ = self._search.known  # bad queries are rejected now
+        _ = self._search.known  # rejects invalid queries early
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
     @property
@@ -72,12 +72,12 @@ class TextScan(ScoredScan):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Paths of the columns that are searched, each once."""
+        """Paths of the searched columns, without duplicates."""
         return tuple(dict.fromkeys(route.column.path for route in self._search.routes.values()))
 
     @property
     def cover(self) -> tuple[list[frozenset[int]], frozenset[int]]:
-        """Fragments of each segment searched for the first column, and fragments that no segment covers."""
+        """For the first column: the fragments of each searched segment, and the fragments that no segment covers."""
         route = next(iter(self._search.routes.values()))
         return [frozenset(segment.fragments.tolist()) for segment in route.segments], route.open
 

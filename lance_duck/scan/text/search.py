@@ -1,4 +1,4 @@
-"""A full-text search: filtered rows, documents per column, matches of the query tree, and their order."""
+"""A full-text search. It finds the filtered rows, evaluates the query tree, and orders the matches."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
 _QUERIES: Final = 256
-"""Maximum number of word queries whose routes and weights a version caches: half a megabyte with three words each. A
-repeated query takes a third of the time of a new one (`benchmarks/full_text_search.py`)."""
+"""Maximum number of word queries whose routes and weights a version caches. With three words per query, this takes half
+a megabyte. A repeated query takes a third of the time of a new query (`benchmarks/full_text_search.py`)."""
 
 
 @dataclass(eq=False)
 class KnownLeaf:
-    """A query of words with the routes to its columns.
+    """A word query with the routes to its columns.
 
     Attributes:
         routes: Routes to the columns of the query.
@@ -78,19 +78,20 @@ class KnownLeaf:
 
 @dataclass(frozen=True, eq=False)
 class TextSearch:
-    """A full-text search, decided. Safe to run from several threads.
+    """A planned full-text search. Safe to run from several threads.
 
     Attributes:
         table: The table.
         query: The query tree.
-        plan: The rows that may be found: fragments, and a filter that holds before the search.
-        post: A filter that is applied to the best rows, or None.
-        fast: Whether to ignore rows that no segment covers, also in statistics.
+        plan: The plan of the rows that may be found: the fragments, and a filter that applies before the search.
+        post: A filter that is applied to the best rows after the search, or None.
+        fast: Whether to ignore rows that no segment covers, including in statistics.
         workers: Thread count. None means one per core.
         by_row: Whether to return each row once, with its best element, if documents are list elements.
 
     Raises:
-        InvalidInputError: From `routes`: a column is unknown or contains no texts, or an analyser is invalid.
+        InvalidInputError: `routes` raises it if a column is unknown or does not contain texts, or if an analyser is
+            invalid.
     """
 
     table: TableScan
@@ -105,7 +106,7 @@ class TextSearch:
         """Return the best rows, best first.
 
         Args:
-            most: Number of rows to find, before `post` is applied. None finds all.
+            most: Number of rows to find, before `post` is applied. None finds all rows.
             log: List that receives one line per step, or None.
         """
         is_by_row = self.by_row and self.by_element
@@ -125,9 +126,9 @@ class TextSearch:
         return result.where(is_among(result.addresses, passing.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
-        """Return matching rows by address: all, or at least the `most` best ones.
+        """Return the addresses and scores of matching rows: all rows, or at least the `most` best rows.
 
-        If documents are list elements, a row has the score of its best element.
+        If documents are list elements, the score of a row is the score of its best element.
         """
         return self._found(log, None if self.by_element else most).by_row
 
@@ -144,7 +145,7 @@ class TextSearch:
         """Return a matcher of in-memory texts for this query, which must be a word query on one column.
 
         Raises:
-            InvalidInputError: The query is of another kind.
+            InvalidInputError: The query is not a word query on one column.
         """
         return self._asked(lambda search: _TextRun(search, Allowed(), []).text_matcher())
 
@@ -178,7 +179,7 @@ class TextSearch:
 
     @cached_property
     def routes(self) -> dict[Key, TextRoute]:
-        """Route to each column, by the keys of `keys_of`."""
+        """The route to each column. Keys come from `keys_of`."""
         snapshot = self.table.snapshot
         routes: dict[Key, TextRoute] = {}
         for leaf in leaves_of(self.query):
@@ -197,7 +198,7 @@ class TextSearch:
 
     @cached_property
     def known(self) -> dict[Leaf, KnownLeaf]:
-        """Each word query with its routes and weights, cached with the version while its routes are cached."""
+        """Each word query with its routes and weights. They are cached with the version, as long as the routes are."""
         return {leaf: self._known(leaf) for leaf in leaves_of(self.query)}
 
     def _known(self, leaf: Leaf) -> KnownLeaf:
@@ -213,7 +214,7 @@ class TextSearch:
 
     @cached_property
     def named(self) -> ScanPlan:
-        """The scan for the addresses of the rows that may be found."""
+        """The plan of a scan that returns the addresses of the rows that may be found."""
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def keys_of(self, leaf: Leaf) -> list[Key]:
@@ -230,7 +231,7 @@ class TextSearch:
         return list(terms)
 
     def allowed(self) -> Allowed:
-        """Return the rows that may be found. Rows of a filter come from the cache, or from a scan."""
+        """Return the rows that may be found. The rows that pass a filter come from the cache, or from a scan."""
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
@@ -328,7 +329,7 @@ class _TextRun:
             result = union_matches(should)
         elif not should:
             result = intersect_matches(must)
-        else:  # Lance adds up the scores of each role first
+        else:  # like Lance, add the scores of each role first
             result = plus(intersect_matches(must), [union_matches(should)])
         for each in must_not:
             result = without(result, each)
@@ -360,7 +361,7 @@ class _TextRun:
             places: list[Place] = [place for each in route.segments for place in segment_rows(snapshot, each)]
             return Corpus(places, Allowed(), texts.rows, route.rounds_lengths, route.by_element)
 
-        is_known = key[1] is None  # a route of another analyser serves one query
+        is_known = key[1] is None  # a query with an explicit analyser is not cached
         corpus = snapshot.derived(("text corpus", route), indexed) if is_known else indexed()
         if fragments:
             words = {word for leaf, each in search.words.items() if key in search.keys_of(leaf) for word in each}
@@ -387,12 +388,15 @@ def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
 
 
 def _granularity(leaf: Leaf) -> DocumentGranularity | None:
-    """Return the document granularity of a query, or None to use the index's. Columns scored as one use rows."""
+    """Return the document granularity of a query, or None for the granularity of the index.
+
+    If columns are scored as one, documents are rows.
+    """
     return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
 
 
 def _check_documents(routes: Sequence[TextRoute]) -> None:
-    """Raise if a tree mixes queries for rows and for list elements, or for elements of several columns."""
+    """Raise an error if a tree mixes queries for rows and for list elements, or for elements of several columns."""
     first = routes[0]
     for route in routes[1:]:
         if route.by_element != first.by_element:

@@ -1,6 +1,6 @@
-"""Matches in-memory texts against a word query, with scores from table statistics.
+"""Matches in-memory texts against a word query. Scores use the statistics of the table.
 
-A text matches and is scored like a row: the reference implementation of an index search.
+A text matches like a row and gets the same score. This is the reference implementation of an index search.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lance_duck.text.texts import joined_texts
 
 @dataclass(frozen=True, eq=False)
 class TextMatcher:
-    """A query of words over one column. Safe to use from several threads.
+    """A word query on one column, for in-memory texts. Safe to use from several threads.
 
     Attributes:
         query: The query.
         words: Words of the query.
         weights: Weights of the words among the rows of the table.
         analyser: Analyser of the column.
-        by_element: Whether documents are list elements. A list then has the score of its best element.
+        by_element: Whether documents are list elements. The score of a list is then the score of its best element.
     """
 
     query: MatchQuery | PhraseQuery
@@ -39,7 +39,7 @@ class TextMatcher:
     by_element: bool = False
 
     def scores(self, texts: pa.Array | pa.ChunkedArray) -> NDArray[np.float32]:
-        """Return the score of each text, float32. NaN if it does not match, like null texts.
+        """Return the score of each text, float32. Texts that are null or do not match get NaN.
 
         Args:
             texts: Texts or lists of texts, in the form that `Analyser.analyse` accepts.

@@ -1,6 +1,6 @@
-"""Query rows sampled from a segment, and compared with all or some of its rows.
+"""Samples query rows from a segment, and compares them with all or some of its rows.
 
-If the segment has graphs, the rows are displaced first: see `displaced`. Rows are drawn as runs of consecutive rows.
+If the segment has graphs, the query rows are displaced first: see `displaced`. Samples are runs of consecutive rows.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """The rows of a segment that queries are drawn from, and compared with.
+    """The rows of a segment, from which queries are drawn and with which they are compared.
 
     Attributes:
-        table: The version that they are read from.
-        column: The column of vectors.
+        table: The table version from which vectors are read.
+        column: The vector column.
         segment: The segment.
-        index: The segment, open.
-        rows: Addresses of its rows, and whether each lives.
+        index: The opened segment.
+        rows: Addresses of the segment's rows, and whether each row is live.
         k: Number of neighbours per search.
-        share: Share of the rows that pass a filter, 0 to 1. They are drawn pseudorandomly, the same each time.
+        share: Share of the rows that pass a simulated filter, 0 to 1. The rows are pseudorandom and always the same.
     """
 
     table: TableScan
@@ -73,7 +73,7 @@ class SampledRows:
         return self.index.metric
 
     def allowed(self) -> Mask:
-        """Return for each position whether its row lives and passes the filter."""
+        """Return, for each entry of the segment, whether its row is live and passes the simulated filter."""
         lives = self.rows.lives
         return lives if self.share == 1 else lives & _by_chance(self.rows.addresses, self.share)
 
@@ -82,18 +82,18 @@ class SampledRows:
         return Exact(self.table.snapshot, self.table.columns, self.column)
 
     def question(self, queries: NDArray[Any], count: int) -> Question:
-        """Return the search for `count` neighbours of each query."""
+        """Return the exact search for `count` neighbours of each query."""
         return Question(self.metric, np.ascontiguousarray(queries, self.column.dtype), count)
 
 
 class ComparedQueries(NamedTuple):
-    """Queries, and the nearest of the rows with which they were compared.
+    """Queries, and their nearest neighbours among the compared rows.
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row that a query is, or was before it was displaced.
-        part: Share of the rows that were compared, 0 to 1, before the filter.
-        nearest: Neighbours of each query, this row among them if it was compared.
+        own: int64 (queries,), the position of the row from which each query was drawn.
+        part: Share of the rows that were compared, 0 to 1, before the simulated filter.
+        nearest: Neighbours of each query. They include the query's own row if it was compared.
     """
 
     queries: NDArray[Any]
@@ -103,7 +103,7 @@ class ComparedQueries(NamedTuple):
 
 
 def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare random rows with the rows of a table on a local disk: with all rows, or with many short runs."""
+    """Compare random query rows with all rows of a table on a local disk, or with many short runs of rows."""
     numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
     row_bytes = sampled.share * sampled.column.dim * sampled.column.dtype.itemsize
     limit = min(max(numbering.total * row_bytes / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
@@ -126,10 +126,10 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
 
 
 def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare rows of an object store, fetched in one round of requests: a few long runs, and short ones.
+    """Compare rows from an object store. One round of requests fetches a few long runs, and short runs.
 
-    Rows of the short runs are the queries. They are not compared with each other, because adjacent table rows are more
-    often neighbours in space than random rows.
+    The rows of the short runs are the queries. They are not compared with each other, because adjacent table rows are
+    nearer to each other than random rows.
     """
     column, rows = sampled.column, sampled.rows
     numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
@@ -143,7 +143,7 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
     numbers = union_of(short_runs, long_runs)
     drawn = numbering.addresses(numbers)
     array, living = sampled.exact().vectors(RowSet.of(drawn))
-    numbers = numbers[np.isin(drawn, living)]  # deleted rows are left out
+    numbers = numbers[np.isin(drawn, living)]  # without deleted rows
     vectors = vectors_of(array, metric=sampled.metric)
     positions = positions_of(rows.addresses, rows.lives, living)
     places = np.flatnonzero(vectors.usable & (positions >= 0) & np.isin(numbers, short_runs))
@@ -162,7 +162,7 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
 def _nearest(
     sampled: SampledRows, queries: NDArray[Any], count: int, block: Block, places: Int64s, addresses: Addresses
 ) -> Neighbours:
-    """Return the nearest among selected vectors of a block; `addresses` cover all rows of the block."""
+    """Return the nearest of the selected vectors in a block. `addresses` contains all rows of the block."""
     best = TopK(len(queries), count)
     if len(queries) and len(places):
         best.add(sampled.question(queries, count).near(block, places, addresses[places], best.limits))
@@ -170,7 +170,7 @@ def _nearest(
 
 
 def num_neighbours(k: int, part: float) -> int:
-    """Return the number of neighbours in a subset of the rows that corresponds to k in all rows."""
+    """Return the number of neighbours in a share of the rows that corresponds to k neighbours in all rows."""
     return min(max(math.ceil(k * part), 1), k)
 
 
@@ -185,12 +185,12 @@ def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Int
 
 
 def _num_queries(count: int) -> int:
-    """Return the number of queries to draw, for `count` neighbours of each."""
+    """Return the number of queries to draw if each has `count` neighbours."""
     return min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
 
 
 def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Int64s]:
-    """Return the vectors of at most `count` living rows, and their positions."""
+    """Return the vectors of at most `count` random live rows, and their positions."""
     column, rows = sampled.column, sampled.rows
     drawn = distinct(rng.integers(0, len(rows.lives), 4 * count))
     living = drawn[rows.lives[drawn]]
@@ -206,7 +206,7 @@ def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) ->
 def _displaced_by_index(
     sampled: SampledRows, queries: NDArray[Any], own: Int64s, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Displace queries by the distance to the nearest row that the index finds near to each."""
+    """Displace each query by its distance to the nearest row that the index finds."""
     if not len(own):
         return queries
     lives = sampled.rows.lives
@@ -220,14 +220,14 @@ def _displaced_by_index(
 
 
 def _vectors_at(sampled: SampledRows, positions: Int64s) -> Vectors:
-    """Return the vectors of living rows by their positions."""
+    """Return the vectors of live rows by position in the segment."""
     projection = project(sampled.table.snapshot.schema, [sampled.column.path])
     taken = sampled.table.taker.by_address(sampled.rows.addresses[positions], projection)
     return vectors_of(taken.column(0), metric=sampled.metric)
 
 
 def _by_chance(addresses: Addresses, share: float) -> Mask:
-    """Select a share of rows by a hash of their addresses, the same rows each time."""
+    """Select a share of rows by a hash of their addresses. The same rows are selected each time."""
     bits = (addresses + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
@@ -241,24 +241,24 @@ def displaced(
 ) -> NDArray[Any]:
     """Displace each row in a random direction, by the distance to the nearest of some other rows.
 
-    A graph has edges from a row to its own neighbours. A walk finds these more easily than the neighbours of a merely
-    similar vector, and most queries are only similar to a row. On 20,000 uniform vectors of 24 dimensions, a walk with
+    A graph has edges from a row to its neighbours. A walk finds these neighbours more easily than the neighbours of a
+    vector that is only similar to the row, as most queries are. On 20,000 uniform vectors of 24 dimensions, a walk with
     20 candidates finds 0.882 of the neighbours for similar vectors, 0.985 for rows, and 0.888 for displaced rows
     (`benchmarks/graph_recall.py --walks`).
 
-    For cosine and dot, the distance is between directions, because the length of a query does not change the order. A
-    row keeps its position if an equal vector exists, if no other vector is compared with it, or if the result would
-    overflow.
+    For cosine and dot, the distance between directions is used, because the length of a query does not change the
+    order. A row is not displaced if an equal vector exists, if it is not compared with other vectors, or if the result
+    would overflow.
 
     Args:
-        rows: float32 (n, dim), usable.
-        which: int64 (pairs,): row of each pair.
-        others: float32 (pairs, dim), usable: vectors near to the rows, but not these themselves.
+        rows: float32 (n, dim), usable vectors.
+        which: int64 (pairs,), the row of each pair.
+        others: float32 (pairs, dim), usable vectors near to the rows, excluding the rows.
         metric: "l2", "cosine" or "dot".
         rng: Source of randomness.
 
     Returns:
-        float32 (n, dim).
+        The displaced rows, float32 (n, dim).
     """
     wide = rows.astype(np.float64)
     distances = np.full(len(rows), np.inf)
@@ -279,11 +279,11 @@ def displaced(
 
 @dataclass(frozen=True, eq=False)
 class _Numbering:
-    """Consecutive numbers for all rows of a segment's fragments, including deleted rows, in table order.
+    """Numbers all rows of a segment's fragments consecutively in table order, including deleted rows.
 
     Attributes:
-        fragments: uint32 (n,): ids of the fragments.
-        ends: int64 (n,): one more than the number of the last row of each fragment.
+        fragments: uint32 (n,), the ids of the fragments.
+        ends: int64 (n,), one more than the number of the last row of each fragment.
     """
 
     fragments: NDArray[np.uint32]
@@ -310,11 +310,11 @@ class _Numbering:
 
 
 def _sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -> Int64s:
-    """Return the row numbers of at most `count` runs, ascending, or all rows if the runs would cover them.
+    """Return the ascending row numbers of at most `count` runs. If the runs would cover all rows, returns all rows.
 
     Args:
         total: Number of rows to sample from.
-        count: Runs to draw.
+        count: Number of runs to draw.
         length: Number of rows per run.
         rng: Source of randomness.
     """

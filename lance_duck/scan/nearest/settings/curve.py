@@ -1,4 +1,4 @@
-"""Curves of recall by settings, and the choice among settings."""
+"""Curves of the measured recall of settings, and the choice of a setting."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of the search of a segment.
+    """Settings for the search of a segment.
 
     Attributes:
         nprobes: Number of partitions to search first.
-        ef: Number of candidates in a graph walk. None without graphs, or to derive it from k.
+        ef: Number of candidates in a graph walk. None if the segment has no graphs, or to derive it from k.
         candidates: Number of rows to rerank with their original vectors, or None.
     """
 
@@ -36,9 +36,9 @@ class MeasuredSetting:
 
     Attributes:
         setting: The setting.
-        recall: Share of the true neighbours that it found, on average over the queries.
-        error: Standard error of the recall over samples of queries.
-        cost: Estimated nanoseconds of a query.
+        recall: Share of the true neighbours that searches found, averaged over the queries.
+        error: Standard error of the recall.
+        cost: Estimated time of a query, in nanoseconds.
     """
 
     setting: Setting
@@ -49,12 +49,12 @@ class MeasuredSetting:
 
 @dataclass(frozen=True)
 class Curve:
-    """Measured settings for one k, and one share of the rows that may be found.
+    """Measured settings for one k and one share of rows that may be found.
 
     Attributes:
         k: Number of neighbours per query.
-        share: Share of the rows that a filter passed, drawn by chance.
-        queries: Number of queries, or 0 if every row is compared and nothing needs measuring.
+        share: Share of the rows that may be found. A random sample simulates a filter.
+        queries: Number of queries. It is 0 if every row is compared, which does not need a measurement.
         measured: Pareto-optimal settings, cheapest first.
         is_stored: Whether the curve was measured when the index was built, and is stored with it.
     """
@@ -77,9 +77,9 @@ class Curve:
         return cls(k, share, queries, tuple(frontier), is_stored)
 
     def choose(self, recall: float) -> MeasuredSetting | None:
-        """Return the cheapest setting whose recall minus its standard error reaches `recall`, or None.
+        """Return the cheapest setting whose recall, minus its standard error, reaches `recall`, or None.
 
-        A recall of 1 is never reached, because a sample cannot prove that all neighbours are always found.
+        No setting reaches a recall of 1, because a sample cannot prove that all neighbours are always found.
         """
         if recall >= 1 and self.queries:
             return None
@@ -87,7 +87,7 @@ class Curve:
 
     @property
     def best(self) -> float:
-        """The highest recall that was measured."""
+        """The highest measured recall."""
         return max((each.recall for each in self.measured), default=0.0)
 
 
@@ -95,10 +95,10 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
     """Return settings that reach a recall on all curves, or None if a curve does not reach it.
 
     With fewer allowed rows, more partitions must be searched. With more allowed rows, more candidates must be reranked.
-    Between two measured shares, a search needs at most the larger value of both.
+    For a share between two measured shares, the larger value of both settings is enough.
 
     Args:
-        curves: Curves of the same k.
+        curves: Curves for the same k.
         recall: Recall to reach.
         least: Minimum number of candidates to rerank, or 0.
     """
@@ -114,7 +114,7 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
 
 
 def words(curves: Sequence[Curve], recall: float, k: int, least: int = 0) -> str:
-    """Describe the settings that reach a recall for k neighbours, and their measurement. For `least`, see `choose`."""
+    """Describe the settings that reach a recall for k neighbours, and the measured recall: see `choose`."""
     request, setting = f"target recall {recall:g}", choose(curves, recall, least)
     if not any(curve.queries for curve in curves):
         return f"{request}: every row is compared"

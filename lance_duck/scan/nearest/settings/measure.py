@@ -1,7 +1,7 @@
 """Measurement of recall: one search of a segment evaluates many settings.
 
-A row is found if its partition is searched, which depends only on its centroid rank; if the graph walk reaches it; and
-if its code ranks it among the candidates, which one search determines.
+A row is found if three conditions are true. Its partition is searched, which depends only on the rank of the centroid.
+The graph walk reaches the row. The row's code ranks it among the candidates, which one search determines.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setti
 from lance_duck.scan.nearest.settings.sample import Sample
 
 _STEP: Final = 1.25
-_REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
+_REACHED: Final = 0.998  # recall at which the measurement stops; to reach a higher recall, all rows are compared
 _REFINED: Final = 4  # growth factor of the candidate count while too few neighbours are among the candidates
 _FIRST_REFINED: Final = 16
-_REFINE_STEP: Final = 4  # numbers of candidates that are tried grow by a quarter
+_REFINE_STEP: Final = 4  # each candidate count that is tried is larger by a quarter
 _FEW: Final = 16  # queries from which the candidate count is estimated
 
 Ranks = NDArray[np.int64]
@@ -49,7 +49,7 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
     """Measure the recall of settings, and return their curve.
 
     Args:
-        index: An open segment.
+        index: The opened segment.
         sample: Queries and their neighbours.
         k: Number of neighbours per query.
         share: Share of the rows to search, 0 to 1. Stored in the curve.
@@ -68,24 +68,24 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
 
 
 def candidate_cost(width: int, *, is_remote: bool) -> float:
-    """Return the cost of reranking one candidate by its vector, in nanoseconds.
+    """Return the cost of reranking one candidate with its original vector, in nanoseconds.
 
     Args:
-        width: Size of a vector of the table, in bytes.
+        width: Size of a vector in the table, in bytes.
         is_remote: Whether the table is in an object store.
     """
     return REMOTE_CANDIDATE_NS if is_remote else CANDIDATE_NS + width * CANDIDATE_BYTE_NS
 
 
 def everything(index: VectorIndex, k: int) -> Curve:
-    """Return the curve of a segment so small that every row is compared."""
+    """Return the curve of a small segment, in which every row is compared."""
     shape = index.shape
     setting = Setting(max(shape.num_partitions, 1), None, None if index.is_exact else max(shape.num_rows, k))
     return Curve(k, 1.0, 0, (MeasuredSetting(setting, 1.0, 0.0, 0.0),))
 
 
 def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
-    """Return partition counts to try, up to the first that misses hardly any neighbour."""
+    """Return the partition counts to try, up to the first one that misses hardly any neighbours."""
     count = max(shape.num_partitions, 1)
     part = max(_part_cost(shape, sample.num_allowed / count), 1e-9)
     least = 1 if shape.has_graphs else min(math.ceil(FREE_NS / part), count)
@@ -101,7 +101,7 @@ def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
 def _codes(
     index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], candidate_ns: float
 ) -> Iterator[MeasuredSetting]:
-    """Yield settings of a segment of codes without graphs."""
+    """Yield measured settings of a segment with codes and without graphs."""
     shape = index.shape
     rows = max(probes[-1] * shape.num_rows // max(shape.num_partitions, 1), 1)
     least = min(len(sample.queries), 32)
@@ -116,7 +116,7 @@ def _codes(
 
 
 def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
-    """Return how many candidates hold nearly all neighbours of a few queries, at most `MOST_CANDIDATES`."""
+    """Return how many candidates include nearly all neighbours of a few queries, at most `MOST_CANDIDATES`."""
     times = _FIRST_REFINED
     while True:
         candidates = min(times * few.k, MOST_CANDIDATES, few.num_allowed)
@@ -128,7 +128,7 @@ def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
 def _walks(
     index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], candidate_ns: float
 ) -> Iterator[MeasuredSetting]:
-    """Yield settings of a segment with graphs."""
+    """Yield measured settings of a segment with graphs."""
     shape, nprobes = index.shape, probes[-1]
     ef = max(sample.k + sample.k // 2, LEAST_EF)
     for _ in range(GRAPH_STEPS):
@@ -141,13 +141,13 @@ def _walks(
             for refine in [None] if index.is_exact else _refines(sample.k, candidates):
                 is_hit = (query_ranks < number) & (orders < (refine or sample.k))
                 yield _measured(shape, sampled, is_hit, Setting(number, ef, refine), candidate_ns)
-        if sum(sampled.recall(orders < candidates)) >= _REACHED:  # as far as the sample can tell
+        if sum(sampled.recall(orders < candidates)) >= _REACHED:  # within the precision of the sample
             return
         ef *= 2
 
 
 def _refines(k: int, most: int) -> Iterator[int | None]:
-    """Yield candidate counts to rerank, first None for no reranking."""
+    """Yield the numbers of candidates to rerank. The first is None, without reranking."""
     yield None
     number = 2 * k
     while number < most:
@@ -158,7 +158,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 
 
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
-    """Return the rank of each sampled position among a search's candidates, or the int64 maximum if missing."""
+    """Return the rank of each sampled row among a search's candidates, or the int64 maximum if it is missing."""
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, replace(probe, is_alone=True)).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
@@ -180,7 +180,7 @@ def _measured(
 
 
 def _cost(shape: Shape, setting: Setting, candidate_ns: float) -> float:
-    """Estimate the nanoseconds of a query."""
+    """Estimate the time of a query, in nanoseconds."""
     again = (setting.candidates or 0) * candidate_ns
     if shape.has_graphs:
         return again + setting.nprobes * (setting.ef or 1) * (WALK_NS + shape.code_bytes * WALK_BYTE_NS)

@@ -1,4 +1,4 @@
-"""Queries drawn from the rows of a segment, and their true neighbours among all or some of these rows."""
+"""Draws queries from the rows of a segment, and finds their true neighbours among all or some of these rows."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Sample:
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row from which a query was drawn. This row does not count as its
-            neighbour.
-        allowed: bool (positions,): whether the row may be found, or None if all may.
-        num_allowed: Positions that may be found.
-        positions: int64 (queries, n): candidate rows, or -1 for empty slots and rows outside the segment.
-        are_near: bool (queries, n): mask of true neighbours, including ties.
-        count: int64 (queries,): true neighbours of each query, ties counted once.
-        k: Number of neighbours in all rows that the neighbours in the sample represent.
+        own: int64 (queries,), the position of the row from which each query was drawn. The row is not counted as a
+            neighbour of this query.
+        allowed: bool (positions,), whether the row may be found. None if all rows may be found.
+        num_allowed: Number of rows that may be found.
+        positions: int64 (queries, n), the positions of candidate rows. Empty slots and rows outside the segment are -1.
+        are_near: bool (queries, n), whether the candidate is a true neighbour, including ties.
+        count: int64 (queries,), the number of true neighbours of each query. Ties are counted once.
+        k: Number of neighbours in the whole segment that the neighbours in the sample represent.
     """
 
     queries: NDArray[Any]
@@ -59,7 +59,7 @@ class Sample:
         return replace(self, **{name: getattr(self, name)[:count] for name in names})
 
     def recall(self, hits: Mask) -> tuple[float, float]:
-        """Return the recall, and its standard error, of searches that found some of the positions."""
+        """Return the recall of searches and its standard error. `hits` marks the positions that they found."""
         shares = np.minimum((hits & self.are_near).sum(axis=1), self.count) / self.count
         return float(shares.mean()), float(shares.std() / math.sqrt(len(shares)))
 
@@ -73,10 +73,10 @@ def draw(
     k: int,
     share: float,
 ) -> Sample | None:
-    """Draw queries and find their true neighbours, reproducibly. Returns None if no row is usable as a query.
+    """Draw queries reproducibly, and find their true neighbours. Returns None if no row is usable as a query.
 
-    If there are too many vectors to compare all, neighbours come from randomly drawn runs of rows. These represent more
-    neighbours among all rows, and are more distant: settings tend to exceed the recall.
+    If there are too many vectors to compare, neighbours are searched in random runs of rows. Each of them represents
+    several neighbours among all rows, and is more distant than these. Settings therefore tend to exceed the recall.
     """
     sampled = SampledRows(table, column, segment, index, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched

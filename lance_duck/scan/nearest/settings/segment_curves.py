@@ -1,6 +1,6 @@
-"""Recall curves of segments. Some are stored with an index, and the others are measured on first use.
+"""Recall curves of segments. Some curves are stored with an index, and other curves are measured on first use.
 
-Both are cached for as long as the segment is open.
+All curves are cached while the segment is open.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.store import local_path
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
-"""Filter selectivities for which settings are measured. Below these, rows are compared one by one."""
+"""Filter selectivities for which settings are measured. For lower selectivities, rows are compared one by one."""
 
 STORED_K: Final = 10
-"""Number of neighbours for which settings are stored. Fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took
-5."""
+"""Number of neighbours for which settings are stored. A search for fewer neighbours is hardly cheaper: in 100,000 rows,
+1 neighbour took 4 partitions, and 10 neighbours took 5."""
 
 _STEPS: Final = (1, 2, 5, 10)
-_WHOLE: Final = 0.9  # minimum share of the rows that is treated as all of them
+_WHOLE: Final = 0.9  # minimum share that is treated as all rows
 
 
 class _SegmentCurves:
@@ -43,7 +43,7 @@ class _SegmentCurves:
         self.curves = {(curve.k, curve.share): curve for curve in curves}
 
     def get(self, key: tuple[int, float], measure: Callable[[], Curve]) -> Curve:
-        """Return a curve, measured by one thread."""
+        """Return a cached curve, or measure it. Only one thread measures a curve."""
         curve = self.curves.get(key)
         if curve is None:
             with self.lock:
@@ -68,20 +68,20 @@ def curves_of(
     *,
     is_tied: bool = False,
 ) -> list[Curve]:
-    """Return the curves for the next k and the adjacent row shares, measuring new ones.
+    """Return the curves for the next greater measured k and the adjacent row shares. Missing curves are measured.
 
-    If the filter is correlated with the vectors, it may pass any share of the rows near a query, so the curves of all
-    greater shares are included.
+    If the filter is correlated with the vectors, it may pass any share of the rows near a query. Therefore, the curves
+    for all greater shares are included.
 
     Args:
         table: The table.
-        column: Its column of vectors.
+        column: The vector column.
         segment: The segment.
-        index: The segment, open.
+        index: The opened segment.
         rows: The rows that the segment covers.
         k: Number of neighbours per query.
         num_allowed: Number of rows in the segment that may be found.
-        is_tied: Whether the filter is tied to the vectors.
+        is_tied: Whether the filter is correlated with the vectors.
     """
     entry = _CURVES.get(index)
     if entry is None:
@@ -98,13 +98,13 @@ def measured_at_build(
 ) -> bytes | None:
     """Measure the curves that most searches need. Returns the file to store with the index, or None if it is empty.
 
-    They cover `STORED_K` neighbours, and each share of the rows with which the index is searched.
+    The curves are for `STORED_K` neighbours, and for each share of rows for which the index is searched.
 
     Args:
         table: The table.
-        column: Its column of vectors.
-        segment: The segment, not yet part of the table.
-        index: The segment, open.
+        column: The vector column.
+        segment: The segment, which is not yet part of the table.
+        index: The opened segment.
         rows: The rows that the segment covers.
     """
     shares = [SHARES[0]] + [
@@ -116,11 +116,11 @@ def measured_at_build(
 
 
 def shares_measured(share: float, *, is_tied: bool = False) -> list[float]:
-    """Return the measured shares on either side of a share of the rows, or the one that is equivalent; or all above.
+    """Return the measured shares just below and above a share of the rows, or the equal one.
 
     Args:
         share: Share of the rows that may be found, 0 to 1.
-        is_tied: Whether to include all greater shares.
+        is_tied: Whether to include all greater measured shares.
     """
     if share >= _WHOLE:
         return [SHARES[0]]
@@ -131,7 +131,7 @@ def shares_measured(share: float, *, is_tied: bool = False) -> list[float]:
 
 
 def k_measured(k: int) -> int:
-    """Return the next number of neighbours for which settings are measured: 10, 20, 50, 100, …."""
+    """Return the smallest k, at least the requested one, for which settings are measured: 10, 20, 50, 100, …."""
     k = max(k, STORED_K)
     power: int = 10 ** (len(str(k)) - 1)
     return next(step * power for step in _STEPS if step * power >= k)

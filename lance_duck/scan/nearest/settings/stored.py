@@ -1,15 +1,16 @@
-"""Curves that are stored with an index, measured when it was built.
+"""Curves that were measured when an index was built, and are stored with it.
 
 _indices/{uuid}/recall.json     UTF-8, two lines; listed among the segment's files
     line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
     line 2   {"type": "IVF_PQ", "metric": "l2", "dim", "rows", "partitions", "curves": [curve, …]}
-             of the measured segment, as in its other files; rows: its vectors; with graphs also "displaced": true,
-             because its queries were displaced rows: curves measured with the rows themselves are too optimistic
+             type, metric, dimensions, vectors and partitions of the measured segment; for segments with graphs also
+             "displaced": true, because the queries were displaced rows: without displacement, curves are too optimistic
     curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
-             as in `curve.Curve`; ef and candidates may be null
+             the attributes of `curve.Curve`; ef and candidates may be null
 
-A file is ignored if it is damaged, has another kind or version, does not describe the segment next to it, or was
-measured with other queries. Its curves are then measured again. It affects search results only through the settings.
+A file is ignored if it is corrupt, has an unknown kind or version, does not describe its segment, or was measured with
+queries that were not displaced as required. The curves are then measured again. The file affects search results only
+through the settings.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _LIKE: Final = 1.25  # settings remain valid while the row count changes by at m
 
 
 def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
-    """Encode the curves of a segment as its file.
+    """Encode the curves of a segment as the contents of its recall file.
 
     Args:
         index: The segment.
-        curves: Its curves.
+        curves: The curves of the segment.
     """
     items = [
         {
@@ -53,7 +54,7 @@ def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
 
 
 def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
-    """Decode the curves of the file next to a segment. Returns an empty list if the file is missing or invalid."""
+    """Decode the curves in a segment's recall file. Returns an empty list if the file is missing or invalid."""
     if data is None or not is_intact(data):
         return []
     try:
@@ -69,7 +70,7 @@ def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
 
 
 def is_intact(data: bytes) -> bool:
-    """Return whether a file has its version, and its digest is right."""
+    """Return whether a recall file has a known version and a correct digest."""
     head, _, body = data.removesuffix(b"\n").partition(b"\n")
     try:
         about = json.loads(head)
@@ -85,7 +86,7 @@ def _about(index: VectorIndex) -> dict[str, Any]:
 
 
 def _curve(item: Any) -> Curve:
-    """Return a curve. Raises ValueError, TypeError or KeyError if the item is invalid."""
+    """Decode a curve. Raises ValueError, TypeError or KeyError if the item is invalid."""
     measured = [
         MeasuredSetting(
             Setting(_whole(nprobes), None if ef is None else _whole(ef), None if most is None else _whole(most)),

@@ -1,5 +1,5 @@
-"""Full-text queries: their trees, the words that an analyser extracts, and the terms that words expand to.
+"""Full-text queries: query trees, the words that an analyser extracts, and the terms to which words expand.
 
-You hold: words and options by pylance's names. You get: a validated tree, and the words of its leaves. Never here:
-tables, indexes, scores.
+You hold: words and options, with pylance's names. You get: a validated tree, and the words of its leaves. Never here:
+tables, indexes and scores.
 """

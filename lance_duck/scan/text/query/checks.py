@@ -1,4 +1,4 @@
-"""Checks of the arguments of queries."""
+"""Validates the arguments of queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 _E = TypeVar("_E", bound=Enum)
 
 _U32: Final = (1 << 32) - 1
-_LARGEST: Final = 3.4028234663852886e38  # maximum float32, in which scores are computed
+_LARGEST: Final = 3.4028234663852886e38  # maximum float32, the type of scores
 
 
 def check_text(name: str, value: object, where: str) -> None:
@@ -21,7 +21,7 @@ def check_text(name: str, value: object, where: str) -> None:
 
     Raises:
         WrongTypeError: The value is not a string.
-        InvalidInputError: The string has a lone surrogate.
+        InvalidInputError: The string contains a lone surrogate.
     """
     if not isinstance(value, str):
         raise WrongTypeError(name, where=where, expected="a string", found=type(value).__name__)
@@ -40,7 +40,7 @@ def check_analyzer(analyzer: object, where: str) -> None:
 
 
 def column_names(columns: object, where: str) -> tuple[str, ...]:
-    """Return the columns of a multi-column query, at least one.
+    """Return the columns of a multi-column query. There is at least one.
 
     Raises:
         InvalidInputError, WrongTypeError: The value is not a list of names, or is empty.
@@ -87,7 +87,7 @@ def checked_number(name: str, value: Any, least: float = 0.0) -> float:
 
 
 def checked_whole(name: str, value: Any) -> int:
-    """Return a value that must be a whole number from 0 to 2^32 - 1.
+    """Return a value after checking that it is an integer from 0 to 2^32 - 1.
 
     Raises:
         InvalidInputError, WrongTypeError: The value is not a number in this range.
@@ -100,7 +100,7 @@ def checked_whole(name: str, value: Any) -> int:
 
 
 def member(kind: type[_E], name: str, value: object) -> _E:
-    """Return a member of an enumeration, from itself or from its value, in any case.
+    """Return a member of an enumeration, given the member or its value. Case is ignored.
 
     Raises:
         InvalidInputError, WrongTypeError: The value is not a member.

@@ -1,4 +1,4 @@
-"""The query tree of a full-text search, by pylance's names (`lance.query`)."""
+"""The query tree of a full-text search. Names are the same as in pylance (`lance.query`)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_WEIGHT: Final = 1 << 20
 """Maximum column weight in a `CombinedFieldsQuery`, as in pylance."""
 
 MOST_NESTED: Final = 128
-"""Maximum nesting depth of queries: far above practical use, and far below the stack limit."""
+"""Maximum nesting depth of queries. It is far above practical use, and far below the stack limit."""
 
 MOST_QUERIES: Final = 4096
-"""Maximum number of queries in a tree. Repeated objects are searched repeatedly, so `q = q & q` doubles a tree."""
+"""Maximum number of queries in a tree. An object that occurs twice is searched twice: `q = q & q` doubles the tree."""
 
 
 class FullTextQueryType(Enum):
@@ -44,14 +44,14 @@ class FullTextQueryType(Enum):
 
 
 class FullTextOperator(Enum):
-    """Whether a row must have all words of a query, or at least one."""
+    """Whether a row must contain all words of a query, or at least one."""
 
     AND = "AND"
     OR = "OR"
 
 
 class DocumentGranularity(StrEnum):
-    """The unit of a document: a row, or an element of its list."""
+    """Whether a document is a row, or an element of a row's list."""
 
     ROW = "row"
     LIST_ELEMENT = "list_element"
@@ -77,7 +77,7 @@ class FullTextQuery(ABC):
     @property
     @abstractmethod
     def columns_searched(self) -> tuple[str, ...]:
-        """Columns that the query names, each once, in order."""
+        """Columns that the query names, in order and without duplicates."""
 
     @property
     def parts(self) -> tuple[FullTextQuery, ...]:
@@ -149,26 +149,27 @@ class _WordsOfColumns(FullTextQuery):
 
 @dataclass(frozen=True)
 class MatchQuery(_WordsOfColumn):
-    """Matches rows that contain words of a text, or similar words.
+    """Matches rows that contain the query's words, or similar words.
 
     Attributes:
-        query: The words, which the column's analyser converts to terms. A word that occurs twice counts twice.
+        query: The words. The column's analyser converts them to terms. A word that occurs twice counts twice.
         column: Dotted path of the column to search.
-        boost: Factor of scores, 0 or more.
-        fuzziness: Maximum edit distance (insertions, deletions, replacements of a character) between a row's word and a
-            query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2.
-        max_expansions: Maximum number of terms to which a fuzzy query's words expand in total, in byte order.
-        operator: AND requires all words in a row, OR at least one.
+        boost: Factor by which scores are multiplied, at least 0.
+        fuzziness: Maximum edit distance between a row's word and a query word. Edits are insertions, deletions and
+            replacements of a character. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5,
+            otherwise 2.
+        max_expansions: Maximum total number of terms to which the words of a fuzzy query expand, in byte order.
+        operator: AND requires all words in a row. OR requires at least one word.
         prefix_length: Number of characters at the start of a word that must match exactly.
-        document_granularity: ROW, or LIST_ELEMENT: each element of the column's lists is a document, and each matching
-            element is a row of the result, with its position in column `_doc_index`. None uses the granularity of the
-            index, or ROW without an index.
-        analyzer: Parameters of the analyser, by the names of `create_scalar_index`. None uses the parameters of the
+        document_granularity: With ROW, each row is a document. With LIST_ELEMENT, each element of the column's lists is
+            a document. Each matching element is then a row of the result, and column `_doc_index` contains its
+            position. None uses the granularity of the index, or ROW without an index.
+        analyzer: Parameters of the analyser, with the names of `create_scalar_index`. None uses the parameters of the
             index, or the defaults without an index.
 
     Raises:
-        InvalidInputError: A number is out of its range.
-        WrongTypeError: A value is of another type.
+        InvalidInputError: A number is out of range.
+        WrongTypeError: A value has the wrong type.
     """
 
     _type = FullTextQueryType.MATCH
@@ -199,15 +200,14 @@ class PrefixQuery(_WordsOfColumn):
     """Matches rows that contain words with given prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
     pylance does not have this query. Prefixes are not stemmed. They are compared with the terms that the column's
-    analyser extracts from a row. A row also matches by the whole word, as for `MatchQuery`.
+    analyser extracts from a row. A row also matches if it contains the prefix as a whole word, as in `MatchQuery`.
 
     Attributes:
         query: Prefixes of words.
         column: Dotted path of the column to search.
-        boost: Factor of scores, 0 or more.
-        max_expansions: Maximum number of terms that all prefixes together expand to, in byte order. None means no
-            limit.
-        operator: AND requires a word with each prefix in a row, OR with at least one.
+        boost: Factor by which scores are multiplied, at least 0.
+        max_expansions: Maximum total number of terms to which all prefixes expand, in byte order. None means no limit.
+        operator: AND requires, for each prefix, a word in the row. OR requires a word for at least one prefix.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
 
@@ -236,7 +236,7 @@ class PrefixQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class PhraseQuery(_WordsOfColumn):
-    """Matches rows that contain the words of a text in order.
+    """Matches rows that contain the query's words in order.
 
     Attributes:
         query: The words. A word that the analyser removes matches any single word.
@@ -265,12 +265,12 @@ class PhraseQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class BoostQuery(FullTextQuery):
-    """Matches the rows of one query, with lower scores (possibly negative) for rows that another query also matches.
+    """Matches the rows of `positive`. Rows that `negative` also matches get lower, possibly negative scores.
 
     Attributes:
-        positive: Query of the rows.
-        negative: Query whose matches are demoted.
-        negative_boost: Factor of the score of `negative` that is subtracted.
+        positive: Query that selects the rows.
+        negative: Query whose matches get lower scores.
+        negative_boost: Factor by which the score from `negative` is multiplied before it is subtracted.
 
     Raises:
         InvalidInputError, WrongTypeError: See `MatchQuery`.
@@ -305,13 +305,13 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Matches rows that contain words of a text in any of several columns, scored by the best column.
+    """Matches rows that contain the query's words in any of several columns. The score is that of the best column.
 
     Attributes:
         query: See `MatchQuery`.
         columns: Columns to search, each with separate statistics.
-        boosts: Score factor of each column. None means 1 for each.
-        operator: AND requires all words in one column, OR at least one.
+        boosts: Factor by which the scores of each column are multiplied. None means 1 for each.
+        operator: AND requires all words in one column. OR requires at least one word.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -339,13 +339,13 @@ class MultiMatchQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class CombinedFieldsQuery(_WordsOfColumns):
-    """Matches rows that contain words of a text in several columns, scored as one column (BM25F).
+    """Matches rows that contain the query's words in several columns, scored as one column (BM25F).
 
     Attributes:
         query: See `MatchQuery`.
         columns: Distinct columns to search. All must have the same analyser.
         boosts: Weight of a word in each column, from 1 to `MOST_WEIGHT`. None means 1 for each.
-        operator: AND requires each word in one of the columns, OR at least one word.
+        operator: AND requires each word in at least one of the columns. OR requires at least one word.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -379,14 +379,16 @@ class CombinedFieldsQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class BooleanQuery(FullTextQuery):
-    """Matches rows that match all MUST queries, no MUST_NOT query, and, without MUST, at least one SHOULD query.
+    """Matches rows that match all MUST queries and no MUST_NOT query.
+
+    Without a MUST query, a row must match at least one SHOULD query.
 
     Attributes:
-        queries: Pairs of `Occur` and query. Scores of MUST and SHOULD queries that match add up.
+        queries: Pairs of `Occur` and query. The scores of matching MUST and SHOULD queries are added.
 
     Raises:
-        InvalidInputError: No query is MUST or SHOULD.
-        WrongTypeError: A value is of another type.
+        InvalidInputError: There is neither a MUST nor a SHOULD query.
+        WrongTypeError: A value has the wrong type.
     """
 
     _type = FullTextQueryType.BOOLEAN
@@ -425,7 +427,7 @@ class BooleanQuery(FullTextQuery):
         return tuple(query for _, query in self.queries)
 
     def of(self, occur: Occur) -> Iterator[FullTextQuery]:
-        """Yield the queries of a role."""
+        """Yield the queries with this role."""
         return (query for each, query in self.queries if each is occur)
 
 
@@ -439,7 +441,7 @@ def _check_query(name: str, value: object) -> None:
 
 
 def no_query(name: str, value: object, where: str | None = None) -> WrongTypeError:
-    """Return the error for a value that is not a query of this package. It may be pylance's."""
+    """Return the error for a value that is not a query of this package. The value may be a pylance query."""
     kind = type(value)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     remedy = "build it of lance_duck.query" if kind.__name__ in _NAMES else None

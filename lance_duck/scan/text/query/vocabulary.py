@@ -1,4 +1,4 @@
-"""Vocabulary terms that match a query word: similar terms, and terms with the word as a prefix."""
+"""Finds the vocabulary terms that match a query word: similar terms, and terms with the word as a prefix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.text.phrases import Target, phrases_of
 
 
 def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
-    """Return the terms that a word expands to, in byte order.
+    """Return the terms to which a word expands, in byte order.
 
     Args:
         terms: Distinct terms, large_binary, without nulls, in any order.
@@ -82,7 +82,7 @@ def _code_points(text: str) -> NDArray[np.uint32]:
 
 
 def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """Decode terms. Bytes that are not UTF-8, from files of a corrupt index, are replaced."""
+    """Decode terms. A corrupt index may contain bytes that are not UTF-8. These are replaced."""
     try:
         return terms.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -99,9 +99,10 @@ def _characters(texts: pa.LargeStringArray, lengths: NDArray[np.int64]) -> NDArr
 def _distances(
     word: NDArray[np.uint32], texts: NDArray[np.uint32], lengths: NDArray[np.int64], most: int
 ) -> NDArray[np.int64]:
-    """Return Levenshtein distances of a word to texts, exact up to `most`. Lengths must not differ by more than `most`.
+    """Return the Levenshtein distances between a word and texts. They are exact up to `most`.
 
-    Row i of the distance matrix is stored from column i - band to i + band, for all texts at once.
+    The lengths of the word and the texts must not differ by more than `most`. For row i of the distance matrix, only
+    columns i - `most` to i + `most` are computed, for all texts at once.
     """
     band = min(most, max(len(word), texts.shape[0]))
     far = len(word) + texts.shape[0] + 1

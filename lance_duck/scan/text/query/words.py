@@ -1,4 +1,4 @@
-"""Words of a query, and their expansion to terms of a column."""
+"""The words of a query, and their expansion to terms of a column."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ WordQuery = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a query, analysed.
+    """An analysed word of a query.
 
     Attributes:
-        term: The word's term from the analyser, in UTF-8, or None if the analyser removes the word.
+        term: The term that the analyser extracts from the word, in UTF-8, or None if the analyser removes the word.
         position: Position of the word in the query.
-        edits: Maximum edit distance of other terms that the word matches.
+        edits: Maximum edit distance of similar terms that the word also matches.
         fixed: Number of leading characters that edits must not change.
-        beginning: Prefix, in UTF-8, of other terms that the word matches, or None.
+        beginning: If not None, the word also matches all terms with this prefix, in UTF-8.
     """
 
     term: bytes | None
@@ -31,7 +31,7 @@ class Word:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the word matches only its own term."""
+        """Whether the word matches only its exact term."""
         return not self.edits and self.beginning is None
 
 
@@ -50,7 +50,7 @@ def query_words(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
 
 
 def limited(terms: Iterable[Sequence[bytes]], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-    """Return the words' terms, word by word, at most `most` in total."""
+    """Return the terms of each word. The first `most` terms are kept in total."""
     result: list[tuple[bytes, ...]] = []
     for variants in terms:
         cut = tuple(variants if most is None else variants[:most])
