@@ -10,8 +10,8 @@ number, it also has e further bits for its magnitude.
                          in its lower 4 bits, and the half of row P[j] + 16 in its upper 4 bits, with P = 0 8 1 9 2 10
                          … 7 15. The next 16 bytes store the upper halves in the same way. The rows after the last full
                          block are stored as byte 0 of all these rows, then byte 1, …
-    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits. Every 64 numbers take 8 e bytes,
-                         in an order that depends on e: see `_place`. The last 64 numbers are padded with zeros
+    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits. 64 numbers take 8 e bytes, in
+                         an order that depends on e: see `_place`. The last 64 numbers are padded with zeros
 """
 
 from __future__ import annotations
