@@ -1,4 +1,4 @@
-"""Aggregates computed from an index alone: the row count of a query, the minimum and the maximum."""
+"""Aggregates computed from an index alone: the row count of a query, and the minimum and maximum of a column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.snapshot import Snapshot
 
 @runtime_checkable
 class Counting(Protocol):
-    """An open segment whose entries can be counted faster than read.
+    """An open segment that can count its entries without reading all of them.
 
     Attributes:
         num_entries: Number of entries, including rows that the segment no longer covers.
@@ -40,8 +40,8 @@ class Ordered(Protocol):
         """Return the minimum or maximum of live rows.
 
         Returns:
-            One value, or an empty array if all live rows are null. None if too many entries at that end belong to
-            deleted rows.
+            One value, or an empty array if all live rows are null. None if the search at that end finds only entries of
+            deleted rows before it gives up.
         """
 
 
@@ -68,7 +68,7 @@ def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
     """Return values of live rows in `index.fragments`, including the minimum and maximum.
 
     Returns:
-        Two values for each segment, or no values for a segment of nulls. None if a segment cannot tell.
+        Two values for each segment, or no values for a segment of nulls. None if a segment does not have the answer.
     """
     ends: list[pa.Array] = []
     for segment in index.segments:

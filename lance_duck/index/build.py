@@ -1,4 +1,4 @@
-"""Build segments from rows or from other segments. A failed build leaves no files."""
+"""Builds segments from rows or from other segments. A failed build does not leave files behind."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Translate = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
     """Return whether new segments of a kind store stable row ids in this table. Otherwise they store row addresses.
 
-    The `ROW` column of a build's input holds these ids or addresses. A B-tree could also store addresses, as in
-    pylance 14. But older cores cannot read that segment, and still extend its bitmap to the fragments that rows move
-    to, as if its entries were stable row ids. Rows would be lost.
+    The `ROW` column of a build's input contains these ids or addresses. A B-tree could also store addresses, as in
+    pylance 14. However, older versions of Lance cannot read such a segment. When rows move, they still add the new
+    fragments to its fragment bitmap, as if its entries were stable row ids. Searches would then miss rows.
     """
     return snapshot.has_stable_row_ids and kind.rows_by in ("id", "version")
 
@@ -72,7 +72,7 @@ def build_segment(
             rows of the fragments, in table order.
         fragments: Ids of the fragments that the segment covers.
         name: Name of the index.
-        options: Options of the build. `stable_row_ids` is set here.
+        options: Options of the build. The function sets `stable_row_ids`.
         uuid: Uuid of the segment. Random by default.
 
     Raises:
@@ -97,7 +97,7 @@ def build_segment(
 def empty_segment(
     snapshot: Snapshot, path: str, kind: IndexKind, details: bytes, *, name: str, uuid: UUID | None = None
 ) -> IndexMetadata:
-    """Return a segment without coverage and files that stores only the parameters of the index.
+    """Return a segment that stores only the parameters of the index. It does not cover fragments or have files.
 
     Args:
         snapshot: Version of the table.
@@ -126,23 +126,23 @@ def merge_segments(
 ) -> IndexMetadata:
     """Write a segment with the entries of other segments and of new rows.
 
-    Only entries of live rows in covered fragments are copied. Inverted indexes by row address also keep deleted rows,
-    unless rows move: pylance counts them in its statistics.
+    Only entries of live rows in covered fragments are copied. Inverted indexes that store row addresses also keep
+    deleted rows, unless rows move, because pylance counts deleted rows in its statistics.
 
     Args:
         snapshot: Version of the segments and the rows.
         segments: Segments of one index, at least one.
-        rows: New rows that no segment contains, as for `build_segment`.
+        rows: New rows that no segment contains, with the columns of `build_segment`.
         fragments: Ids of the fragments of the new rows.
         translate: Maps addresses of this version to the new addresses of moved rows, and returns which rows remain.
             The new segment must also store row addresses.
         covers: Ids of the fragments that the new segment covers. By default, the fragments of `segments` and `rows`.
-        takes_entries: Whether entries are copied. If not, only the models (such as centroids) are.
-        options: Options of the build. `stable_row_ids` is set here.
+        takes_entries: Whether entries are copied. If not, only the models, such as centroids, are copied.
+        options: Options of the build. The function sets `stable_row_ids`.
         uuid: Uuid of the segment. Random by default.
 
     Raises:
-        InvalidInputError: `segments` is empty, or mixes several indexes.
+        InvalidInputError: `segments` is empty, or contains segments of several indexes.
         LanceDuckError: A segment is corrupt.
         StoreError: The disk or the service failed.
     """
@@ -237,7 +237,8 @@ def _written(
     with SegmentWriter(snapshot.store, file_version(snapshot), uuid) as writer:
         details = write(writer)
         bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
-        # Without stable row ids, every layout stores addresses. pylance does not mix versions and uses the first one.
+        # Without stable row ids, every layout version stores addresses. pylance rejects mixed versions within an index,
+        # so the first version is written.
         by_address = kind.rows_by == "version" and not snapshot.has_stable_row_ids
         proto = index_to_proto(
             writer.uuid,

@@ -1,6 +1,6 @@
-"""The index catalog of a version, from the manifest alone: indexes, segments, coverage.
+"""The index catalog of a version: its indexes, their segments and their coverage, according to the manifest.
 
-The manifest is not enough for segments that store row addresses in tables with stable row ids: see `reach`.
+For segments that store row addresses in tables with stable row ids, the manifest is not sufficient: see `reach`.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class IgnoredSegment:
-    """A segment that cannot be searched: the fragments that it covers are scanned.
+    """A segment that cannot be searched. Queries scan the fragments that it covers.
 
     Attributes:
         metadata: Entry of the segment in the manifest.
-        reason: Why it is ignored, as text for messages.
+        reason: The reason, for messages.
     """
 
     metadata: IndexMetadata
@@ -91,11 +91,12 @@ class IgnoredSegment:
 
 @dataclass(frozen=True, eq=False)
 class ColumnIndex:
-    """Segments of one name over one column.
+    """The segments of one name, column and kind.
 
     Attributes:
         name: Name of the index.
-        path: Path of the column. None if all segments are ignored, over a dropped field or over several fields.
+        path: Path of the column. None if all segments are ignored because their field was dropped, or because they
+            cover several fields.
         kind: Kind of the segments. None if all are ignored.
         segments: Searchable segments. Their fragments are disjoint.
         ignored: Segments that cannot be searched.
@@ -138,9 +139,9 @@ class IndexCatalog:
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
     def named(self, name: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes with a name.
+        """Return the indexes with a name, or () if the name is unknown.
 
-        Several indexes share it only if a writer did not check. () if no index has it.
+        Several indexes have the same name only if a writer did not check for duplicates.
         """
         return tuple(index for index in self.indexes if index.name == name)
 
@@ -170,10 +171,11 @@ class IndexCatalog:
 
 
 def catalog(snapshot: Snapshot) -> IndexCatalog:
-    """Return the indexes of a version, computed once. Reads only the manifest, unless `index.reach` needs more.
+    """Return the index catalog of a version, computed once. Reads only the manifest, unless `index.reach` needs more.
 
-    If an entry does not declare its kind, the segment's files are listed to find it. Faulty segments are ignored, each
-    with a reason. If the index section itself cannot be read, the catalog is empty and an IndexWarning is issued.
+    If an entry does not declare the kind of its segment, the names of the segment's files determine it. Segments that
+    cannot be used are listed as ignored, each with a reason. If the index section of the manifest cannot be read, the
+    catalog is empty, and an IndexWarning is issued.
     """
     return snapshot.derived("index catalog", lambda: _catalog(snapshot))
 
@@ -233,7 +235,7 @@ def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment
 
 
 def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Return the segments without overlaps: the first segment that covers a fragment keeps it."""
+    """Remove overlaps between segments. A fragment stays with the first segment that covers it."""
     if len(segments) < 2:
         return tuple(segments)
     covered = np.empty(0, np.uint32)
@@ -267,7 +269,7 @@ def _segment(
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """Return the reason why a segment cannot be read, judged by its entry. Returns None if it can."""
+    """Return the reason in a segment's manifest entry why it cannot be read. Returns None if there is no reason."""
     if kind is None and metadata.details_type is None:
         return "its entry does not store an index kind"
     if kind is None:
@@ -281,7 +283,7 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
 
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
-    """Return the reason why a segment does not fit the table. Returns None if it does."""
+    """Return the reason why a segment does not match the table. Returns None if it matches."""
     if len(metadata.keys) != 1:
         return f"it covers {len(metadata.keys)} fields"
     if path is None:
@@ -334,16 +336,16 @@ def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
 
 
 def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the fragments without those whose nested values may have been rewritten unnoticed.
+    """Leave out fragments whose nested values may have been rewritten although segments still cover them.
 
     When pylance rewrites lists in place, it records that the items changed, but keeps the fragment in every segment
-    over the list. The order of the fragment's files reveals it: the file of the items follows a file with dropped
-    fields.
+    over the list. The file order of a fragment reveals such a rewrite: the file of the items follows a file with
+    dropped fields.
 
     Args:
         snapshot: Version of the table.
         field: Field of a segment.
-        fragments: Ids of fragments, all of this version.
+        fragments: Ids of fragments that exist in this version.
     """
     if not field.children:
         return fragments

@@ -1,10 +1,11 @@
-"""A check that a segment contains all rows of the fragments in its bitmap.
+"""Checks that a segment contains all rows of the fragments in its bitmap.
 
-There is one known exception. After a fragment reuse index has moved the rows of a B-tree, full-text or n-gram index,
-pylance 14 may rewrite the index when they move again. Its entries then keep their original addresses, which no longer
-exist, although the segment lists the new fragments. The manifest does not distinguish it from a valid segment. In a
-B-tree, the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted. They are
-corrupt if entries have moved to a fragment that no longer exists.
+pylance 14 can write segments that do not. Suppose that a compaction moves the rows of a B-tree, full-text or n-gram
+index, and a fragment reuse index records their new addresses. When the rows move again, pylance 14 may rewrite the
+segment: it lists the new fragments, but its entries keep the original addresses, which no longer exist. The manifest
+looks like the manifest of a valid segment. A B-tree has an entry for each row, so this module counts its entries.
+Full-text and n-gram indexes do not contain texts without words, so their entries cannot be counted. Such a segment is
+corrupt if the reuse index maps some of its entries to a fragment that no longer exists.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: R
 
 
 def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
-    """Return the covered fragments that are newer than a move that the segment may have missed."""
+    """Return the covered fragments that are newer than a compaction that the segment may have missed."""
     nothing = segment.fragments[:0]
     reuse = reuse_of(snapshot)
     if reuse is None or segment.by_row_id or segment.kind.name not in _KINDS:
@@ -103,7 +104,7 @@ def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     reached: set[int] = set()
     for version in reuse.versions:
         for old, new in version.moved.groups:
-            if all(i <= first or i in reached for i in old.tolist()):  # otherwise the lost rows have moved on
+            if all(i <= first or i in reached for i in old.tolist()):  # otherwise `new` may contain lost rows
                 reached.update(new.tolist())
     later = segment.fragments[segment.fragments > first]
     return later[[i not in reached for i in later.tolist()]]

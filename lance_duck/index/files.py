@@ -35,9 +35,9 @@ else:
 
 PAGE_BYTES: Final = 1 << 20
 INDEX_BLOCK_BYTES: Final = 16 << 20
-"""Size of the blocks of index data that are read, built or written at a time, in bytes. Bounds memory."""
+"""Size of the blocks in which index data is read, built and written, in bytes. Limits memory."""
 INDEX_BLOCK_ROWS: Final = 1 << 20
-"""Maximum number of rows, or of (query, partition) pairs, in a block. Bounds memory: 8 MiB of row addresses."""
+"""Maximum number of rows, or of (query, partition) pairs, in a block. Limits row addresses to 8 MiB of memory."""
 SMALL_FILE_BYTES: Final = 1 << 20
 """Maximum size of a small (non-data) file, in bytes. Larger ones are not read."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
@@ -74,10 +74,10 @@ class SegmentFile:
 
         Args:
             name: Name of a top-level column.
-            type_: Required type. Any type is accepted by default.
+            type_: Required type. By default, every type is accepted.
 
         Raises:
-            CorruptError: The column does not exist, or has another type.
+            CorruptError: The column does not exist, or does not have the required type.
         """
         reader = self._readers.get(name)
         if reader is None:
@@ -116,7 +116,7 @@ class SegmentFile:
         return size
 
     def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
-        """Read columns together. `rows` is a slice or ascending positions. All rows by default."""
+        """Read columns together. `rows` is a slice or ascending row positions; all rows by default."""
         selection = slice(0, self.num_rows) if rows is None else rows
         return run(gather([self.column(name).read(selection) for name in names]))
 
@@ -141,7 +141,7 @@ class SegmentFile:
     def read_lists(
         self, name: str, rows: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
-        """Read a few rows of a column of binary lists. Returns None if that takes requests to a store.
+        """Read a few rows of a column of binary lists. Returns None if the file is in an object store.
 
         Args:
             name: Name of a top-level column.
@@ -188,7 +188,7 @@ class SegmentReader:
     Args:
         store: Root of the table, or the base path that contains the segment.
         directory: Directory of the segment below the root.
-        sizes: Known file sizes by name, in bytes. A file of another size is corrupt.
+        sizes: Known file sizes by name, in bytes. A file whose size differs is corrupt.
     """
 
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -203,7 +203,7 @@ class SegmentReader:
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The file is not a data file, or its size is not the one in the manifest.
+            CorruptError: The file is not a data file, or its size differs from the size in the manifest.
         """
         size = self._sizes.get(name) or None
         opened = self._opened.pop(name, None)
@@ -229,15 +229,19 @@ class SegmentReader:
             self._opened |= dict(zip(names, futures, strict=True))
 
     def names(self) -> set[str]:
-        """Return the names of all files of the directory."""
+        """Return the names of all files in the directory."""
         return set(self._store.names(self.directory))
 
     def source(self, name: str) -> ByteSource:
-        """Read a file that is not a data file as bytes. Raises NotFoundError."""
+        """Open a file that is not a data file as a source of bytes. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return the bytes of an optional small file. Returns None if it is unlisted, missing, or of another size."""
+        """Return the bytes of an optional small file.
+
+        Returns:
+            The bytes, or None if the file is not listed or missing, or if its size differs from the listed size.
+        """
         read = self._read.pop(name, None)
         return self._bytes_of(name) if read is None else read.result()
 
@@ -296,11 +300,11 @@ class SegmentWriter:
         return writer
 
     def add(self, name: str, writer: writing.FileWriter) -> None:
-        """Finish a file, and list it."""
+        """Finish a file, and add it to `files`."""
         self.files.append((name, writer.finish().size))
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a small file that is not a data file, and list it."""
+        """Write a small file that is not a data file, and add it to `files`."""
         path = f"{self.directory}/{name}"
         self._names.append(path)
         self._store.put(path, data)

@@ -13,7 +13,7 @@ from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
-_FEW = 1 << 16  # larger sets of stable row ids are first clipped to ids that a segment can contain
+_FEW = 1 << 16  # larger sets of stable row ids are first reduced to ids that a fragment can contain
 _LISTED_SHARE = 4  # with more than 1/4 of all rows requested, a mask of all live rows is built
 
 
@@ -40,7 +40,7 @@ class Follower:
     Args:
         snapshot: Version of the table.
         segment: Segment of its catalog.
-        keeps_deleted: Whether deleted rows count as live, if the segment stores row addresses.
+        keeps_deleted: Whether deleted rows count as live if the segment stores row addresses.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, *, keeps_deleted: bool = False) -> None:
@@ -63,11 +63,13 @@ class Follower:
 
     @property
     def has_lost(self) -> bool:
-        """Whether rows of these fragments were deleted, or a fragment reuse index maps moved rows."""
+        """Whether rows of the covered fragments were deleted, or a fragment reuse index maps moved rows."""
         return self._has_deleted or self._reuse is not None
 
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return the address of each row, in any order, and whether it is a live row in the segment's fragments.
+        """Return the current address of each row, and a mask of the live rows in the segment's fragments.
+
+        The rows may be in any order.
 
         Raises:
             CorruptError: A row lies past the end of its fragment.
@@ -89,7 +91,7 @@ class Follower:
     def _lives(
         self, addresses: NDArray[np.uint64], place: NDArray[np.int64], covered: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return a mask of the covered rows that are not deleted. Other rows have arbitrary values."""
+        """Return a mask of the rows that are not deleted. The values of rows that are not covered are arbitrary."""
         self._asked += len(addresses)
         if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()

@@ -21,14 +21,14 @@ _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
 _PAGES = "page_lookup.lance"  # `btree.layout`
 _BITMAPS = "bitmap_page_lookup.lance"  # `bitmap.layout`
 _INVERTED = "metadata.lance"  # see `inverted.layout`; no other kind has this file
-_OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.old_segments` reads them
+_OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # see `inverted.old_segments`
 
 
 class OpenedSegment:
-    """A segment that was opened, or could not be.
+    """The result of opening a segment.
 
     Attributes:
-        index: The `ScalarIndex` or `VectorIndex`, or the error of a corrupt segment.
+        index: The open `ScalarIndex` or `VectorIndex`, or the error if the segment is corrupt.
     """
 
     def __init__(self, index: Any) -> None:
@@ -41,7 +41,7 @@ class OpenedSegment:
 
 
 def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> OpenedSegment:
-    """Open a segment, or return the open one. Broken segments do not raise.
+    """Open a segment, or return it if it is already open. Corrupt segments do not raise an error.
 
     Args:
         snapshot: Version of the table.
@@ -62,10 +62,10 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
-    """Return the kind of a segment whose entry does not declare it. Returns None if its files are ambiguous.
+    """Return the kind of a segment whose manifest entry does not declare it. Returns None if its files are ambiguous.
 
-    Writers before 2025 declared no kind, and committers of segments that were built elsewhere still may not. The kinds
-    of that time are recognized: B-trees, bitmaps, inverted and vector indexes.
+    Writers before 2025 did not declare kinds. Writers that commit segments of other processes may still omit them. The
+    file names identify the kinds of that time: B-trees, bitmaps, inverted and vector indexes.
     """
     if len(metadata.keys) != 1:
         return None
@@ -88,10 +88,11 @@ def _is_over_list(snapshot: Snapshot, metadata: IndexMetadata) -> bool:
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
-    """Return the error of a corrupt segment. Corrupt bytes never fail a query: the rows can be scanned.
+    """Convert an error to the error of a corrupt segment. A query then scans the rows instead of failing.
 
     Raises:
-        Exception: The error itself, if corrupt bytes cannot cause it: failed kernel compilation, a missing library.
+        Exception: `error` itself, if corrupt bytes cannot cause it. Examples are a failed kernel compilation and a
+            missing library.
     """
     if isinstance(error, _NOT_OF_BYTES):
         raise error
@@ -106,7 +107,7 @@ def segment_name(metadata: IndexMetadata) -> str:
 
 
 def segment_files(snapshot: Snapshot, metadata: IndexMetadata) -> SegmentReader:
-    """Return the files of a segment, in the table or in a base path.
+    """Return a reader for the files of a segment, which are in the table or in a base path.
 
     Raises:
         CorruptError: The table does not have the segment's base path.

@@ -1,7 +1,7 @@
 """Index queries: conditions on the values of one column.
 
-`scan.predicate.tree` defines the semantics: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
-A null satisfies only `Null`, and never `Except`. Callers handle three-valued logic: they push NOT down to the single
+`scan.predicate.tree` defines the semantics. NaN equals NaN and is greater than every other float, and -0.0 equals 0.0.
+A null satisfies only `Null`, and never `Except`. Callers handle three-valued logic by pushing NOT down to the single
 conditions.
 """
 
@@ -37,7 +37,7 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The value equals any of the given values: = and IN.
+    """The value equals one of the given values: = and IN.
 
     Attributes:
         values: The values, in the storage type of the column, without nulls, in any order.

@@ -1,14 +1,15 @@
 """The effective coverage of segments that store row addresses, in tables with stable row ids.
 
-Other writers may list fragments whose rows a segment does not contain: fragments that rows moved to by updates and
-compactions, as if the entries were stable row ids. Cores before pylance 14 do so with pylance 14's B-trees (version 1),
-which they cannot read; pylance 1 with zone maps and Bloom filters. A reader that trusts the list loses rows. pylance 14
-merges and rewrites these segments together with their lists. Therefore neither the version that a segment was built on
-nor the age of a fragment shows which lists are right. A segment is trusted to cover
+Other writers may list fragments whose rows a segment does not contain. When updates and compactions move rows, these
+writers add the new fragments to the list, as if the entries were stable row ids. Versions of Lance before pylance 14 do
+this with pylance 14's B-trees (version 1), which they cannot read. pylance 1 does it with zone maps and Bloom filters.
+A reader that trusts the list misses rows. pylance 14 merges and rewrites these segments together with their lists.
+Therefore neither the version that a segment was built on nor the age of a fragment shows which lists are right. A
+segment is trusted to cover
 
-- fragments that rows cannot have moved to: the manifest shows that their row ids were new when they were written;
-- other fragments if each live row has an entry, or a zone. To check this, the rows of all entries are read, without
-  their values, once per process, and only if a segment lists such fragments.
+- fragments that do not contain moved rows: the manifest shows that their row ids were new when they were written;
+- other fragments, if each live row has an entry, or belongs to a zone. To check this, the rows of all entries are read
+  without their values. This happens once per process, and only for segments that list such fragments.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Stretching(Protocol):
 
 
 def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
-    """Return whether the fragments listed for a segment of a kind, in a layout version, may be wrong in this way."""
+    """Return whether segments of a kind and layout version may list fragments whose rows they do not contain."""
     return snapshot.has_stable_row_ids and (kind.rows_by == "address" or (kind.rows_by == "version" and version > 0))
 
 
@@ -67,7 +68,7 @@ def reached(
         metadata: Metadata of a segment whose entries are addresses.
         kind: Kind of the index.
         type_: Storage type of the column.
-        fragments: Ids of fragments that it lists, all of this version.
+        fragments: Ids of fragments that the segment lists and that exist in this version.
 
     Returns:
         Ids of the fragments, ascending. If the segment cannot be read, returns only the fragments without moved rows.
@@ -81,8 +82,8 @@ def reached(
 def _as_written(snapshot: Snapshot) -> FragmentIds:
     """Return the ids of fragments whose row ids were new when they were written.
 
-    This is certain if all earlier fragments still exist and have only smaller row ids. A row id older than its fragment
-    belongs to a row, live or deleted, of an earlier fragment.
+    This is certain if all earlier fragments still exist and have only smaller row ids. If a row was moved into a
+    fragment, an earlier fragment also contains its row id, for a live or a deleted row.
     """
     greatest = -1
     ids: list[int] = []
@@ -104,7 +105,7 @@ def _not_reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
 ) -> FragmentIds:
     index = opened_segment(snapshot, metadata, kind, type_).index
-    if not isinstance(index, Naming | Stretching):  # or corrupt, which a search will report
+    if not isinstance(index, Naming | Stretching):  # or a corrupt segment, which a search will report
         return doubtful
     named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
     try:
@@ -125,7 +126,7 @@ def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) ->
         return False
     try:
         vector = snapshot.deletion_vector(fragment)
-    except LanceDuckError:  # an error of the fragment, not of the segment
+    except LanceDuckError:  # the fragment is corrupt, not the segment
         return False
     return vector is not None and bool(vector.contains(rows).all())
 
@@ -144,11 +145,11 @@ class _NamedRows:
         return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
 
     def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:
-        """Return the offsets of rows without an entry, for each fragment, or None if all its rows lack one.
+        """Return the offsets of each fragment's rows without an entry, or None if none of its rows has an entry.
 
         Args:
             index: The segment.
-            fragments: Id and number of physical rows of each fragment, by ascending id.
+            fragments: Id and physical row count of each fragment, in ascending order of ids.
         """
         with self._lock:
             if self._fragments is None or any(self._is_unknown(each) for each in fragments):

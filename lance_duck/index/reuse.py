@@ -1,12 +1,13 @@
 """The fragment reuse index: new addresses of moved rows, for segments that still store their old addresses.
 
-It is an entry of the index section, named __lance_frag_reuse, without fields, of version 0. Its details contain
-versions, one for each compaction, oldest first, or the range of a file that contains them:
+It is an entry of the index section with the name __lance_frag_reuse, without fields, and with version 0. Its details
+contain one record (reuse version) per compaction, oldest first, or the byte range of a file that contains them:
 
     _indices/{uuid of the entry}/details.binpb      InlineContent
 
-A version lists groups of fragments that were rewritten together: the old ones, the new ones, and a treemap of the
-old addresses that survived. In ascending order these addresses are the rows of the new fragments, one after another.
+A reuse version lists groups of fragments that were rewritten together. Each group consists of the old fragments, the
+new fragments, and a treemap of the old addresses of surviving rows. In ascending order of these addresses, the rows
+fill the new fragments one after another.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FragmentIds = NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class ReuseVersion:
-    """One compaction.
+    """The record of one compaction.
 
     Attributes:
         dataset_version: Version of the table that was compacted.
@@ -50,9 +51,9 @@ class ReuseVersion:
 
 @dataclass(frozen=True, eq=False)
 class Reuse:
-    """All compactions that segments may not have followed yet. Immutable.
+    """All compactions that some segments may not have applied yet. Immutable.
 
-    Current addresses remain unchanged, because fragment ids are never reused.
+    The maps do not change current addresses, because fragment ids are never reused.
 
     Attributes:
         versions: Compactions, oldest first.
@@ -64,7 +65,7 @@ class Reuse:
         """Return the current addresses of rows, and whether each row survived.
 
         Args:
-            addresses: Addresses in a segment, in any order. The segment may be built on any version.
+            addresses: Addresses stored in a segment, in any order. The segment may have been built on any version.
         """
         lives = np.ones(len(addresses), np.bool_)
         for version in self.versions:
@@ -76,7 +77,7 @@ class Reuse:
         """Return the current addresses of a set of rows, without deleted rows.
 
         Raises:
-            CorruptError: The set has more rows in the old fragments than these ever had.
+            CorruptError: The set has more rows in the old fragments than these fragments ever had.
         """
         moving = {i for version in self.versions for i in version.moved.old.tolist()}
         old = rows.only(moving)
@@ -88,9 +89,10 @@ class Reuse:
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
-        """Return the ids of the fragments that now contain the rows of some fragments, ascending.
+        """Return the ascending ids of the fragments that now contain the rows of the given fragments.
 
-        Fragments are rewritten in groups. If `fragment_ids` lacks part of a group, its new fragments are left out.
+        Fragments are rewritten in groups. If `fragment_ids` lacks some old fragments of a group, the group's new
+        fragments are left out.
         """
         for version in self.versions:
             fragment_ids = version.moved.coverage(fragment_ids)

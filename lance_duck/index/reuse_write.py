@@ -1,4 +1,4 @@
-"""Write the fragment reuse index: see `index.reuse`."""
+"""Writes the fragment reuse index: see `index.reuse`."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
     """Return the map of a compaction, from old to new addresses of live rows.
 
     Args:
-        snapshot: Version of the old fragments.
+        snapshot: The table version that contains the old fragments.
         old: Old fragments, in the order in which their rows were rewritten.
-        new: New fragments, with their ids.
+        new: New fragments, which already have their ids.
     """
     runs = join_runs(live_runs(f.id, snapshot.physical_rows(f), _deleted(snapshot, f)) for f in old)
     return MovedGroup(tuple(f.id for f in old), tuple((f.id, f.physical_rows) for f in new), *runs)
 
 
 def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> _Group:
-    """Build the message about a group of rewritten fragments. The old fragments ascend."""
+    """Build the protobuf message for a group of rewritten fragments. The old fragments ascend by id."""
     return _Group(
         changed_row_addrs=surviving_rows(snapshot, old),
         old_fragments=[_digest(snapshot, f) for f in old],
@@ -73,10 +73,10 @@ def reuse_after(
     Compactions that all segments have applied are dropped.
 
     Args:
-        snapshot: The version before the next one.
+        snapshot: The current version, before the change.
         segments: Index segments of the next version.
         present: Ids of the fragments of the next version.
-        groups: Groups of fragments that the next version rewrites and that no segment has followed.
+        groups: Groups of fragments that the next version rewrites, and that no segment has applied.
         report_file: Called with the path of the file, if one is written.
 
     Returns: The new entry, or the current one if nothing changes. None if no compactions remain.
@@ -101,8 +101,8 @@ def needed_versions(
 ) -> list[ReuseVersion]:
     """Return the compactions that some segment may still have to apply.
 
-    A segment may need a compaction if it covers an existing fragment, and was built on the compaction's version or
-    before, or lists a fragment that the compaction rewrote.
+    A segment may need a compaction if it covers an existing fragment, and one of two conditions is met: it was built on
+    the compacted version or an earlier one, or it lists a fragment that the compaction rewrote.
 
     Args:
         reuse: All compactions.

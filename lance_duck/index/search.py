@@ -1,4 +1,4 @@
-"""Searches of segments. Each is opened once, restricted to its fragments, and skipped if it is corrupt."""
+"""Searches of segments. A segment is opened once, restricted to its fragments, and skipped if it is corrupt."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
         query: Query that the segment's kind supports on a column of its type.
 
     Returns:
-        Rows by address, all in `segment.fragments`, possibly including deleted ones. None if the segment is broken. The
-        caller then scans the covered rows. An IndexWarning was issued, once per segment and process.
+        Row addresses in `segment.fragments`, possibly including deleted rows. None if the segment is corrupt: the
+        caller then scans the covered rows, and an IndexWarning is issued once per segment and process.
     """
     return ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
 
@@ -50,7 +50,11 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    """Return an upper bound of the result's row count, without reading rows. Returns None if unknown or broken."""
+    """Return an upper bound of the result's row count, without reading rows.
+
+    Returns:
+        The bound, or None if it is unknown, or if the segment is corrupt.
+    """
     return ask(snapshot, segment, lambda index: index.estimate(query))
 
 
@@ -69,13 +73,13 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
-    """Return the error that keeps a segment from being used. Returns None if none is known."""
+    """Return the known error that makes a segment unusable. Returns None if no error is known."""
     result = _held(snapshot, segment).index
     return result if isinstance(result, LanceDuckError) else None
 
 
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
-    """Return an open segment. Versions of a table that are loaded one from another share it.
+    """Return an open segment. Versions of a table share it if one was loaded from the other.
 
     Raises:
         LanceDuckError: The segment is corrupt.
@@ -88,7 +92,7 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
 
 
 class _WarnedSegments:
-    """Segments that a warning was issued for."""
+    """The segments for which a warning was issued."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,8 +1,8 @@
-"""Names and sets of rows: addresses, stable row ids, deletion vectors, row versions, and roaring bitmaps.
+"""Row identifiers and row sets: addresses, stable row ids, deletion vectors, row versions, and roaring bitmaps.
 
 You hold: bytes of deletion files, row id sequences and bitmaps. You get: offsets, addresses and ids as numpy arrays.
-Bytes are parsed strictly. Contradictory bytes are rejected before any memory is allocated for them. Never here: values
-of rows.
+Bytes are parsed strictly. Inconsistent input is rejected before any memory is allocated for it. Never here: values of
+rows.
 """
 
 from lance_duck.rows.deletion import DeletionVector, read_deletion_vector

@@ -1,4 +1,4 @@
-"""Address maps of rewritten rows: old addresses → new ones, as runs."""
+"""Maps from the old to the new addresses of rewritten rows, stored as runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AddressMap:
         where: Name of the file or table, for messages.
 
     Raises:
-        CorruptError: A group's row counts before and after differ, or a run is not in any of its fragments.
+        CorruptError: A group's row counts before and after differ, or a run lies outside the group's old fragments.
     """
 
     def __init__(self, groups: Sequence[MovedGroup], where: str = "") -> None:
@@ -64,11 +64,11 @@ class AddressMap:
         self._slots = self._places()
 
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
-        """Return the new addresses of rows, and whether each row is still there.
+        """Return the new address of each row, and a mask of the rows that still exist.
 
         Rows of other fragments keep their addresses. The address returned for a removed row is meaningless.
         """
-        # Many rows are looked up in a list of all moved rows, which takes a few times as much memory as the addresses.
+        # For many addresses, a list of all moved rows is faster. It takes a few times the memory of the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
@@ -88,7 +88,7 @@ class AddressMap:
         return np.where(moved, targets, addresses), lives
 
     def _targets(self) -> Addresses:
-        """Return the new address of every old row, by its position in the slots."""
+        """Return an array with the new address of each old row, indexed by the row's position in `_slots`."""
         length = self._length.astype(np.int64)
         inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         first, _, _ = self._slots.find(self._first)
@@ -97,10 +97,10 @@ class AddressMap:
         return targets
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
-        """Return the fragments that now contain the rows of some fragments, ascending.
+        """Return the ascending ids of the fragments that now contain the rows of the given fragments.
 
-        Groups with only some of their old fragments among them are skipped, because their new rows cannot be told
-        apart.
+        If `fragment_ids` lacks some old fragments of a group, the group's new fragments are left out, because they also
+        contain rows of the missing fragments.
         """
         result = fragment_ids
         for old, new in self.groups:
@@ -117,7 +117,7 @@ class AddressMap:
         return self._old.astype(np.uint32)
 
     def _places(self) -> Slots:
-        """Return the positions of the rows of each old fragment, up to the last row that survived."""
+        """Assign a position to each row of the old fragments, up to the last surviving row of each fragment."""
         sizes = np.zeros(len(self._old), np.int64)
         ends = np.searchsorted(self._first, self._old << _HIGH | _LOW, side="right")
         begins = np.searchsorted(self._first, self._old << _HIGH)
@@ -128,7 +128,7 @@ class AddressMap:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that the map takes in memory."""
+        """Size in memory, in bytes."""
         groups = sum(old.nbytes + new.nbytes for old, new in self.groups)
         return self._first.nbytes + self._length.nbytes + self._target.nbytes + groups
 
@@ -140,7 +140,7 @@ def live_runs(
 
     Args:
         fragment_id: Id of the fragment.
-        physical_rows: Rows of the fragment before deletion.
+        physical_rows: Row count of the fragment, including deleted rows.
         deleted: Offsets of deleted rows, strictly ascending.
     """
     edges = np.concatenate(([-1], deleted.astype(np.int64), [physical_rows]))
@@ -157,7 +157,11 @@ def _ids(fragment_ids: Iterable[int]) -> FragmentIds:
 
 
 def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.int64], Addresses]:
-    """Return the runs of a group, cut at new fragments, with the first new address of each."""
+    """Split a group's runs at the boundaries of its new fragments.
+
+    Returns:
+        The old start address, the length and the new start address of each run.
+    """
     rows = np.array([count for _, count in group.new], np.int64)
     ends, new_ends = np.cumsum(group.length), np.cumsum(rows)
     before = int(ends[-1]) if len(ends) else 0
@@ -184,7 +188,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
 def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Join runs, one after another."""
+    """Concatenate runs."""
     pieces = list(runs)
     if not pieces:
         return np.empty(0, np.uint64), np.empty(0, np.int64)

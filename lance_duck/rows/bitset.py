@@ -14,12 +14,12 @@ _BLOCK_BITS = _BLOCK_BYTES * 8
 
 
 class Bitset:
-    """The numbers below `size` with a set bit, least significant bit first.
+    """The set of numbers below `size` whose bit is set. The least significant bit of a byte comes first.
 
     Args:
         data: At least size / 8 bytes.
         size: Number of bits to use. Later bits are ignored.
-        where: For messages.
+        where: Name of the file, for messages.
 
     Raises:
         CorruptError: There are fewer bits than `size`.
@@ -41,11 +41,11 @@ class Bitset:
 
     @property
     def count(self) -> int:
-        """Bits that are set."""
+        """Number of set bits."""
         return int(self._before[-1])
 
     def select_range(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the start-th … (stop - 1)-th number, ascending."""
+        """Return the numbers at positions start … stop - 1 of the ascending list of numbers."""
         if start >= stop:
             return np.empty(0, np.int64)
         first = int(np.searchsorted(self._before, start, side="right")) - 1
@@ -56,7 +56,7 @@ class Bitset:
         return positions[skip : skip + stop - start]
 
     def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers at the given positions of the ascending list. Positions may be in any order."""
+        """Return the numbers at the given positions of the ascending list of numbers, in the order of `places`."""
         if not len(places):
             return np.empty(0, np.int64)
         low, high = int(places.min()), int(places.max())
@@ -67,7 +67,10 @@ class Bitset:
         )
 
     def rank_of_set(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the position of each number (0 <= number < size), or -1 if its bit is not set."""
+        """Return the position of each number in the ascending list of numbers, or -1 if its bit is not set.
+
+        Each number must be at least 0 and less than `size`.
+        """
         pieces = [self._rank_piece(numbers[i : i + BITSET_PIECE]) for i in range(0, len(numbers), BITSET_PIECE)]
         return joined(pieces, np.int64)
 

@@ -53,14 +53,14 @@ class DeletionVector:
         return high - low
 
     def mask(self, start: int, stop: int) -> NDArray[np.bool_]:
-        """Return, for each offset start … stop - 1, whether the row lives."""
+        """Return a mask of the live rows among the offsets start … stop - 1."""
         live = np.ones(stop - start, np.bool_)
         low, high = self._places(start, stop)
         live[self.deleted[low:high] - np.uint32(start)] = False
         return live
 
     def live_offsets(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the offsets start … stop - 1 of rows that live, ascending."""
+        """Return the offsets of the live rows among start … stop - 1, ascending."""
         if self.count_in(start, stop) == 0:
             return np.arange(start, stop, dtype=np.int64)
         return np.flatnonzero(self.mask(start, stop)).astype(np.int64, copy=False) + start
@@ -75,18 +75,21 @@ class DeletionVector:
         return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == targets)
 
     def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the offset of each n-th live row, counted from 0. The numbers must lie within the fragment."""
+        """Return the offsets of live rows, given their positions among the live rows, counted from 0.
+
+        Each position must be less than the fragment's live row count.
+        """
         before = np.searchsorted(self._live_before, places.astype(np.uint32, copy=False), side="right")
         return places.astype(np.int64) + before
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """Return the vector of the rows that are deleted in either vector."""
+        """Return a vector of the rows that are deleted in at least one of the two vectors."""
         if not other.count:
             return self
         return DeletionVector(union_of(self.deleted, other.deleted)) if self.count else other
 
     def difference(self, other: DeletionVector) -> DeletionVector:
-        """Return the vector of the rows that are deleted here and not in the other."""
+        """Return a vector of the rows that are deleted in this vector but not in `other`."""
         return DeletionVector(self.deleted[~other.contains(self.deleted)])
 
     def intersects(self, other: DeletionVector) -> bool:
@@ -96,11 +99,11 @@ class DeletionVector:
 
     @property
     def suffix(self) -> str:
-        """File kind: "arrow", or "bin" from 5000 rows on."""
+        """File suffix: "bin" for at least `BITMAP_FILE_ROWS` deleted rows, otherwise "arrow"."""
         return "arrow" if self.count < BITMAP_FILE_ROWS else "bin"
 
     def to_bytes(self) -> bytes:
-        """Serialize as a file of the kind `suffix`."""
+        """Return the contents of a deletion file with the suffix `suffix`."""
         return _arrow_bytes(self.deleted) if self.suffix == "arrow" else roaring_bytes(self.deleted)
 
     @cached_property
@@ -123,7 +126,7 @@ def read_deletion_vector(
         suffix: "arrow" or "bin".
         where: Name of the file, for messages.
         physical_rows: Row count of the fragment, if known: all offsets must be below it.
-        expected: Number of deleted rows in the manifest, if it stores one.
+        expected: Number of deleted rows according to the manifest. None if the manifest does not store it.
 
     Raises:
         CorruptError: The file is not a deletion file, does not match its seal, or contradicts the manifest.

@@ -1,14 +1,15 @@
-"""Portable 32-bit roaring bitmaps with a strict parser, which rejects contradictory bytes.
+"""Portable 32-bit roaring bitmaps with a strict parser, which rejects inconsistent bytes.
 
     cookie      u32: 12346, then u32 number of containers; or 12347 | (containers - 1) << 16
-    run flags   only after 12347: one bit a container, least significant first, whole bytes
-    header      a container: u16 upper half of its values, u16 number of values - 1
-    offsets     after 12346, or with at least 4 containers: u32 a container; not needed to read in order
+    run flags   only after 12347: one bit per container, least significant first, padded to whole bytes
+    header      per container: u16 upper half of its values, u16 number of values - 1
+    offsets     after 12346, or with at least 4 containers: one u32 per container; sequential reads do not need them
     containers  runs: u16 count, count x (u16 first, u16 length - 1)
                 up to 4096 values: u16 each, ascending
-                more: 8192 bytes, one bit a value, least significant first
+                more: 8192 bytes, one bit per value, least significant first
 
-All little-endian. pyroaring trusts the value counts in the header, so foreign bitmaps are not read with it here.
+All numbers are little-endian. pyroaring trusts the value counts in the header. It therefore reads bitmaps of files only
+after `check_roaring` has validated them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
 
     Args:
         data: The bitmap, and nothing after it.
-        where: For messages.
+        where: Name of the file, for messages.
         limit: Maximum value count. Larger bitmaps are rejected before their values are expanded.
 
     Raises:
@@ -73,8 +74,8 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
     """Validate a bitmap without expanding its values. Afterwards, pyroaring can read it safely.
 
     Args:
-        data: Bytes that hold a bitmap, perhaps among others.
-        where: For messages.
+        data: Bytes that contain a bitmap, and possibly other bytes around it.
+        where: Name of the file, for messages.
         start: Offset of the bitmap.
 
     Returns:
@@ -97,12 +98,13 @@ def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.in
     """Return a bitmap as runs of consecutive values. Memory use depends on its size, not on its value count.
 
     Args:
-        data: Bytes that hold a bitmap, perhaps among others.
-        where: For messages.
+        data: Bytes that contain a bitmap, and possibly other bytes around it.
+        where: Name of the file, for messages.
         start: Offset of the bitmap.
 
     Returns:
-        First value and length of each run, ascending, with a gap after each; and the end offset of the bitmap.
+        The first value and the length of each run, ascending, and the end offset of the bitmap. Between two runs, at
+        least one value is missing.
 
     Raises:
         CorruptError: The bytes are not a valid bitmap.
@@ -128,7 +130,7 @@ def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     """Build a bitmap from values in any order."""
-    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # arrays are added at once
+    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is added in a single step
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data
@@ -168,7 +170,7 @@ class _RoaringReader:
         return count, is_run, count >= _OFFSETS_FROM
 
     def header(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Return, for each container, the number of values, their upper half, and whether it holds runs."""
+        """Return the value count of each container, the upper half of its values, and whether it stores runs."""
         count, is_run, has_offsets = self.containers()
         header = self.array(2 * count).astype(np.int64)
         keys = header[0::2]
@@ -199,7 +201,7 @@ class _RoaringReader:
             raise self.corrupt("values out of order")
 
     def check(self, card: int, run: bool) -> None:
-        """Skip a container, which must hold `card` values in order."""
+        """Skip a container, and check that it contains `card` values in order."""
         if run:
             self.run_ends(card)
         elif card > _ARRAY_MAX:
@@ -215,7 +217,7 @@ class _RoaringReader:
         return np.repeat(first - before, length) + np.arange(card)
 
     def run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first value and length of each run of a container, which must hold `card` values."""
+        """Return the first value and length of each run of a container, checked to contain `card` values."""
         count = int.from_bytes(self.take(2), "little")
         pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
         first, length = pairs[:, 0], pairs[:, 1] + 1

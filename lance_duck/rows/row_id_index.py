@@ -1,8 +1,8 @@
 """The index from stable row ids to row addresses.
 
 It stores the segments of all fragments with their lowest and highest id, instead of an entry for each row. An id may be
-listed twice: in an old fragment with its deleted row, and in the fragment that the row moved to. Only a live row
-counts.
+listed twice: in an old fragment whose row was deleted, and in the fragment that the row moved to. Lookups only return
+live rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class RowIdIndex:
 
     Args:
         fragments: Id and row ids of each fragment.
-        deletions: Returns the deletion vector of the i-th fragment. Called only for fragments with hits.
+        deletions: Returns the deletion vector of the i-th fragment. Called only for fragments that contain requested
+            ids.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class RowIdIndex:
         return result, alive
 
     def clip(self, ids: RowSet) -> RowSet:
-        """Drop ids that no segment can contain. About as many ids remain as there are rows."""
+        """Drop the ids outside the id range of every segment. The number of remaining ids is close to the row count."""
         ranges: list[tuple[int, int, int]] = []
         for low, high in zip(self._lows.tolist(), self._highs.tolist(), strict=True):
             for key in range(low >> 32, (high >> 32) + 1):

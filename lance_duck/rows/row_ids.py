@@ -1,7 +1,7 @@
 """Row addresses, and the stable row ids of a fragment.
 
 A row address is fragment id * 2^32 + offset in the fragment. A stable row id is any number. A fragment lists its row
-ids in a `RowIdSequence`: segments one after the other, one id for each physical row.
+ids in a `RowIdSequence`: a list of segments that together have one id for each physical row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RowIdSequence:
     """The stable row ids of a fragment's physical rows, in order.
 
     Args:
-        segments: Runs of ids.
+        segments: Segments of ids, in row order.
     """
 
     def __init__(self, segments: Sequence[U64Segment]) -> None:
@@ -59,7 +59,7 @@ class RowIdSequence:
 
     @classmethod
     def concat(cls, sequences: Iterable[RowIdSequence]) -> RowIdSequence:
-        """Return the ids of one sequence after the other."""
+        """Concatenate sequences."""
         joined: list[U64Segment] = []
         for segment in (s for sequence in sequences for s in sequence.segments if s.count):
             last = joined[-1] if joined else None
@@ -73,7 +73,7 @@ class RowIdSequence:
         return int(self.bounds[-1])
 
     def slice(self, start: int, stop: int) -> Ids:
-        """Return the ids of rows start … stop - 1, uint64. They must lie within the fragment."""
+        """Return the ids of rows start … stop - 1, uint64. The rows must lie within the fragment."""
         first = int(np.searchsorted(self.bounds, start, side="right")) - 1
         pieces = []
         for segment, begin in zip(self.segments[first:], self.bounds[first:].tolist(), strict=False):
@@ -85,7 +85,7 @@ class RowIdSequence:
         return joined(pieces, np.uint64)
 
     def take(self, offsets: NDArray[np.integer]) -> Ids:
-        """Return the ids of rows at offsets in any order. They must lie within the fragment."""
+        """Return the ids of rows at offsets in any order. The offsets must lie within the fragment."""
         positions = offsets.astype(np.int64, copy=False)
         if len(self.segments) == 1:
             return self.segments[0].take(positions)
@@ -100,7 +100,7 @@ class RowIdSequence:
         """Return the ids of the rows at some offsets as a sequence.
 
         Args:
-            offsets: Strictly ascending, inside the fragment.
+            offsets: Strictly ascending offsets within the fragment.
         """
         pieces: list[RowIdSequence] = []
         edges = np.searchsorted(offsets, self.bounds).tolist()
@@ -112,7 +112,7 @@ class RowIdSequence:
         return self.concat(pieces)
 
     def to_bytes(self) -> bytes:
-        """Serialize, each segment in the smallest of its forms."""
+        """Serialize the sequence. Each segment is stored in its smallest form."""
         segments = [segment_to_proto(s) for s in self.segments if s.count]
         return rowids_pb2.RowIdSequence(segments=segments).SerializeToString(deterministic=True)
 
@@ -122,11 +122,11 @@ def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> R
 
     Args:
         data: The message.
-        where: For messages.
-        physical_rows: Rows of the fragment, where known.
+        where: Name of the file, for messages.
+        physical_rows: Physical row count of the fragment, or None if unknown.
 
     Raises:
-        CorruptError: The sequence is corrupt, or does not have one ids per row.
+        CorruptError: The sequence is corrupt, or does not have one id per row.
     """
     proto = parse_sequence(rowids_pb2.RowIdSequence, data, "row ids", where)
     segments = [segment_from_proto(s, where) for s in proto.segments]
@@ -135,7 +135,7 @@ def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> R
 
 
 def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
-    """Parse the message of a sequence. Raises CorruptError."""
+    """Parse the message of a sequence. Raises CorruptError if it cannot be parsed."""
     try:
         return message.FromString(data)
     except DecodeError as error:
@@ -143,7 +143,7 @@ def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
 
 
 def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:
-    """Raise CorruptError if a sequence is not as long as its fragment, or longer than a fragment can be."""
+    """Raise CorruptError if a sequence is not as long as its fragment, or longer than any fragment can be."""
     if physical_rows is not None and count != physical_rows:
         raise CorruptError(f"wrong number of {what}", where=where, expected=physical_rows, found=count)
     if count > 1 << OFFSET_BITS:

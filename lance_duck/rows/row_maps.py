@@ -1,11 +1,11 @@
-"""Many small row address maps at once: their bytes in one buffer, their rows in one array.
+"""Parses and serializes many small row address maps at once: all bytes in one buffer, all rows in one array.
 
-`rows.row_set_bytes` has the layout. This module handles only maps with array containers:
+`rows.row_set_bytes` describes the layout. This module handles only maps with array containers:
 
-    u32 parts, a part:  u32 fragment id, u32 bytes, u32 12346, u32 containers,
-                        a container: u16 upper half of its values, u16 number of values - 1
-                        a container: u32 offset of its values in the bitmap
-                        a container: u16 each value, ascending
+    u32 parts, per part:  u32 fragment id, u32 size in bytes, u32 12346, u32 containers,
+                          per container: u16 upper half of its values, u16 number of values - 1
+                          per container: u32 offset of its values in the bitmap
+                          per container: u16 each value, ascending
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Containers:
-    """Containers of maps: the map and the upper 48 bits of each, its value count, and the offset of its values."""
+    """Containers of maps, each with its map, upper 48 bits, value count, and the offset of its values."""
 
     map: _Ints
     high: _Names
@@ -40,12 +40,12 @@ def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _I
     """Parse maps. Maps with other containers, large maps and corrupt maps are left to `read_row_address_map`.
 
     Args:
-        data: The maps, and perhaps bytes around them.
-        offsets: Offset of each map in the data, and the end of the last one; ascending.
+        data: The maps, and possibly other bytes around them.
+        offsets: Ascending offsets of the maps in the data, followed by the end of the last map.
 
     Returns:
-        Whether each map was parsed, its row count (0 if it was not), and the rows of all maps, map by map, ascending in
-        each.
+        A mask of the maps that were parsed, the row count of each map (0 if it was not parsed), and the rows of all
+        maps, map by map. The rows of each map ascend.
     """
     begin, end = offsets[:-1], offsets[1:]
     good = (end - begin >= 4) & (end - begin <= _LARGEST_BYTES)
@@ -75,10 +75,10 @@ def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
 
     Args:
         counts: Row count of each map, at most `LARGEST`.
-        rows: The rows of all of them, map by map, strictly ascending in each.
+        rows: The rows of all maps, map by map. The rows of each map ascend strictly.
 
     Returns:
-        The bytes, the offset of each map, and the end of the last one.
+        The bytes, and the offsets of the maps, followed by the end of the last map.
     """
     map_of = np.repeat(np.arange(len(counts)), counts)
     first = np.zeros(len(rows), np.bool_)
@@ -114,7 +114,11 @@ def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
 
 
 def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[_Flags, _Ints, _Ints, _Containers]:
-    """Parse the next part of some maps. Returns whether each is valid, its end, its fragment, and all containers."""
+    """Parse the next part of each given map.
+
+    Returns:
+        A mask of the valid parts, the end offset and the fragment id of each part, and the containers of all parts.
+    """
     sound = at + _HEAD <= end
     safe = np.where(sound, at, 0)
     key, size, cookie, count = (np.where(sound, _u32(data, safe + i), 0) for i in (0, 4, 8, 12))
@@ -138,7 +142,7 @@ def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[
 
 
 def _rows(data: NDArray[np.uint8], containers: list[_Containers], good: _Flags) -> tuple[_Ints, _Names]:
-    """Expand the values of containers, map by map. Maps with values out of order become invalid."""
+    """Return the row count of each map, and the rows of all maps. Clears `good` for maps with rows out of order."""
     if not containers:
         return np.zeros(len(good), np.int64), np.empty(0, np.uint64)
     maps, high, card, at = (

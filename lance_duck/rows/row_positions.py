@@ -1,4 +1,4 @@
-"""Positions of the rows of some fragments in one array, fragment after fragment."""
+"""Positions in an array that has one item for each row of some fragments, fragment by fragment."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOW = np.uint64(OFFSET_MASK)
 
 
 class Slots:
-    """The positions of the rows of some fragments.
+    """A map from the rows of some fragments to consecutive positions.
 
     Attributes:
-        total: Number of rows of all fragments.
+        total: Total row count of the fragments.
         starts: Position of the first row of each fragment.
 
     Args:
@@ -36,7 +36,7 @@ class Slots:
         self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < TABLE_IDS else None
 
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return, for each row, its position, whether it has one, and whether its fragment is one of these.
+        """Return the position of each row, a mask of the rows that have one, and a mask of the rows in these fragments.
 
         The position is 0 for rows without one. A row past the end of one of these fragments does not have a position.
         """

@@ -1,4 +1,4 @@
-"""Sets of rows: for each fragment a bitmap of row offsets.
+"""Sets of rows, stored as one bitmap of row offsets per fragment.
 
 A row is identified by 64 bits: its address (fragment id * 2^32 + offset), or a stable row id, which is split in the
 same way.
@@ -52,7 +52,7 @@ class RowSet:
         dense = dense_parts(rows)
         if dense is not None:
             return cls(dense)
-        if not (rows[1:] >= rows[:-1]).all():  # pyroaring takes ten times as long for numbers in no order
+        if not (rows[1:] >= rows[:-1]).all():  # pyroaring takes ten times as long for unsorted numbers
             rows = np.sort(rows)
         keys = rows >> _HIGH
         offsets = rows.astype(np.uint32)  # the lower half
@@ -99,12 +99,12 @@ class RowSet:
         return joined(pieces, np.uint64)
 
     def only(self, fragment_ids: Iterable[int]) -> RowSet:
-        """Return the rows of some fragments."""
+        """Return the rows in the given fragments."""
         fragments = set(fragment_ids)
         return RowSet({key: part for key, part in self._parts.items() if key in fragments})
 
     def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
-        """Return the rows that `keep` returns for the id and offsets of each fragment."""
+        """Call `keep` with the id and offsets of each fragment, and return the set of the rows that it keeps."""
         return RowSet({key: keep(key, part) for key, part in self._parts.items()})
 
     def __or__(self, other: RowSet) -> RowSet:
@@ -146,10 +146,10 @@ def _values(part: BitMap) -> NDArray[np.uint32]:
 
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
-    """Return the lower halves of row names by upper half, through a bit array instead of a sort.
+    """Group row ids by their upper half, with a bit array instead of a sort.
 
     Returns:
-        The lower halves, or None if the names are too few or too far apart.
+        A bitmap of lower halves for each upper half, or None if the ids are too few or too far apart.
     """
     if len(names) < DENSE_NAMES:
         return None
@@ -158,7 +158,7 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
     bits.bounds_of_names(names, bounds)
     least, most, within = (int(bound) for bound in bounds)
     containers = (within >> 16) + 1
-    if (most - least + 1) * containers * DENSE_NAMES > len(names):  # and the bits do not take more memory than the ids
+    if (most - least + 1) * containers * DENSE_NAMES > len(names):  # otherwise the bits take less memory than the ids
         return None
     words = np.zeros((most - least + 1, containers * _CONTAINER_WORDS), np.uint64)
     bits.set_bits(names, least, words)
@@ -168,7 +168,7 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
 def bitmap_of(words: NDArray[np.uint64]) -> BitMap:
     """Build a roaring bitmap from a bit array whose length is a multiple of 1024 words.
 
-    `rows.roaring` describes its bytes. It does not use run containers.
+    `rows.roaring` describes the bytes of the bitmap. The bitmap does not have run containers.
     """
     rows = words.reshape(-1, _CONTAINER_WORDS)
     counts = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)

@@ -1,10 +1,11 @@
-"""Row sets as bytes, parsed strictly. Contradictory bytes are rejected before a bitmap is built.
+"""Row sets as bytes, parsed strictly. Inconsistent bytes are rejected before a bitmap is built.
 
-    row address map   u32 number of parts, a part: u32 fragment id, u32 bytes, a 32-bit roaring bitmap of offsets;
-                      0 bytes: the whole fragment
-    treemap           u64 number of parts, a part: u32 upper half of the values, a 32-bit roaring bitmap of lower halves
+    row address map   u32 number of parts; per part: u32 fragment id, u32 size in bytes, a 32-bit roaring bitmap of
+                      offsets; a size of 0 means the whole fragment
+    treemap           u64 number of parts; per part: u32 upper half of the values, a 32-bit roaring bitmap of lower
+                      halves
 
-All little-endian; `rows.roaring` has the bitmaps. Parts come in ascending order.
+All numbers are little-endian. `rows.roaring` describes the bitmaps. Parts are in ascending order.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
 
     Args:
         data: The map, and nothing after it.
-        where: For messages.
+        where: Name of the file, for messages.
         rows_of: Returns the physical row count of a fragment, for parts that cover a whole fragment. Without it, such
             parts are rejected.
 
@@ -73,7 +74,7 @@ def read_treemap(data: bytes, where: str) -> RowSet:
 
     Args:
         data: The treemap, and nothing after it.
-        where: For messages.
+        where: Name of the file, for messages.
 
     Raises:
         CorruptError: The bytes are not a treemap.
@@ -95,7 +96,7 @@ def read_treemap(data: bytes, where: str) -> RowSet:
 
 
 def treemap_runs(data: bytes, where: str) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Parse a treemap into runs of consecutive values: first value and length of each run, ascending.
+    """Parse a treemap into runs of consecutive values. Returns the ascending first values and the lengths of the runs.
 
     Raises:
         CorruptError: The bytes are not a treemap.

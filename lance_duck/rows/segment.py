@@ -1,8 +1,8 @@
-"""U64Segment: ascending or arbitrary row ids in one of five forms.
+"""U64Segment: row ids, ascending or in any order, in one of five forms.
 
     range               [start, end)
     range_with_holes    [start, end) without the listed ids, which ascend
-    range_with_bitmap   start + i where bit i is set, least significant bit first
+    range_with_bitmap   start + i for each set bit i, least significant bit first
     sorted_array        ids that ascend
     array               ids in any order
 
@@ -45,10 +45,10 @@ class U64Segment(Protocol):
     def high(self) -> int: ...  # noqa: D102
 
     def slice(self, start: int, stop: int) -> Ids:
-        """Return the ids at positions start … stop - 1, which must be inside the segment."""
+        """Return the ids at positions start … stop - 1. The positions must lie within the segment."""
 
     def take(self, places: Int64s) -> Ids:
-        """Return the ids at positions inside the segment, in any order."""
+        """Return the ids at the given positions, in any order. The positions must lie within the segment."""
 
     def find(self, ids: Ids) -> Int64s:
         """Return the position of each id, or -1 if the segment does not contain it."""
@@ -56,7 +56,7 @@ class U64Segment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The ids [start, start + count)."""
+    """The ids in [start, start + count)."""
 
     start: int
     count: int
@@ -87,7 +87,7 @@ class Range:
 
 @dataclass(frozen=True)
 class RangeWithHoles:
-    """The ids [start, start + span) without the ids start + holes. Holes are int64 and ascend."""
+    """The ids in [start, start + span), except start + h for each h in `holes` (int64, ascending)."""
 
     start: int
     span: int
@@ -133,7 +133,7 @@ class RangeWithHoles:
 
 @dataclass(frozen=True)
 class RangeWithBitmap:
-    """The ids start + i for each bit i that is set."""
+    """The ids start + i for each set bit i."""
 
     start: int
     bits: Bitset

@@ -11,7 +11,7 @@ from lance_duck.wire.pb import rowids_pb2
 
 
 def cut_ids(ids: Ids) -> list[U64Segment]:
-    """Cut ids into runs that are small one by one: at each descent, and at wide gaps."""
+    """Split ids at each descent and at wide gaps, because each of the resulting segments is small."""
     if not len(ids):
         return []
     if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and _ascends(ids):

@@ -1,6 +1,7 @@
 """Row versions: the table version in which each row was created or last updated.
 
-A `RowDatasetVersionSequence` is a list of row runs that share one version. A run's span only gives its row count.
+A `RowDatasetVersionSequence` is a list of row runs. All rows of a run share one version. The span of a run only
+determines its row count.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class VersionSequence:
     """One version for each physical row of a fragment.
 
     Args:
-        lengths: int64, rows of each run.
+        lengths: int64, row count of each run.
         versions: uint64, version of each run.
     """
 
@@ -36,13 +37,13 @@ class VersionSequence:
 
     @classmethod
     def from_versions(cls, versions: NDArray[np.integer]) -> VersionSequence:
-        """Return the sequence of these versions, one for each row in order."""
+        """Build a sequence from the version of each row, in row order."""
         starts = np.flatnonzero(np.concatenate([np.ones(min(len(versions), 1), np.bool_), np.diff(versions) != 0]))
         return cls(np.diff(starts, append=len(versions)), versions[starts].astype(np.uint64))
 
     @classmethod
     def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
-        """Concatenate sequences. Adjacent runs of one version are merged."""
+        """Concatenate sequences. Adjacent runs with the same version are merged."""
         pieces = list(sequences)
         lengths = joined((np.diff(s._bounds) for s in pieces), np.int64)
         versions = joined((s._versions for s in pieces), np.uint64)
@@ -56,12 +57,12 @@ class VersionSequence:
         return int(self._bounds[-1])
 
     def slice(self, start: int, stop: int) -> NDArray[np.uint64]:
-        """Return the versions of rows start … stop - 1. They must lie within the fragment."""
+        """Return the versions of rows start … stop - 1. The rows must lie within the fragment."""
         lengths = np.diff(np.clip(self._bounds, start, stop))
         return np.repeat(self._versions, lengths)
 
     def take(self, offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
-        """Return the versions of rows at offsets in any order. They must lie within the fragment."""
+        """Return the versions of rows at offsets in any order. The offsets must lie within the fragment."""
         positions = offsets.astype(np.int64, copy=False)
         return self._versions[np.searchsorted(self._bounds, positions, side="right") - 1]
 
@@ -85,11 +86,11 @@ def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> 
 
     Args:
         data: The message.
-        where: For messages.
-        physical_rows: Rows of the fragment, where known.
+        where: Name of the file, for messages.
+        physical_rows: Physical row count of the fragment, or None if unknown.
 
     Raises:
-        CorruptError: The sequence is corrupt, or does not have one versions per row.
+        CorruptError: The sequence is corrupt, or does not have one version per row.
     """
     proto = parse_sequence(rowids_pb2.RowDatasetVersionSequence, data, "row versions", where)
     lengths = [segment_from_proto(run.span, where).count for run in proto.runs]

@@ -46,15 +46,15 @@ class Analyser:
         return TermVocabulary(self.parameters)
 
     def analyse(self, texts: pa.Array | pa.ChunkedArray, vocabulary: TermVocabulary | None = None) -> Tokens:
-        """Return the tokens of texts. Nulls, also inside lists, yield none.
+        """Return the tokens of texts. Nulls do not yield tokens, even inside lists.
 
         Args:
             texts: string, large_string, string_view, or lists of them.
-            vocabulary: A result of `vocabulary`, shared by several calls: terms are collected over all of them. A new
-                one by default. Ignored if documents are JSON.
+            vocabulary: A result of `vocabulary`, which collects the terms of all calls that share it. By default, each
+                call creates a new one. Ignored if documents are JSON.
 
         Raises:
-            WrongTypeError: The texts have another type.
+            WrongTypeError: The texts do not have one of these types.
             InvalidInputError: A text is not UTF-8, or is not JSON although documents are JSON.
         """
         array = joined_texts(texts)
@@ -83,7 +83,7 @@ class Analyser:
         """Return the tokens of one text, in order, with their positions. Removed tokens leave gaps.
 
         Raises:
-            InvalidInputError: The text has half of a surrogate pair.
+            InvalidInputError: The text contains a lone surrogate.
         """
         utf8_bytes(text, "text")
         if self.parameters.is_json:
@@ -93,10 +93,10 @@ class Analyser:
         return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]
 
     def terms_of_query(self, query: str) -> list[FtsToken]:
-        """Return the tokens of a query, by `query_tokens` if documents are JSON, else by `terms_of`.
+        """Return the tokens of a query. Uses `query_tokens` if documents are JSON, otherwise `terms_of`.
 
         Raises:
-            InvalidInputError: The query has half of a surrogate pair, or is not in the form of `query_tokens`.
+            InvalidInputError: The query contains a lone surrogate, or `query_tokens` rejects its form.
         """
         utf8_bytes(query, "query")
         return _in_order(query_tokens(query, self.parameters)) if self.parameters.is_json else self.terms_of(query)
@@ -115,18 +115,18 @@ class Analyser:
 
 @checked_call
 def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]:
-    """Return the tokens of a text, as a full-text index with these parameters has them.
+    """Return the tokens that a full-text index with these parameters stores for a text.
 
     Args:
         query: The text.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
-    Returns: Tokens in order. Positions count from the first one, and removed tokens leave gaps.
+    Returns: Tokens in order. The first token has position 0, and removed tokens leave gaps.
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
         WrongTypeError: An argument has the wrong type.
-        UnsupportedError: The tokenizer is one of Lance that is not supported.
+        UnsupportedError: This package does not support the Lance tokenizer.
     """
     if not isinstance(query, str):
         raise WrongTypeError("bad query", where="tokenize", expected="str", found=type(query).__name__)

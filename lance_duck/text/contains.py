@@ -1,4 +1,4 @@
-"""Tests whether texts contain all words of other texts, compared verbatim: `contains_tokens` in Lance filters."""
+"""The Lance filter function `contains_tokens`: whether texts contain all words of other texts, compared verbatim."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from lance_duck.text.words import tokens_of_text
 WRITTEN: Final = AnalyserParameters(
     lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False, max_token_length=None
 )
-"""Runs of letters and digits, of any case and length."""
+"""Parameters that keep every run of letters and digits as a word, with its case and at any length."""
 
 
 def written_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text as they are written, each once."""
+    """Return the distinct words of a text, unchanged."""
     return tuple(dict.fromkeys(word for word, _ in tokens_of_text(text, WRITTEN)))
 
 
 def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-    """Return whether each text contains all words of its counterpart, in any order. True if the latter is empty.
+    """Return whether each text contains all words of its counterpart in `words`, in any order.
+
+    True if the counterpart does not contain words.
 
     Args:
         texts: string, (n,), without nulls.
@@ -47,7 +49,7 @@ def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.Chun
 
 
 def _spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return start, start + 1, … of each span, one span after the other."""
+    """Return the numbers start, start + 1, … of each span, span by span."""
     before = np.cumsum(counts) - counts
     spans: NDArray[np.int64] = np.repeat(starts - before, counts) + np.arange(counts.sum())
     return spans

@@ -31,7 +31,7 @@ class Elements:
 
 
 def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
-    """Return the elements of lists of texts, at any depth. Texts outside lists are unchanged."""
+    """Return the elements of lists of texts, at any depth. If the texts are not in lists, each is its own element."""
     array = joined_texts(lists)
     rows, places = np.arange(len(array)), tuple[NDArray[np.uint32], ...]()
     while is_list(array.type):
@@ -44,7 +44,7 @@ def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
 
 
 def list_depth(type_: pa.DataType) -> int:
-    """Return how many lists are around the values of a type."""
+    """Return the number of list levels of a type."""
     depth = 0
     while is_list(type_):
         type_, depth = type_.value_type, depth + 1

@@ -25,7 +25,7 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
     """Return the term of each word, or None for a stop word.
 
     Args:
-        words: Tokens of the base tokenizer, none too long.
+        words: Tokens of the base tokenizer that are within the length limit.
         parameters: Parameters that are supported.
     """
     terms = list(words)
@@ -43,7 +43,11 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
 
 
 def numbered_terms(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], pa.LargeBinaryArray]:
-    """Return the number of each term in order of first occurrence (DROPPED for None), and the distinct terms."""
+    """Number the distinct terms in order of first occurrence.
+
+    Returns:
+        The number of each term (DROPPED for None), and the distinct terms.
+    """
     numbers: dict[str, int] = {}
     ids = [DROPPED if term is None else numbers.setdefault(term, len(numbers)) for term in terms]
     return np.array(ids, np.uint32), pa.array(numbers, pa.large_string()).cast(pa.large_binary())

@@ -1,7 +1,7 @@
-"""Highlights: the spans of a query's words in texts, texts with marks around them, and the best excerpt of each text.
+"""Highlights: spans of a query's words in texts, texts with marks around these words, and the best excerpts of texts.
 
 A token is marked if its term is requested. For example, "running" is marked for the term "run".
-Marks go around the text as it was. Callers who show it as HTML escape it first, or choose marks that survive escaping.
+The text itself is not escaped. Callers that show it as HTML escape it first, or choose marks that survive escaping.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.words import cut_texts
 
 _WORDS: Final = AnalyserParameters(max_token_length=None)
-"""How the words that a snippet counts are cut."""
+"""Parameters for splitting a text into the words that the length of a snippet counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class TokenSpans:
     """Token spans in texts, sorted by start. N-gram spans overlap.
 
     Attributes:
-        begins: First byte of each token in its text, int64.
+        begins: Start of each token in its text, in bytes, int64.
         ends: End of each token in its text, in bytes, int64.
-        terms: Number of each token's term among the requested terms, int64.
+        terms: Index of each token's term in the requested terms, int64.
         bounds: int64 (texts + 1,), number of spans before each text, and the total.
     """
 
@@ -50,17 +50,17 @@ class TokenSpans:
 
 
 def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], analyser: Analyser) -> TokenSpans:
-    """Return the spans of terms in texts. Nulls do not contain any.
+    """Return the spans of terms in texts. Nulls do not contain terms.
 
     Args:
         texts: string, large_string or string_view.
-        targets: Terms of a query from the analyser, and phrases of these.
+        targets: Terms of a query, as returned by the analyser, and phrases of such terms.
         analyser: The analyser of the texts.
 
     Raises:
-        WrongTypeError: The texts have another type.
+        WrongTypeError: The texts do not have a string type.
         InvalidInputError: A text is not UTF-8.
-        UnsupportedError: The analyser is one for JSON.
+        UnsupportedError: The analyser is for JSON documents.
     """
     if analyser.parameters.is_json:
         raise UnsupportedError(
@@ -76,7 +76,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
     numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
-    # One more entry, for tokens that are too long.
+    # The last entry is for tokens that are too long.
     of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
     marked = of_tokens >= 0
     if phrases:
@@ -106,8 +106,8 @@ def highlight(
         texts: See `term_spans`.
         terms: See `term_spans`.
         analyser: See `term_spans`.
-        pre: Goes before a token.
-        post: Goes behind it.
+        pre: Mark inserted before a token.
+        post: Mark inserted after a token.
 
     Raises:
         InvalidInputError: A mark is not UTF-8.
@@ -127,17 +127,17 @@ def snippet(
     words: int = 20,
     gap: str = "…",
 ) -> pa.LargeStringArray:
-    """Return the excerpt of each text with the most terms, with marks around their tokens.
+    """Return the best excerpt of each text, with marks around the tokens of terms.
 
-    If several excerpts have equally many different terms, the one with more tokens wins, then the first one. A text
-    without any term yields its first words.
+    The best excerpt has the most different terms. Among equals, the excerpt with the most tokens of these terms wins,
+    then the first one. A text that does not contain any term yields its first words.
 
     Args:
         texts: See `term_spans`.
         terms: See `term_spans`.
         analyser: See `term_spans`.
-        pre: Goes before a token.
-        post: Goes behind it.
+        pre: Mark inserted before a token.
+        post: Mark inserted after a token.
         words: Maximum length of an excerpt, in words (runs of letters and digits).
         gap: Text inserted at either end if the excerpt omits text there.
 
@@ -179,7 +179,7 @@ def _merged(spans: TokenSpans) -> TokenSpans:
     if len(spans.begins) == 0:
         return spans
     texts = _texts_of(spans)
-    # Texts are concatenated, so the largest end so far is in the same text, or before it.
+    # Each text gets its own range of `width` numbers, so a span never reaches into the next text.
     width = int(spans.ends.max()) + 1
     reach = np.maximum.accumulate(spans.ends + texts * width)
     is_first = np.ones(len(texts), bool)
@@ -209,7 +209,7 @@ def _with_marks(texts: pa.LargeStringArray, spans: TokenSpans, pre: bytes, post:
 
 
 def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
-    """Return how many bytes each text has, 0 of a null."""
+    """Return the size of each text in bytes, or 0 for a null."""
     sizes = pc.binary_length(texts).fill_null(0)
     return np.asarray(sizes.to_numpy(zero_copy_only=False), np.int64)
 
@@ -235,7 +235,7 @@ def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tu
 
 
 def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
-    """Return the first word of the window with the most terms, centered around them.
+    """Find the window with the most terms, and center it around them. Returns the position of its first word.
 
     Args:
         places: Ascending word positions at which a term occurs.

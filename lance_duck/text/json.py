@@ -1,9 +1,9 @@
-"""JSON documents in full-text indexes: one token for each leaf, or for a string leaf, one token for each of its terms.
+"""JSON documents in full-text indexes. Each leaf is one token, except that a string leaf has one token per term.
 
 A token is "path,type,value": "a.city,str,san", "n,number,30", "ok,bool,true", "z,null,null". A path consists of object
-keys separated by dots. Array indices are omitted. Numbers are as they are written. Analyser parameters only affect the
-terms of strings. Positions count the tokens that a document has after stop words are removed. Kernels find the leaves
-without creating Python objects.
+keys separated by dots. Array indices are omitted. Numbers keep the notation of the document. Analyser parameters only
+affect the terms of strings. Positions count the tokens that remain in a document after stop words are removed. Kernels
+find the leaves without creating Python objects.
 
 Never here: the storage of JSON (`encoding`), and the tokenizing and filtering of texts.
 """
@@ -105,11 +105,12 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
     """Return the tokens of a query.
 
     Args:
-        query: A query of the form "path,type,value;…"; a path must not contain commas, and a value no semicolons.
+        query: A query of the form "path,type,value;…". Paths must not contain commas, and values must not contain
+            semicolons.
         parameters: Parameters that are supported.
 
     Raises:
-        InvalidInputError: The query is of another form.
+        InvalidInputError: The query does not have this form, or a type is unknown.
     """
     tokens: list[str] = []
     for triplet in query.split(_BETWEEN):
@@ -159,7 +160,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
 def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of each token, which is added to `names` if new, and the number of its text."""
+    """Return the number of each token, and the number of its text. New tokens are added to `names`."""
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
@@ -189,13 +190,13 @@ def _numbered(names: list[str], ids: NDArray[np.int64], bounds: NDArray[np.int64
 
 @dataclass(frozen=True, eq=False)
 class JsonLeaves:
-    """Leaves of documents.
+    """The leaves of JSON documents.
 
     Attributes:
         data: Bytes of the documents.
         leaves: int64 (n, 4): see `kernels.json.leaves`.
         bounds: int64 (documents + 1,), number of leaves before each document.
-        paths: Path by number: object keys separated by dots.
+        paths: Paths by their numbers. A path consists of object keys separated by dots.
         texts: The string leaves.
     """
 
@@ -207,9 +208,10 @@ class JsonLeaves:
 
 
 def read_json_leaves(documents: pa.LargeStringArray) -> JsonLeaves | None:
-    """Return the leaves of documents, which are valid UTF-8.
+    """Return the leaves of documents in valid UTF-8.
 
-    Returns None if some are not supported: see `read_leaves`.
+    Returns:
+        The leaves, or None if `read_leaves` does not support one of the documents.
     """
     data, offsets = text_buffers(documents)
     longest, size = int(np.diff(offsets).max(initial=0)), int(offsets[-1] - offsets[0])
@@ -272,7 +274,7 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
         table = table.grown(int(state[2]), int(state[3]), longest)
     terms = _leaf_terms(table, int(state[2]), document_leaves.paths, text_terms)
     ids, distinct = ids[: state[1]], terms.dictionary_encode()
-    if len(distinct.dictionary) < len(terms):  # "a,b" is a path and the start of a value
+    if len(distinct.dictionary) < len(terms):  # a path may contain commas: different leaves may have equal tokens
         ids = distinct.indices.to_numpy().astype(np.uint32)[ids]
     return Tokens(distinct.dictionary, ids, positions_within(bounds), bounds)
 
@@ -311,7 +313,7 @@ class _DistinctBytes:
         return _DistinctBytes(data, starts, sizes, slots)
 
     def paths(self, words: int) -> list[str]:
-        """Return the paths that words are, after the root: see `kernels.json.leaves`."""
+        """Return the root path, followed by the paths that the first words stand for: see `kernels.json.leaves`."""
         paths, data = [""], self.data.tobytes()
         for start, size in zip(self.starts[:words].tolist(), self.sizes[:words].tolist(), strict=True):
             before = paths[int.from_bytes(data[start : start + leaves.PREFIX], "little")]
@@ -323,7 +325,7 @@ class _DistinctBytes:
 def _leaf_terms(
     table: _DistinctBytes, count: int, paths: list[str], text_terms: pa.LargeBinaryArray
 ) -> pa.LargeBinaryArray:
-    """Return distinct tokens as terms."""
+    """Return the distinct tokens of a table as terms."""
     tokens = table.data, table.starts[:count], table.sizes[:count]
     path_buffers = text_buffers(pa.array(paths, pa.large_string()))
     term_buffers = text_buffers(text_terms)

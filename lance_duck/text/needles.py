@@ -31,7 +31,7 @@ def certain_words(part: str, *, any_case: bool = False) -> tuple[str, ...]:
 
     Args:
         part: The substring that the texts contain.
-        any_case: Whether they contain it regardless of case, character by character.
+        any_case: Whether case is ignored, character by character.
 
     Returns:
         Words of at least `LEAST` characters. Empty if the substring is too short for a trigram.
@@ -46,7 +46,7 @@ def trigrams_of_words(words: Iterable[str]) -> NDArray[np.uint32]:
 
 
 def _folded(character: str) -> str:
-    """Return the letters and digits that a character becomes. Everything else becomes an end of a word."""
+    """Return the letters and digits that a character folds to. All other characters end a word."""
     if not character.isascii() and character not in _LATIN:
         return _END
     lower, folding = lower_case(), ascii_folding()

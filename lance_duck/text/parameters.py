@@ -41,18 +41,18 @@ class AnalyserArguments(TypedDict, total=False):
     """Keyword arguments that control how texts are analysed. None selects the default, except for `max_token_length`.
 
     Keys:
-        analyzer: "text", or "code", a profile that is not supported.
-        base_tokenizer: "simple" (letters and digits belong together), "whitespace" (of ASCII), "raw" (the text is one
-            token) or "ngram".
+        analyzer: "text". The profile "code" is not supported.
+        base_tokenizer: "simple" (tokens are runs of letters and digits), "whitespace" (ASCII whitespace separates
+            tokens), "raw" (the text is one token) or "ngram".
         lance_tokenizer: "text", or "json" if documents are JSON, as in columns of JSON.
-        language: Language of the stemmer and the stop words, "English".
+        language: Language of the stemmer and the stop words; "English" by default.
         max_token_length: Minimum size of dropped tokens, in UTF-8 bytes. Defaults to 40. None disables the limit.
-        lower_case: Compare without case; True by default.
-        stem: Compare stems of words. Defaults to True, or False for "ngram".
+        lower_case: Ignore case; True by default.
+        stem: Compare the stems of words. Defaults to True, or False for "ngram".
         remove_stop_words: Drop the language's most frequent words. Defaults to True, or False for "ngram".
         custom_stop_words: Stop words that replace the language's list. They are compared after stemming.
-        ascii_folding: Compare without accents of Latin letters; True by default.
-        min_ngram_length, max_ngram_length: Characters of an n-gram, 3 and 3 by default.
+        ascii_folding: Ignore accents of Latin letters; True by default.
+        min_ngram_length, max_ngram_length: Minimum and maximum length of an n-gram in characters, both 3 by default.
         prefix_only: Make n-grams only from the start of a text.
         split_identifiers, split_on_numerics, preserve_original, index_operators: Flags of "code", which is not
             supported.
@@ -113,7 +113,7 @@ class AnalyserParameters:
 
         Args:
             arguments: `AnalyserArguments`, and the fields of this class.
-            where: Function that received them, for errors.
+            where: Name of the function that received the arguments, for error messages.
 
         Raises:
             InvalidInputError: A name, tokenizer or language is unknown, or a number is out of its range.
@@ -144,7 +144,7 @@ class AnalyserParameters:
 
         Args:
             text: JSON, one object.
-            where: File that it is in, for errors.
+            where: Name of the file that contains the text, for error messages.
 
         Raises:
             CorruptError: The text is not a JSON object, or a value has the wrong type.
@@ -184,7 +184,7 @@ class AnalyserParameters:
 
     @property
     def refusal(self) -> str | None:
-        """The reason why these parameters are not supported, in a few words. None if they are.
+        """The reason why these parameters are not supported, in a few words. None if they are supported.
 
         An index with unsupported parameters is valid. It is kept, but not used.
         """
@@ -238,7 +238,7 @@ def utf8_bytes(text: str, what: str, where: str | None = None) -> bytes:
     """Return the UTF-8 of a text.
 
     Raises:
-        InvalidInputError: The text has half of a surrogate pair, which UTF-8 cannot encode.
+        InvalidInputError: The text contains a lone surrogate, which UTF-8 cannot encode.
     """
     try:
         return text.encode()
@@ -253,7 +253,7 @@ def _unknown(name: str, names: list[str], where: str | None) -> InvalidInputErro
 
 
 def _base_tokenizer(values: dict[str, Any], where: str | None) -> str:
-    """Return the base tokenizer that `base_tokenizer` or `analyzer` names, and take the latter out."""
+    """Return the base tokenizer that `base_tokenizer` or `analyzer` selects, and remove `analyzer` from the values."""
     profile = values.pop("analyzer", None)
     if profile is not None and profile not in ANALYZERS:
         raise unknown_value("unknown analyzer", profile, ANALYZERS, where)

@@ -1,7 +1,7 @@
 """Substrings of every text that matches a LIKE pattern, a GLOB pattern or a regular expression.
 
-They are necessary, not sufficient: other texts may also contain them. Regular expressions are read by a small grammar
-that RE2 agrees with. Other expressions yield an empty result.
+Texts that do not match may also contain these substrings. Regular expressions are parsed with a small subset of RE2's
+grammar. Expressions outside this subset yield an empty result.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lance_duck.text.needles import certain_words
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts that matching texts contain.
+    """The substrings (parts) that matching texts contain.
 
     Attributes:
-        alternatives: Alternatives of several parts each. A text contains all parts of at least one alternative.
+        alternatives: Alternatives of several parts each. A matching text contains all parts of at least one of them.
         any_case: Whether upper and lower case count as equal.
     """
 
@@ -30,7 +30,7 @@ class Parts:
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return the words of each alternative by `certain_words`. Returns None if an alternative lacks words."""
+        """Return the `certain_words` of each alternative. Returns None if an alternative does not have any."""
         each = [
             tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
@@ -39,7 +39,7 @@ class Parts:
 
 
 def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
-    """Return the substrings of texts that match a LIKE pattern.
+    """Return substrings that every text that matches a LIKE pattern contains.
 
     Args:
         pattern: The pattern.
@@ -49,23 +49,23 @@ def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """Return the substrings of texts that match a GLOB pattern. Empty if the pattern has sets or escapes."""
+    """Return substrings that every text that matches a GLOB pattern contains. Empty if it has sets or escapes."""
     return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
 
 
 def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
-    """Return the substrings of texts that match a regular expression in RE2's syntax."""
+    """Return substrings that every text that matches a regular expression contains. The syntax is RE2's."""
     reader = _RegexReader(pattern)
     try:
         alternatives = reader.whole()
-        pc.match_substring_regex(_ANY_TEXT, pattern)  # RE2 rejects more than the grammar
+        pc.match_substring_regex(_ANY_TEXT, pattern)  # raises if RE2 rejects an expression that the reader accepts
     except (_UnknownError, RecursionError, UnicodeError, pa.ArrowInvalid):
         return Parts(_NOTHING)
     return Parts(alternatives, any_case or reader.any_case)
 
 
 class _UnknownError(Exception):
-    """The expression has a construct that is not understood."""
+    """The expression contains an unsupported construct."""
 
 
 _Alternatives = tuple[tuple[str, ...], ...]
@@ -153,7 +153,7 @@ class _RegexReader:
     def _takes_flag(self) -> bool:
         """Skip flags such as `(?i)`. Returns False if the expression does not continue with flags.
 
-        RE2 repeats the item before the flags if a quantifier follows them. Such expressions are not read.
+        If a quantifier follows flags, RE2 repeats the item before the flags. Such expressions are not supported.
         """
         match = _FLAG.match(self._pattern, self._at)
         if match is None:
@@ -176,7 +176,7 @@ class _RegexReader:
         return inside
 
     def _least(self) -> int:
-        """Return the minimum count of the last atom, from its quantifier: 0, 1 (once), or 2 (once or more)."""
+        """Read the quantifier of the last atom. Returns 0 for an optional atom, 1 for once, 2 for at least once."""
         match = _REPEATED.match(self._pattern, self._at)
         if match is None:
             return 1
@@ -193,7 +193,7 @@ class _RegexReader:
 
 
 def _both(first: _Alternatives, second: _Alternatives) -> _Alternatives:
-    """Combine the alternatives of two consecutive parts. Returns the first ones if there would be too many."""
+    """Combine the alternatives of two consecutive parts. Returns `first` if there are too many combinations."""
     if len(first) * len(second) > _MOST:
         return first
     return tuple((*one, *other) for one, other in product(first, second))

@@ -47,7 +47,7 @@ def targets_of(query: str, analyser: Analyser) -> list[Target]:
 
 
 def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Target]:
-    """Yield the phrase of a text, or its only term. Yields nothing if the text is empty for the analyser."""
+    """Yield the phrase of a query, or its only term. Yields nothing if the analyser does not find any term."""
     words = tuple((token.text, token.position) for token in analyser.terms_of_query(query))
     if len(words) > 1:
         yield Phrase(words, slop)

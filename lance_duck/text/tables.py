@@ -1,11 +1,11 @@
 """Character tables: word characters, lower case, and ASCII folding.
 
-They ship with this package, because Python's tables differ between versions. Each line of a file is hexadecimal numbers
-of code points:
+They ship with this package, because Python's tables differ between versions. Each line of a file consists of
+hexadecimal code points:
 
 alphanumeric.txt   first and last of a range
-lower_case.txt     a character, and what becomes of it
-ascii_folding.txt  a character, and what becomes of it
+lower_case.txt     a character, and its lower-case form
+ascii_folding.txt  a character, and its ASCII replacement
 
 `tests/oracle/text_tables.py` writes them.
 """
@@ -26,7 +26,7 @@ from lance_duck.kernels.tokens.cut import CODE_POINTS, ascii_sums
 _T = TypeVar("_T", bound=np.generic)
 
 WHITESPACE: Final = " \t\n\f\r"
-"""Characters that divide tokens of the tokenizer "whitespace"."""
+"""Characters that separate tokens for the tokenizer "whitespace"."""
 
 
 @cache
@@ -48,25 +48,25 @@ def not_whitespace() -> NDArray[np.uint8]:
 
 @cache
 def alphanumeric_runs() -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """Return `alphanumeric` as `cut_words` takes it."""
+    """Return `alphanumeric` in the form that `cut_words` expects."""
     return alphanumeric(), _frozen(ascii_sums(alphanumeric()))
 
 
 @cache
 def not_whitespace_runs() -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """Return `not_whitespace` as `cut_words` takes it."""
+    """Return `not_whitespace` in the form that `cut_words` expects."""
     return not_whitespace(), _frozen(ascii_sums(not_whitespace()))
 
 
 @cache
 def lower_case() -> Mapping[int, str]:
-    """Return the lower case of each character that has one, as `str.translate` takes it."""
+    """Return the lower-case form of each character that has one, as a table for `str.translate`."""
     return _changes("lower_case.txt")
 
 
 @cache
 def ascii_folding() -> Mapping[int, str]:
-    """Return the ASCII replacement of each folded character, in the form of `str.translate`."""
+    """Return the ASCII replacement of each folded character, as a table for `str.translate`."""
     return _changes("ascii_folding.txt")
 
 

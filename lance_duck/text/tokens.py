@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """An analyser's tokens of some texts.
+    """The tokens that an analyser found in some texts.
 
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
         term_ids: uint32 (tokens,), index in `terms` of each token, text by text, in order.
-        positions: Position of each token in its text, uint32. Removed tokens leave gaps. In a text that is a list,
-            positions run on over its elements.
+        positions: Position of each token in its text, uint32. Removed tokens leave gaps. If a text is a list,
+            positions continue from one element to the next.
         bounds: int64 (texts + 1,), first token of each text, and the total token count.
     """
 
@@ -37,8 +37,8 @@ class FtsToken:
     """One token of a text.
 
     Attributes:
-        text: Its term.
-        position: Its position in its text, from 0. Removed tokens leave gaps.
+        text: Term of the token.
+        position: Position of the token in the text, counted from 0. Removed tokens leave gaps.
     """
 
     text: str

@@ -2,8 +2,8 @@
 
 Each character of a text is lower-cased separately and then folded to ASCII, so a substring stays a substring after
 folding. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
-(first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" from "™", which lacks a lower case. They
-follow the same rule in one byte: "A" is 235.
+(first * 37 + second) * 37 + third. Folding may produce capital letters: "™" does not have a lower-case form, and folds
+to "TM". The rule for letters also applies to capital letters, modulo 256: "A" is 235.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def trigrams_of(text: str) -> set[int]:
 
 
 def classes_of(character: str) -> list[int]:
-    """Return the classes of a character. `BREAK` ends a run."""
+    """Return the classes of the characters that a character folds to. `BREAK` ends a run."""
     lower, folding = lower_case(), ascii_folding()
     folded = "".join(folding.get(ord(each), each) for each in lower.get(ord(character), character))
     return [_class(each) for each in folded]
 
 
 def has_trigrams(texts: pa.Array, trigrams: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return whether each text contains all of the given distinct trigrams. Nulls do not contain any."""
+    """Return whether each text contains all of the given distinct trigrams. False for nulls."""
     groups = texts_by_trigram(texts)
     present = np.flatnonzero(np.isin(groups.trigrams, trigrams))
     if len(present) < len(trigrams):
@@ -107,14 +107,14 @@ def _class(character: str) -> int:
 
 
 def _changed() -> Iterator[int]:
-    """Yield the characters that may have classes other than `BREAK`: up to "z", or with lower case or folding."""
+    """Yield the characters up to "z", and all others that lower case or folding changes. All others are `BREAK`."""
     yield from range(ord("z") + 1)
     yield from {point for point in (*lower_case(), *ascii_folding()) if point > ord("z")}
 
 
 @cache
 def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the kernel's tables: places, starts and classes."""
+    """Return the kernel's tables: the class list number of each character, the start of each list, and all classes."""
     places = np.zeros(_CODE_POINTS, np.uint16)
     numbers: dict[tuple[int, ...], int] = {(BREAK,): 0}
     for point in _changed():

@@ -1,4 +1,4 @@
-"""Vocabularies: the words that an analyser has met, with their terms."""
+"""Vocabularies: the words that an analyser has seen, with their terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_WORDS: Final = 1 << 9
 class TermVocabulary:
     """The words that an analyser has seen. Filters run only once for each word.
 
-    For one thread at a time. Memory grows with the words.
+    Not thread-safe. Memory use grows with the number of distinct words.
 
     Args:
         parameters: Parameters that are supported.

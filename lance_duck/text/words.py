@@ -28,8 +28,8 @@ _FIRST_WORDS: Final = 1 << 9
 _FIRST_BYTES: Final = 8 * _FIRST_WORDS
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
-"""Bytes of all distinct n-grams together. Without a length limit, long n-grams would need unlimited memory. Other words
-do not take more bytes than the texts."""
+"""Maximum total size of distinct n-grams, in bytes. If tokens are not limited in length, n-grams could otherwise take
+unlimited memory. Other words never take more bytes than the texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Words(Cut):
 
 
 class WordTable:
-    """Distinct words, numbered in order of first occurrence. For one thread at a time."""
+    """Distinct words, numbered in order of first occurrence. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known = np.empty(_FIRST_BYTES, np.uint8)
@@ -79,7 +79,7 @@ class WordTable:
         return self._known.nbytes + self._starts.nbytes + self._sizes.nbytes + self._slots.nbytes
 
     def strings(self, first: int = 0) -> list[str]:
-        """Return the words with numbers from `start` on."""
+        """Return the words whose numbers are at least `first`."""
         view = memoryview(cast("Any", self._known))
         starts, sizes = self._starts[first : self._count], self._sizes[first : self._count]
         pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
@@ -103,13 +103,13 @@ class WordTable:
         limit: int,
         with_spans: bool = False,
     ) -> Cut:
-        """Run a kernel of `kernels.tokens.cut` to its end, with larger arrays whenever one is full.
+        """Run a kernel of `kernels.tokens.cut` over all texts. Arrays that are full are replaced by larger ones.
 
         Args:
             texts: Without nulls.
             cut: The kernel.
-            rule: Its third argument.
-            limit: Minimum size of a token that is too long, in bytes.
+            rule: Third argument of the kernel.
+            limit: Size from which a token is too long, in bytes.
             with_spans: Whether to return the span of each token.
 
         Raises:
@@ -140,7 +140,7 @@ class WordTable:
         return Cut(ids[:count], bounds, spans)
 
     def _grow(self, *, is_bounded: bool) -> None:
-        """Increase the capacity for words or their bytes, up to `_MOST_BYTES` if it is limited."""
+        """Double the capacity for words or for their bytes. With `is_bounded`, `_MOST_BYTES` limits the bytes."""
         if self._count < len(self._starts):
             if is_bounded and len(self._known) >= _MOST_BYTES:
                 remedy = "give less of them at once, or a max_token_length"
@@ -184,7 +184,7 @@ def cut_with(
 
 
 def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[str, int]]:
-    """Yield each token of a text that is not too long, and its position: the reference for `cut_texts`."""
+    """Yield the tokens of a text within the length limit, with their positions: the reference for `cut_texts`."""
     limit = _limit(parameters)
     tokens = _CUTS[parameters.base_tokenizer](text, parameters)
     for place, token in enumerate(tokens):
@@ -193,14 +193,14 @@ def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[
 
 
 def grown(array: NDArray[Any], used: int) -> NDArray[Any]:
-    """Return an array of twice the length that begins with the first `used` values of another."""
+    """Return an array of twice the length that starts with the first `used` values of `array`."""
     larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger
 
 
 def text_buffers(texts: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return data and offsets of texts, without copying them."""
+    """Return the data and the offsets of texts, without copying them."""
     _, offsets, data = texts.buffers()
     if len(texts) == 0 or offsets is None:
         return readonly(np.empty(0, np.uint8)), readonly(np.zeros(1, np.int64))

@@ -1,4 +1,4 @@
-"""Bitmap and label list indexes: for each distinct value, or item of a list, the set of its rows.
+"""Bitmap and label list indexes: the set of rows of each distinct value, or of each distinct list item.
 
 You hold: batches of values and rows, or open segments.
 You get: the file of a segment, or, from an open segment, the rows of a query.

@@ -1,7 +1,7 @@
-"""Entries of values that arrive in batches. Batches are joined into sorted runs.
+"""Builds entries from batches of values. Batches are joined into sorted runs.
 
-A run's values take up to a quarter of the memory limit, at most 256 MiB. Entries take a few bytes per row. They stay in
-memory up to another quarter of the limit, then in memory-mapped temporary files.
+The values of a run take up to a quarter of the memory limit, at most 256 MiB. Entries take a few bytes per row. They
+stay in memory up to another quarter of the limit. Further entries go to memory-mapped temporary files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lance_duck.store import delete_temporary
 
 
 class SpilledRuns:
-    """Entries of values that come batch by batch; a context manager that removes its temporary files.
+    """Collects entries batch by batch. A context manager that removes its temporary files.
 
     Args:
         type_: Type of the values.
@@ -49,7 +49,7 @@ class SpilledRuns:
         self._runs: list[Iterable[BitmapEntries]] = []
 
     def add(self, values: pa.Array, rows: NDArray[np.uint64], num_rows: int) -> None:
-        """Add values and their rows. They complete another `num_rows` rows of the table."""
+        """Add values and their rows. Progress advances by `num_rows` rows of the table."""
         self._values.append(values)
         self._rows.append(rows)
         self._waiting += num_bytes(values) + rows.nbytes
@@ -169,7 +169,7 @@ def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def list_items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:
     """Return the items of lists, and each item's row."""
-    if lists.null_count:  # there may be items below a null list
+    if lists.null_count:  # a null list may still have items
         names = names[lists.is_valid().to_numpy(zero_copy_only=False)]
         lists = lists.drop_null()
     return pc.list_flatten(lists), names[pc.list_parent_indices(lists).to_numpy()]

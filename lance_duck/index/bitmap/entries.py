@@ -1,4 +1,4 @@
-"""Bitmap entries: distinct keys in file order, and the serialized rows of each."""
+"""Bitmap entries: distinct keys in file order, and the serialized rows of each key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BitmapEntries:
     """A batch of entries.
 
     Attributes:
-        keys: Distinct keys, in order. The first may be null.
+        keys: Distinct keys in file order. The first one may be null.
         maps: binary, the row address map of each key, without nulls.
     """
 
@@ -54,7 +54,7 @@ RADIX: Final = 1 << 16
 
 
 def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.int64], Rows]:
-    """Return the number of rows of each group, and the distinct rows, group by group, ascending in each."""
+    """Return the row count of each group, and the distinct rows, group by group. The rows of a group ascend."""
     if len(group) and not (group[1:] >= group[:-1]).all():
         if groups <= RADIX:
             order = np.argsort(group.astype(np.uint16), kind="stable")
@@ -73,7 +73,7 @@ def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.in
 
 
 def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] | None = None) -> pa.Array:
-    """Serialize the rows of groups. `others` contains the rows of the remaining groups, as sets."""
+    """Serialize the rows of groups. `row_sets` contains the rows of the remaining groups by group number."""
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
     large |= row_sets or {}
@@ -92,7 +92,7 @@ def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] |
 
 
 def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of binary values without nulls, and the values' offsets, ending with the total."""
+    """Return the bytes of binary values without nulls, and the offsets of the values, followed by the total size."""
     if not len(maps):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, offsets, data = maps.buffers()

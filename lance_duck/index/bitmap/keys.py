@@ -1,7 +1,7 @@
-"""Keys of bitmaps: their search by a query, and their order in the file.
+"""Keys of bitmaps: searching them, and sorting them into file order.
 
-Queries use the order of `index.query`. On disk, the order of keys distinguishes all bit patterns: nulls first, then
--NaN, -inf, …, -0.0, 0.0, …, inf, NaN. Several keys may therefore equal one value of a query.
+Queries use the order of `index.query`. The file order distinguishes all bit patterns: nulls first, then -NaN, -inf, …,
+-0.0, 0.0, …, inf, NaN. Several keys may therefore equal one value of a query.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def can_be_key(type_: pa.DataType) -> bool:
 
 
 def has_numpy_order(type_: pa.DataType) -> bool:
-    """Return whether numpy has the order of the values."""
+    """Return whether numpy sorts the values of a type in query order."""
     whole = pt.is_integer(type_) or pt.is_boolean(type_) or (pt.is_temporal(type_) and not pt.is_interval(type_))
     return bool(whole or pt.is_floating(type_))
 
 
 def can_find(query: Query, type_: pa.DataType) -> bool:
-    """Return whether keys of a storage type can be found by a query."""
+    """Return whether a query can be answered from keys of a storage type."""
     if isinstance(query, Except):
         return can_find(query.query, type_)
     if isinstance(query, HasPrefix):
@@ -44,7 +44,10 @@ def can_find(query: Query, type_: pa.DataType) -> bool:
 
 
 def sortable(keys: pa.Array) -> pa.Array:
-    """Return an array whose natural order is the file's order of the keys, except for nulls. Distinguishes all bits."""
+    """Return an array whose natural order is the file order of the keys, except for nulls.
+
+    Keys with different bits get different values.
+    """
     if pt.is_floating(keys.type):
         signed = keys.view({2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[keys.type.byte_width])
         bits = signed.fill_null(0).to_numpy(zero_copy_only=False)
@@ -100,12 +103,12 @@ class BitmapKeys:
         return np.sort(self.places[self._ranks(query)])
 
     def equal(self, values: pa.Array) -> list[Int64s]:
-        """Return, for each value, the file positions of the keys that equal it. The values are not null."""
+        """Return the file positions of the keys that equal each value. The values must not be null."""
         low, high = self._bounds(_comparable(values))
         return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
     def _ranks(self, query: Query) -> Any:
-        """Return the ranks, in the order of queries, of keys that satisfy a query: a slice or an array."""
+        """Return the ranks of the keys that satisfy a query, as a slice or an array. Ranks follow the query order."""
         if isinstance(query, Between):
             return self._between(query)
         if isinstance(query, HasPrefix):
@@ -142,7 +145,7 @@ class BitmapKeys:
         return slice(start, len(items) if end is None else bisect_left(items, end))
 
     def _bounds(self, values: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return, for each value, the ranks of the first key at or above it, and of the first key above it."""
+        """Return, for each value, the rank of the first key not below it, and the rank of the first key above it."""
         if isinstance(self._values, np.ndarray):
             return np.searchsorted(self._values, values, "left"), np.searchsorted(self._values, values, "right")
         items, targets = _Items(self._values), values.to_pylist()
@@ -185,7 +188,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _order(values: NDArray[Any] | pa.Array) -> Any:
-    """Return the sort order of values. Returns None if they are sorted."""
+    """Return the sort order of values. Returns None if they are already sorted."""
     if isinstance(values, np.ndarray):
         return None if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
     ordered = len(values) < 2 or pc.all(pc.greater_equal(values[1:], values[:-1])).as_py()

@@ -1,4 +1,4 @@
-"""Bitmap indexes and label list indexes as kinds of indexes. `layout` has the file."""
+"""The index kinds of bitmap indexes and label list indexes. `layout` describes the file."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class BitmapKind(MergedKind):
         return can_be_key(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query asks for ranges, values, prefixes or nulls, or for the complement of one of these."""
+        """Return True for ranges, values, prefixes and nulls, and for the complement of one of these."""
         return can_find(query, type_)
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BitmapIndex:
-        """Open a segment, which reads the keys."""
+        """Open a segment, and read its keys."""
         return BitmapIndex(BitmapFile(files, type_), type_)
 
     def merge(
@@ -74,13 +74,13 @@ class LabelListKind(MergedKind):
         return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query asks for any or all of some values. An empty ALL is not supported."""
+        """Return True for queries for any or all of some values. An empty `ContainsAll` is not supported."""
         if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
             return False
         return isinstance(query, ContainsAny) or len(query.values) > 0
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> LabelListIndex:
-        """Open a segment, which reads the keys."""
+        """Open a segment, and read its keys."""
         return LabelListIndex(BitmapFile(files, type_.value_type), type_)
 
     def merge(

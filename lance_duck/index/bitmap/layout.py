@@ -8,13 +8,14 @@ bitmap_page_lookup.lance
 for label lists also
     metadata  lance:label_list_nulls = number of the global buffer with the rows of null lists, a row address map;
               missing in version 0
-    metadata  lance_duck:exact = 1: the file has current items only
+    metadata  lance_duck:exact = 1: the file contains only current items
 
-Empty lists do not have entries. The details message is empty. The version is 0, for label lists 1. Rows are stable row
-ids in tables that have them, otherwise addresses.
+Empty lists do not have entries. The details message is empty. The version is 0 for bitmap indexes, and 1 for label
+lists. Rows are stored as stable row ids if the table has them, otherwise as addresses.
 
-Other writers merge label list segments with the items that rows had before an update, so every row found by such
-segments must be checked. Files written here, from rows or from these files, are exact.
+When other writers merge label list segments, they keep the items that rows had before an update. Every row that a
+search of such a segment finds must therefore be checked. Files that this package builds from rows, or merges from exact
+files, are exact.
 """
 
 from __future__ import annotations

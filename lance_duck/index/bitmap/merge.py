@@ -1,6 +1,6 @@
-"""Merge entries: update the rows of other segments, and join streams of entries.
+"""Merges entries: updates the rows of other segments' entries, and joins streams of entries.
 
-Both work on blocks of many entries.
+Both operations work on blocks of many entries.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> Bitm
 
 
 def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str = FILE) -> Iterator[BitmapEntries]:
-    """Merge sorted streams without repeated keys. A key of several streams gets the rows of all.
+    """Merge sorted streams into one. A key that several streams contain gets the rows of all of them.
 
     Raises:
         CorruptError: The rows of an entry are corrupt.
@@ -84,7 +84,7 @@ def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
 
 
 class _Head:
-    """The next entries of a stream."""
+    """A buffer with the next entries of a stream."""
 
     def __init__(self, source: Iterator[BitmapEntries]) -> None:
         self._source = source
@@ -93,7 +93,7 @@ class _Head:
 
     @property
     def last(self) -> Any:
-        """Key of the last of these entries."""
+        """Key of the last buffered entry."""
         return self._order[-1].as_py()
 
     def fill(self) -> bool:

@@ -1,4 +1,4 @@
-"""The open file of an index: its keys in memory, its bitmaps read on demand. `layout` has its bytes."""
+"""The open file of an index: keys in memory, and bitmaps that are read on demand. `layout` describes the file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from lance_duck.rows.row_set_bytes import read_row_address_map
 
 @dataclass(frozen=True)
 class Present:
-    """Rows that have a key other than null.
+    """The rows with a key that is not null.
 
     Attributes:
         rows: The rows.
-        is_disjoint: Whether each row has exactly one key. Otherwise, rows may also have keys from before an update.
+        is_disjoint: Whether each row has exactly one key. If not, rows may also have keys from before an update.
     """
 
     rows: RowSet
@@ -47,7 +47,8 @@ class BitmapFile:
         type_: Type of the keys.
 
     Raises:
-        CorruptError, NotFoundError: The file does not exist, or its keys are of another type.
+        CorruptError: The keys do not have this type.
+        NotFoundError: The file does not exist.
     """
 
     def __init__(self, files: SegmentReader, type_: pa.DataType) -> None:
@@ -61,7 +62,7 @@ class BitmapFile:
         self._present: Present | None = None
 
     def rows(self, places: Int64s) -> RowSet:
-        """Return the rows of all given keys.
+        """Return the union of the rows of the given keys.
 
         Args:
             places: Ascending positions of the keys in the file.
@@ -75,7 +76,7 @@ class BitmapFile:
         return RowSet.union(cached)
 
     def each(self, places: Int64s) -> dict[int, RowSet]:
-        """Return the rows of each given key, by the key's position in the file.
+        """Map the file position of each given key to the key's rows.
 
         Raises:
             CorruptError: A bitmap is corrupt.
@@ -102,11 +103,11 @@ class BitmapFile:
 
     @property
     def is_sound(self) -> bool:
-        """Whether no row is known to have several keys."""
+        """False if some rows are known to have several keys, otherwise True."""
         return self._present is None or self._present.is_disjoint
 
     def known(self, places: Int64s) -> int | None:
-        """Return an upper bound of some keys' row count without reading. Returns None if it is unknown."""
+        """Return an upper bound of the row count of the given keys, without reading the file, or None if unknown."""
         if len(places) <= COUNTED_BITMAPS:
             cached, new_places = self._look(places)
             if not len(new_places):
@@ -129,7 +130,7 @@ class BitmapFile:
             self._each(part)
 
     def entries(self) -> Iterator[BitmapEntries]:
-        """Yield all entries in the order in which they are written, batch by batch."""
+        """Yield all entries in file order, batch by batch."""
         keys = self._file.read([KEYS])[0]
         order = written_order(keys)
         in_order = bool((order[1:] > order[:-1]).all())
@@ -176,7 +177,10 @@ class BitmapFile:
         return bitmaps
 
     def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
-        """Return the rows of bitmaps as sets of one or more bitmaps each, and the row count with repetitions."""
+        """Return the rows of bitmaps as sets, and their total row count, including repetitions.
+
+        A set combines the rows of one or more bitmaps.
+        """
         if len(part) == 1 or part.size >= SMALL_BITMAP * len(part):
             sets = self._each(part)
             return sets, sum(map(len, sets))

@@ -1,4 +1,4 @@
-"""Searches of an open segment: the keys of a query, and their rows."""
+"""Searches of an open segment, which find the keys that satisfy a query, and their rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ class BitmapIndex(BitmapSegment):
         return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
 
     def _all_but(self, query: Except) -> RowSet:
-        """Return the rows of keys that fail a condition, or all rows minus those that satisfy it, if cheaper."""
+        """Return the non-null rows that do not satisfy a condition.
+
+        Unites the rows of the keys that do not satisfy it. If these are most keys, the rows of the other keys are
+        subtracted from all rows instead, provided that no row has several keys.
+        """
         keys, matches = self.file.keys, self.file.keys.find(query)
         if 2 * len(matches) > len(keys.places):
             present = self.file.present()
@@ -70,7 +74,7 @@ class LabelListIndex(BitmapSegment):
 
     Attributes:
         nulls: Rows whose list is null, or None if the segment does not store them.
-        is_exact: Whether every row that is found satisfies the query.
+        is_exact: Whether all rows that a search finds satisfy the query.
     """
 
     def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
@@ -96,7 +100,7 @@ class LabelListIndex(BitmapSegment):
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
     def _places(self, query: Query) -> list[Int64s]:
-        """Return, for each value of a query, the positions of the keys that equal it."""
+        """Return the positions of the keys that equal each value of a query."""
         return self.file.keys.equal(query.values) if isinstance(query, ContainsAny | ContainsAll) else []
 
     def _all(self, places: list[Int64s]) -> RowSet:

@@ -1,4 +1,4 @@
-"""Write the file of an index from sorted entries."""
+"""Writes the file of an index from sorted entries."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def write_bitmap_file(
     """Write the file of an index.
 
     Args:
-        entries: Entries in order, each key once.
+        entries: Entries in file order, with distinct keys.
         type_: Type of the keys.
         writer: Writer of the segment.
-        buffers: Metadata keys of the indexes of global buffers, and the buffers.
-        metadata: Further entries of the metadata.
+        buffers: Global buffers, each with the metadata key that stores its index.
+        metadata: Additional metadata entries.
 
     Raises:
         CorruptError: Entries of another segment are corrupt.

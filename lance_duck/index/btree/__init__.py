@@ -1,7 +1,7 @@
-"""The B-tree: all values in order, with the rows that they belong to.
+"""The B-tree: all values in order, each with its row.
 
 You hold: batches of values and rows, or open segments.
 You get: the files of a segment (see `layout`), or, from an open segment, a query's rows or an estimate of their number.
-A query becomes `key_ranges`, these become ranges of entries (`search`), and these rows.
+A query is converted to key ranges (`key_ranges`), then to ranges of entries, and finally to rows (`search`).
 Never here: segment coverage, and rows that moved since the build.
 """

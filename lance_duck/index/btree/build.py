@@ -1,7 +1,7 @@
-"""Build B-trees from rows and from other B-trees.
+"""Builds B-trees from rows and from other B-trees.
 
 Entries that fit into memory are sorted there, together with the entries of other B-trees. Larger inputs are sorted in
-portions: each becomes a B-tree in a temporary folder, and these are merged like any others.
+portions. Each portion becomes a B-tree in a temporary folder, and these B-trees are merged with the others.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Portion:
         return not self._batches
 
     def fits_beside(self, sources: Sequence[SourceTree], limit: int) -> bool:
-        """Return whether new rows and existing entries can be sorted together within a memory limit, in bytes."""
+        """Return whether the portion and the entries of `sources` can be sorted together within `limit` bytes."""
         if not sources:
             return True
         size = sum(batch.column(VALUE).nbytes for batch in self._batches)
@@ -115,7 +115,7 @@ class _Portion:
     def write(
         self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys], sources: Sequence[SourceTree] = ()
     ) -> None:
-        """Write the rows in order, together with the entries of B-trees."""
+        """Write the rows and the entries of B-trees in sorted order."""
         parts = [part for source in sources for part in source.entries(self._type)]
         parts += ((batch.column(VALUE), batch.column(ROW).to_numpy()) for batch in self._batches)
         self._batches.clear()
@@ -128,7 +128,7 @@ class _Portion:
 def _portions(
     rows: pa.RecordBatchReader, type_: pa.DataType, limit: int, progress: Callable[[int], None]
 ) -> Iterator[_Portion]:
-    """Cut rows into portions that can be sorted in memory. The last one may be empty."""
+    """Split rows into portions that can be sorted in memory. The last portion may be empty."""
     if rows.schema.field(VALUE).type != type_:
         raise InternalError("type of the rows of a B-tree", expected=type_, found=rows.schema.field(VALUE).type)
     batches: list[pa.RecordBatch] = []

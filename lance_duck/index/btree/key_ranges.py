@@ -1,7 +1,8 @@
-"""Queries as key ranges, and the boundaries of these ranges among the entries.
+"""Converts queries to key ranges, and finds the positions of these ranges among the entries.
 
-In queries, all NaNs are equal regardless of their bits, and greater than all other floats, and -0.0 equals 0.0. Keys
-distinguish all of these, with NaNs at both ends. A query on floats is therefore up to three ranges.
+In queries, all NaNs are equal regardless of their bits, NaN is greater than all other floats, and -0.0 equals 0.0. The
+order of keys distinguishes these values, and has NaNs at both ends. A query on floats therefore becomes up to three
+ranges.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lance_duck.index.query import Among, Between, HasPrefix, Query
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of keys, each from low[i] to high[i]. A range is empty if its start follows its end.
+    """Ranges of keys, each from low[i] to high[i]. A range is empty if its lower end is above its upper end.
 
     Attributes:
         low: Lower ends, ascending. If None, a single range begins at the first key.
@@ -64,7 +65,7 @@ def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
 
 
 def _prefix(prefix: pa.Scalar) -> KeyRanges:
-    """Return the range from the prefix to the next bytes that do not begin with it."""
+    """Return the range from a prefix up to the first greater key that does not begin with it."""
     text = prefix.as_py()
     data = text.encode() if isinstance(text, str) else bytes(text)
     head = data.rstrip(b"\xff")
@@ -121,17 +122,18 @@ class KeyBounds:
     Args:
         lookup: The page lookup.
         keys: The keys.
-        after_equal: Whether a key belongs after equal entries instead of before them.
+        after_equal: Whether the position of a key is after equal entries instead of before them.
 
     Attributes:
-        places: int64 (keys,), position of each key. Keys in `groups` have the first value of their page until `settle`.
-        groups: Maps each page that must be read to the range of its keys.
+        places: int64 (keys,), position of each key. Until `settle` is called, it is the position of the page's first
+            value for keys in `groups`.
+        groups: Maps each page that must be read to the range of the keys within it.
     """
 
     def __init__(self, lookup: Lookup, keys: BTreeKeys, after_equal: bool) -> None:
         page, self.places, within = lookup.places(keys, after_equal)
         self.groups: dict[int, tuple[int, int]] = {}
-        if len(page) == 1:  # as most queries have it
+        if len(page) == 1:  # the usual case
             if within[0]:
                 self.groups[int(page[0])] = 0, 1
         else:
@@ -142,7 +144,7 @@ class KeyBounds:
         self._after_equal = after_equal
 
     def settle(self, page: int, run: Run) -> None:
-        """Find the positions of the keys in a page that was read."""
+        """Find the exact positions of the keys within a page, given its entries."""
         group = self.groups.get(page)
         if group is not None:
             begin, end = group
@@ -175,14 +177,14 @@ class End:
 
 
 def ends_of(spans: KeyRanges, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:
-    """Return the lower and the upper ends of key ranges."""
+    """Return the positions of the lower and the upper ends of key ranges."""
     low = End(lookup.nulls) if spans.low is None else KeyBounds(lookup, spans.low, spans.low_open)
     high = End(lookup.num_rows) if spans.high is None else KeyBounds(lookup, spans.high, not spans.high_open)
     return low, high
 
 
 def groups_of(numbers: Int64s) -> dict[int, tuple[int, int]]:
-    """Return the range of each distinct number in an ascending array."""
+    """Map each distinct number of an ascending array to the range of its positions."""
     if len(numbers) == 1:
         return {int(numbers[0]): (0, 1)}
     edges = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1

@@ -1,8 +1,8 @@
-"""Values as keys that sort in the order of the file's entries.
+"""Converts values to keys that sort in the order of the file's entries.
 
-Integers, and types that are stored as integers, have the order of integers, false before true. Floats have the total
-order of IEEE 754: -NaN, -inf … -0.0, 0.0 … inf, NaN. Text, binary and fixed-size binary are ordered bytewise, decimals
-by value.
+Types that are stored as integers have the order of integers. False sorts before true. Floats have the total order of
+IEEE 754: -NaN, -inf … -0.0, 0.0 … inf, NaN. Strings, binary and fixed-size binary values are ordered bytewise, and
+decimals by value.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class BTreeKeys(Protocol):
         """Size in memory, in bytes."""
 
     def places(self, targets: Self, after_equal: bool) -> Int64s:
-        """Return, for each target, the number of keys below it, or up to it with `after_equal`."""
+        """Return the number of keys below each target. With `after_equal`, keys that equal the target also count."""
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the keys of a range, without a copy."""
+        """Return the keys from `start` up to, excluding, `stop`, without copying them."""
 
     def take(self, places: Int64s) -> Self:
         """Return the keys at the given positions."""
 
     def equals(self, other: Self) -> bool:
-        """Return whether the keys are equal to others, in the same order."""
+        """Return whether both sequences contain the same keys in the same order."""
 
     def ascending(self) -> Self:
         """Return the keys, sorted."""
@@ -147,7 +147,7 @@ class ByteKeys:
         return descent(self.offsets, self.data) < 0
 
     def array(self) -> pa.Array:
-        """Return the keys as large_binary, without a copy of their bytes."""
+        """Return the keys as large_binary, without copying their bytes."""
         type_ = pa.binary() if self.offsets.dtype == np.int32 else pa.large_binary()
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(type_, len(self), buffers).cast(pa.large_binary())
@@ -181,9 +181,9 @@ def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
 
 
 def float_keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Return signed integers in the total order of floats.
+    """Return signed integers that sort in the total order of floats.
 
-    For negative floats, all bits except the sign are flipped.
+    All bits of negative floats are flipped except the sign.
     """
     bits = values.view(f"i{values.itemsize}")
     last = 8 * values.itemsize - 1

@@ -1,6 +1,6 @@
 """The B-tree index kind. `layout` describes the files.
 
-Parameter zone_size: number of entries of a page, 4096 by default.
+Parameter zone_size: number of entries per page, 4096 by default.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BTreeKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether the type is ordered: numbers, strings, binary, dates and times, booleans."""
+        """Return whether a type is ordered: numbers, strings, binary values, dates, times and booleans are."""
         return key_maker(type_) is not None
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:

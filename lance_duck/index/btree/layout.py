@@ -1,13 +1,13 @@
 """The files of a B-tree.
 
 page_data.lance         all entries in order: values (type of the column, nullable), nulls first; ids (uint64): rows
-page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first or the last
-                        entry is null), null_count (uint32), page_idx (uint32)
-part_{id}_page_data.lance   instead of page_data.lance if the entries of each range of values are in a separate file
+page_lookup.lance       one row per page of entries: min (type of the column; null if the first entry is null), max
+                        (type of the column; null if the last entry is null), null_count (uint32), page_idx (uint32)
+part_{id}_page_data.lance   instead of page_data.lance if entries are split by ranges of values into several files
 
 The metadata of page_lookup.lance stores the number of entries per page (batch_size). The last page of a file may have
 fewer. If range_partitioned is "true", the entries are split into parts. The JSON of page_num_per_range_partition then
-lists the part ids, each with its number of pages; page_idx counts through all parts.
+lists the part ids, each with its number of pages; page_idx numbers the pages of all parts consecutively.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EntryLayout:
     pages: tuple[int, ...] | None
 
     def bounds(self, rows: list[int], num_pages: int, where: str) -> NDArray[np.int64]:
-        """Return the first entry of each page, counted through all files, followed by the number of entries.
+        """Return the position of each page's first entry across all files, followed by the number of entries.
 
         Args:
             rows: Number of entries of each file.
@@ -62,7 +62,7 @@ class EntryLayout:
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: The files do not have the pages that are listed, or more entries than can be counted.
+            CorruptError: The files do not have the listed pages, or have too many entries.
         """
         pages = [-(-count // self.page_rows) for count in rows]
         if sum(pages) != num_pages:

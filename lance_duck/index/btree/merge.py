@@ -1,4 +1,4 @@
-"""Merge B-trees range by range, so that only one range is in memory."""
+"""Merges B-trees range by range, so that only one range is in memory at a time."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SourceTree:
 
     @cached_property
     def entry_bytes(self) -> int:
-        """Memory of a sorted entry, in bytes. Estimated from a sample of pages if values vary in width."""
+        """Memory for sorting an entry, in bytes. If values vary in width, a sample of pages gives an estimate."""
         lookup = self.index.lookup
-        with suppress(ValueError):  # of types without one width
+        with suppress(ValueError):  # the type does not have a fixed width
             return row_bytes(lookup.num_rows * self.index.type.bit_width // 8, lookup.num_rows)
         pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, MERGE_SAMPLE_PAGES).astype(np.int64))
         spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]
@@ -45,7 +45,7 @@ class SourceTree:
         return row_bytes(sum(sizes), sum(stop - start for _, start, stop in spans))
 
     def entries(self, type_: pa.DataType) -> Iterator[tuple[pa.Array, Rows]]:
-        """Yield the values and rows of all entries, nulls first. Nulls are of the given type."""
+        """Yield the values and rows of all entries, nulls first. Null values get the given type."""
         lookup = self.index.lookup
         for rows in self.nulls(max(1, lookup.nulls)):
             yield pa.nulls(len(rows), type_), rows
@@ -85,7 +85,7 @@ def merge_sources(
         sources: The B-trees.
         tree: Writer of the merged B-tree.
         make: Makes keys of values.
-        limit: Approximate number of bytes in memory.
+        limit: Approximate memory limit, in bytes.
         progress: Called with the number of entries of each step.
 
     Raises:
@@ -114,7 +114,7 @@ Spans = list[tuple[int, int]]
 def _copy(
     sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, max_entries: int, progress: Callable[[int], None]
 ) -> None:
-    """Copy entries that are in order, source by source."""
+    """Copy entries that do not need sorting, source by source."""
     for source, span in zip(sources, spans, strict=True):
         for start, stop in _steps(*span, max_entries):
             tree.write(*source.values(start, stop))
@@ -124,11 +124,11 @@ def _copy(
 def _ranges(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> Iterator[tuple[Spans, bool]]:
-    """Cut the non-null entries into ranges of about `max_entries`. A single value with more entries is not cut.
+    """Split the non-null entries into ranges of about `max_entries`. Entries with the same value are not separated.
 
     Returns:
-        For each range, the span of entries in each tree, and whether they must be sorted. They need no sorting if they
-        share one value or come from one tree.
+        The span of each range in each tree, and whether its entries must be sorted. They are already sorted if all
+        have the same value or come from the same tree.
     """
     begins = [index.lookup.nulls for index in indexes]
     ends = [index.lookup.num_rows for index in indexes]
@@ -153,7 +153,7 @@ def _ranges(
 def _splitters(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> BTreeKeys | None:
-    """Return the keys that separate the ranges, distinct and ascending, chosen from the pages' maximum keys."""
+    """Choose the keys that separate the ranges from the maximum keys of pages. The keys are distinct and ascending."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= max_entries:
         return None

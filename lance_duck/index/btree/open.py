@@ -1,4 +1,6 @@
-"""The open files of a B-tree: its pages in memory, entries read on demand and cached. `layout` has the files.
+"""The open files of a B-tree: the page lookup in memory, and entries that are read on demand and cached.
+
+`layout` describes the files.
 
 The position of an entry is the number of entries before it.
 """
@@ -43,7 +45,7 @@ class Lookup:
         first: First page with a value, or the number of pages if all entries are null.
         mins: Minimum key of each page from `first` on, except for page `first` if it begins with nulls.
         maxs: Maximum key of each page from `first` on.
-        ends: The min and max columns from `first` on, as in the file. May contain nulls.
+        ends: The min and max columns of the file, from `first` on. They may contain nulls.
 
     Raises:
         CorruptError: Pages overlap, or the counts contradict each other.
@@ -98,20 +100,20 @@ class Lookup:
         """Find the pages that keys belong to.
 
         Returns:
-            For each key: its page, the position of the page's first value, and whether the key lies within the page,
-            after its first value. If it does not, that position is also the key's.
+            The page of each key, the position of the page's first value, and a mask of the keys that lie behind this
+            value. For all other keys, the position of the page's first value is also the position of the key.
         """
         page = self.maxs.places(keys, after_equal)
         within = self.mins.places(keys, after_equal) + self.straddles > page
         return page + self.first, self._starts[page], within
 
     def span(self, page: int) -> tuple[int, int, int]:
-        """Return the first entry of a page, its first value, and its end."""
+        """Return the positions of a page's first entry, first value and end."""
         start, stop = int(self.bounds[page]), int(self.bounds[page + 1])
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return the minimum key of a page with values. Returns None if only the page itself stores it."""
+        """Return the minimum key of a page with values. Returns None if the lookup does not store it."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
@@ -132,7 +134,7 @@ class Lookup:
         return self.mins.is_ascending() and self.maxs.is_ascending() and self._interleaved()
 
     def _interleaved(self) -> bool:
-        """Return whether min <= max for each page, and max <= min of the next one."""
+        """Return whether the minimum of each page is at most its maximum, and this at most the next page's minimum."""
         positions = np.arange(len(self.mins), dtype=np.int64) + self.straddles
         below, upto = self.maxs.places(self.mins, False), self.maxs.places(self.mins, True)
         return bool((below <= positions).all() and (upto >= positions).all())
@@ -211,7 +213,7 @@ class BTreeEntries:
         return self._runs.nbytes
 
     def pages(self, numbers: Iterable[int]) -> list[Run]:
-        """Return pages. Uncached ones are read in one round trip."""
+        """Return the entries of pages. Uncached pages are read in one round trip."""
         pages = list(numbers)
         runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
         new_pages = [page for page in pages if page not in runs]

@@ -1,8 +1,8 @@
 """Stable sorting of keys.
 
 Each key is packed with its position into a 64-bit word. Sorting these words is several times as fast as sorting the
-positions by key. Longer keys are truncated, and ties are then sorted by the remaining bits. Long byte keys are sorted
-eight bytes at a time: all keys by the first eight, then only ties by the next ones.
+positions by key. Keys that do not fit are truncated, and ties are then sorted by the remaining bits. Long byte keys are
+sorted eight bytes at a time: all keys by the first eight bytes, then only the ties by the next eight.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _order_of_bytes(keys: ByteKeys) -> Int64s:
 
 
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Words]) -> Int64s:
-    """Return the sort order by successive words. Each further word sorts only ties of the words before it."""
+    """Return the sort order by successive words. Each word only sorts the keys whose previous words are equal."""
     step = 0
     result = words(0, np.arange(count))
     while step + 1 < steps and result.min() == result.max():
@@ -140,7 +140,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Word
 
 
 def _order_of_repeated(keys: ByteKeys) -> Int64s | None:
-    """Return the sort order of keys with few distinct values. Returns None if a sample shows many."""
+    """Return the sort order of keys with few distinct values. Returns None if a sample has many distinct values."""
     count = len(keys)
     array = keys.array()
     if count < SORT_SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // SORT_SAMPLE)))) > SORT_SAMPLE // 4:

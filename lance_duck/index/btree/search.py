@@ -1,4 +1,4 @@
-"""An open B-tree: from queries to ranges of entries to rows."""
+"""An open B-tree, which converts queries to ranges of entries, and these to rows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
 
 _Ends = tuple[KeyBounds | End, KeyBounds | End]
-"""The lower and the upper ends of key ranges."""
+"""The positions of the lower and the upper ends of key ranges."""
 _NO_PLACES: Final = np.empty(0, np.int64)
 _NO_ROWS: Final = np.empty(0, np.uint64)
 _SHOWN_BYTES: Final = 10
 _DAY_MS: Final = 86_400_000
-_FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that pylance can show
+_FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that pylance can format
 
 
 class BTreeIndex:
@@ -62,7 +62,7 @@ class BTreeIndex:
         return self._places(query).count
 
     def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
-        """See `Ordered`. Searches a page, then exponentially more entries, up to a fixed share of all."""
+        """See `Ordered`. Searches one page, then exponentially more entries, up to a fixed share of all entries."""
         first, stop = self.lookup.nulls, self.lookup.num_rows
         most = min(stop - first, max(self.lookup.page_rows, (stop - first) // END_SHARE))
         at, width = 0, self.lookup.page_rows
@@ -76,7 +76,7 @@ class BTreeIndex:
         return None if most < stop - first else pa.array([], self.type)
 
     def names(self) -> Iterator[Rows]:
-        """See `Naming`. Reads the pages of rows without caching them."""
+        """See `Naming`. Reads the row column of the entries without caching it."""
         for start in range(0, self.lookup.num_rows, INDEX_BLOCK_ROWS):
             yield from self.entries.ids([(start, min(start + INDEX_BLOCK_ROWS, self.lookup.num_rows))])
 
@@ -97,18 +97,24 @@ class BTreeIndex:
         return self.lookup.nbytes + self.entries.nbytes
 
     def places(self, keys: BTreeKeys, after_equal: bool) -> Int64s:
-        """Return the number of entries below each ascending key, including nulls, and equal ones with `after_equal`."""
+        """Return the number of entries before each of the ascending keys. Nulls come before all keys.
+
+        With `after_equal`, entries that equal the key also count.
+        """
         cut = KeyBounds(self.lookup, keys, after_equal)
         self._settle([cut])
         return cut.places
 
     def _value(self, place: int) -> pa.Array:
-        """Return the value of an entry. Its page is checked against the lookup."""
+        """Return the value of an entry, after checking the entry's page against the lookup."""
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
 
     def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
-        """Return the ranges of entries that satisfy a query. With `vague`, no pages are read, and ranges are larger."""
+        """Return the ranges of entries that satisfy a query.
+
+        With `vague`, the function does not read pages, and the ranges may contain additional entries.
+        """
         nulls, end = self.lookup.nulls, self.lookup.num_rows
         if isinstance(query, Null):
             return _one_span(0, nulls)
@@ -122,9 +128,9 @@ class BTreeIndex:
         return self._vague(ends) if vague else self._exact(ends)
 
     def _ends(self, query: Query) -> list[_Ends]:
-        """Return the ends of a query's key ranges. The last query's ends are cached, as a search follows an estimate.
+        """Return the ends of a query's key ranges. The ends of the last query are cached for the search that follows.
 
-        They may already be settled. Settling them again, even in concurrent threads, has no effect.
+        Cached ends may already be settled. Settling them again has no effect, even in concurrent threads.
         """
         last = self._last
         if last is None or last[0] is not query:
@@ -142,7 +148,7 @@ class BTreeIndex:
                     cut.settle(page, run)
 
     def _vague(self, ends: list[_Ends], *, inner: bool = False) -> _EntryRanges:
-        """Return spans of whole pages around the entries of key ranges. With `inner`, the spans within them."""
+        """Return the spans of the pages that overlap key ranges. With `inner`, only of the pages inside the ranges."""
         lookup = self.lookup
         pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
         return _united(*_joined(pairs))
@@ -184,8 +190,8 @@ def _portions(pages: list[int]) -> Iterator[list[int]]:
 def _value_text(value: pa.Scalar) -> str:
     """Format a value as in pylance's index statistics.
 
-    Floats have no exponent. Binary values show their first bytes in hexadecimal. Dates use ISO 8601. Times,
-    timestamps and durations show the stored integer.
+    Floats are written without an exponent, binary values as hexadecimal of their first bytes, and dates in ISO 8601.
+    Times, timestamps and durations are written as the stored integer.
     """
     type_ = value.type
     if pa.types.is_decimal(type_):
@@ -229,7 +235,7 @@ def _date(days: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _EntryRanges:
-    """Ranges of entries, neither empty nor overlapping.
+    """Non-empty ranges of entries that do not overlap.
 
     Attributes:
         starts: int64 (ranges,), position of the first entry of each range, ascending.
@@ -247,20 +253,20 @@ class _EntryRanges:
         return int((self.stops - self.starts).sum())
 
     def rest(self, start: int, stop: int) -> _EntryRanges:
-        """Return the complement of the ranges within [start, stop), which contains all of them."""
+        """Return the complement of the ranges within [start, stop). This span must contain all ranges."""
         starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
         full = stops > starts
         return _EntryRanges(starts[full], stops[full])
 
 
 def _one_span(start: int, stop: int) -> _EntryRanges:
-    """Return a single range of entries, or none if it is empty."""
+    """Return a single range of entries, or zero ranges if it is empty."""
     count = int(stop > start)
     return _EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
 
 
 def _united(starts: Int64s, stops: Int64s) -> _EntryRanges:
-    """Return the union of ranges, which may overlap, be empty, and be in any order."""
+    """Return the union of ranges. These may overlap, be empty, and be in any order."""
     full = stops > starts
     if len(full) == 1 and full[0]:
         return _EntryRanges(starts, stops)

@@ -1,4 +1,4 @@
-"""Write the files of a B-tree from sorted entries. `layout` describes the files."""
+"""Writes the files of a B-tree from sorted entries. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TreeWriter:
         self._last: pa.Array | None = None
 
     def write(self, values: pa.Array, rows: Rows) -> None:
-        """Append sorted entries, none below those already written.
+        """Append sorted entries. None of them may be below an entry that was already written.
 
         Raises:
             CorruptError: The entries are not in order.
@@ -69,7 +69,7 @@ class TreeWriter:
         self._rows += count
 
     def write_sorted(self, values: pa.Array, rows: Rows, order: NDArray[np.int64]) -> None:
-        """Append entries in an order, slice by slice."""
+        """Append entries in the order of the positions in `order`, slice by slice."""
         for at in range(0, len(order), _SLICE_ROWS):
             slice_ = order[at : at + _SLICE_ROWS]
             self.write(values.take(slice_), rows[slice_])
@@ -105,7 +105,7 @@ class TreeWriter:
             self._file.abort()
 
     def _check_order(self, values: pa.Array) -> None:
-        """Check that values do not precede the last one written. Raises CorruptError."""
+        """Check that the values are not below the last written value. Raises CorruptError."""
         if self._last is None or self._last.null_count:
             return
         first = values.slice(0, 1)
@@ -114,16 +114,16 @@ class TreeWriter:
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Return the memory for sorting an entry, in bytes, if `count` values have `size` bytes."""
+    """Return the memory for sorting an entry, in bytes, if `count` values have `size` bytes in total."""
     return SORT_WORD_BYTES + SORT_COPIES * -(-size // max(1, count))
 
 
 def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[[pa.Array], BTreeKeys]) -> None:
-    """Write entries in order: nulls first, equal values by their rows.
+    """Sort and write entries: nulls come first, and equal values are sorted by their rows.
 
     Args:
         tree: Writer of the B-tree.
-        values: (n,), nulls included.
+        values: (n,), including nulls.
         rows: (n,), rows of the values.
         make: Makes keys of values.
     """

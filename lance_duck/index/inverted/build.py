@@ -1,4 +1,4 @@
-"""Build partitions from rows. Batches of texts are analysed in parallel; tokens are held up to a memory limit."""
+"""Builds partitions from rows. Batches of texts are analysed in parallel. Tokens stay in memory up to a limit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lance_duck.text.vocabulary import TermVocabulary
 def build_partitions(
     rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
 ) -> Iterator[Inversion]:
-    """Yield inverted partitions of rows, as few as the memory limit allows. Yields nothing without documents.
+    """Yield inverted partitions of rows, as few as the memory limit allows. Rows without documents yield nothing.
 
     Args:
         rows: Columns `VALUE` (texts or lists of texts) and `ROW`.
         settings: How texts are analysed.
-        options: The progress callback, and the default memory limit.
+        options: Provides the progress callback and the default memory limit.
 
     Raises:
         UnsupportedError: The analyser is not supported.
@@ -57,12 +57,13 @@ def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
 
 
 def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens and the number of rows, a few texts at a time, in order.
+    """Yield the tokens and the row count of each batch, in order.
 
     Args:
         rows: See `build_partitions`.
-        settings: See there.
-        limit: Maximum size of tokens in memory, in bytes. Texts and the threads' vocabularies get less.
+        settings: See `build_partitions`.
+        limit: Maximum size of tokens in memory, in bytes. The limits of texts and of the threads' vocabularies are
+            fractions of it.
     """
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position
@@ -92,7 +93,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of rows with about `text_bytes` of texts at most."""
+    """Yield batches whose texts have at most about `text_bytes` bytes."""
     for batch in rows:
         parts = max(1, min(batch.num_rows, -(-batch.column(VALUE).nbytes // text_bytes)))
         step = -(-batch.num_rows // parts)

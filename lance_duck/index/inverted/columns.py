@@ -1,4 +1,4 @@
-"""Columns of a segment's files, read with their types checked and without nulls."""
+"""Reads columns of a segment's files, and checks that they have the expected types and do not contain nulls."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def read_columns(
     Args:
         file: File of a segment.
         types: Required type of each column, by name.
-        rows: Ascending row positions, or a slice of all rows. All rows by default.
+        rows: Ascending row positions or a slice; all rows by default.
 
     Raises:
-        CorruptError: A column is missing, has another type, or has nulls.
+        CorruptError: A column is missing, has the wrong type, or contains nulls.
     """
     for name, type_ in types.items():
         file.column(name, type_)
@@ -64,7 +64,7 @@ def single(array: pa.Array, where: str) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class _WholeColumn:
-    """A whole column of lists, as Arrow has it and as buffers."""
+    """A whole column of lists, as an Arrow array and as buffers."""
 
     array: pa.ListArray
     where: str
@@ -81,12 +81,12 @@ class _WholeColumn:
 
     @cached_property
     def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values, if they are numbers. The first value of each list, and the total value count."""
+        """The values, if they are numbers, and the index of each list's first value, followed by the value count."""
         return numbers_of_lists(self.array, self.where)
 
 
 def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the numbers in lists, and the first number of each list, and one past the last number.
+    """Return the numbers in lists, and the index of each list's first number, followed by the count of numbers.
 
     Raises:
         CorruptError: A list or a number is null.
@@ -99,9 +99,9 @@ def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDA
 class TermColumns:
     """The columns of the file of postings. Safe to use from several threads.
 
-    A column is read term by term until this has taken as long as reading the whole column. Then the whole column is
-    read once more and cached. Reading therefore takes at most twice the necessary time. On object stores, columns are
-    always read for the requested terms only.
+    A column is read term by term until these reads have taken as long as a read of the whole column. Then the whole
+    column is read and cached. Reading therefore takes at most twice the necessary time. From object stores, only the
+    requested terms are ever read.
 
     Args:
         file: File of postings.
@@ -124,7 +124,7 @@ class TermColumns:
             rows: Row positions, in any order.
 
         Raises:
-            CorruptError: A column is missing, has another type, or has nulls.
+            CorruptError: A column is missing, has the wrong type, or contains nulls.
         """
         parts = self._read(types, rows)
         return [part.array.take(pa.array(rows)) if isinstance(part, _WholeColumn) else part for part in parts]
@@ -146,7 +146,7 @@ class TermColumns:
     def read_values(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of a few rows of a binary column, and the values' offsets, ending with the total.
+        """Return the bytes of a few rows of a binary column, and the offsets of the values, followed by the total size.
 
         Both arrays are read-only. See `read`.
         """
@@ -164,7 +164,7 @@ class TermColumns:
     def read_numbers(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return rows of a numeric list column, like `numbers_of_lists`. See `read`."""
+        """Return rows of a numeric list column in the form of `numbers_of_lists`. See `read`."""
         (part,) = self._read({name: type_}, rows)
         if not isinstance(part, _WholeColumn):
             return numbers_of_lists(part, self._file.path)
@@ -179,10 +179,10 @@ class TermColumns:
         return all((self._file.path, name) in self._cache for name in types)
 
     def keep(self, types: Mapping[str, pa.DataType]) -> bool:
-        """Read and cache columns. Returns False, without reading any, if one is too large.
+        """Read and cache whole columns. If one of them is too large, returns False and does not read any.
 
         Raises:
-            CorruptError: A column is missing, has another type, or has nulls.
+            CorruptError: A column is missing, has the wrong type, or contains nulls.
         """
         if any(self._size(name) > self._most for name in types):
             return False
@@ -198,7 +198,7 @@ class TermColumns:
         return [whole.get(name, parts.get(name)) for name in types]
 
     def _read_lists(self, name: str, type_: pa.DataType, rows: NDArray[np.int64]) -> BinaryLists | None:
-        """Return a few rows of binary lists, if the file is memory-mapped and stores each list contiguously."""
+        """Return a few rows of binary lists. Returns None unless the file is memory-mapped with contiguous lists."""
         if not (rows[1:] > rows[:-1]).all():
             return None
         self._file.column(name, type_)
@@ -246,11 +246,11 @@ class KeptTerms(Generic[_T]):
     Attributes:
         cache: The cache.
         key: Prefix of the cache keys.
-        read: Reads the joined values of distinct terms, which ascend unless `arranged` is None.
-        single: Returns a copy of one term's value from joined values.
-        arranged: Reorders joined values, possibly with repetitions. None if `read` is as fast in any order.
+        read: Reads the joined values of distinct terms. The terms ascend, unless `arranged` is None.
+        single: Extracts a copy of one term's value from joined values.
+        arranged: Reorders joined values, possibly with repetitions. None if `read` is equally fast in any order.
         join: Joins the values of single terms.
-        of_others: Finds a term's value in another cache. Returns None if it is not cached there.
+        of_others: Looks up a term's value in another cache. Returns None if that cache does not contain it.
     """
 
     cache: SizedCache[Any]
@@ -267,7 +267,7 @@ class KeptTerms(Generic[_T]):
         return self.of_others(term) if value is None else value
 
     def of(self, terms: list[int]) -> _T:
-        """Return the joined values of one or more terms, in order. Uncached ones are read in one round trip."""
+        """Return the joined values of one or more terms, in order. Uncached values are read in one round trip."""
         kept = {term: value for term in terms if (value := self.of_term(term)) is not None}
         rest = [term for term in dict.fromkeys(terms) if term not in kept]
         if self.arranged is not None:

@@ -1,4 +1,4 @@
-"""The decoded contents of a partition of an inverted index, which builds, merges and compactions work on."""
+"""The decoded contents of an inverted index partition, which builds, merges and compactions process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Documents:
     Attributes:
         row_ids: uint64 (documents,), stable row id or row address of each document, in any order.
         num_tokens: uint32 (documents,), number of terms of each document, including repetitions.
-        elements: In an index of list elements, the element's position in each enclosing list, outermost first: one
-            uint32 array for each list level. Empty if each row is a document.
+        elements: Positions of the documents in their lists, if documents are list elements: one uint32 array for each
+            list level, outermost first. Empty if each row is a document.
     """
 
     row_ids: NDArray[np.uint64]
@@ -45,8 +45,8 @@ class PartitionContents:
 
     Attributes:
         documents: The documents.
-        terms: The terms by their id, large_binary (UTF-8), distinct.
-        bounds: int64 (terms + 1,), start of each term's postings, and the total.
+        terms: The distinct terms, large_binary (UTF-8). The id of a term is its position.
+        bounds: int64 (terms + 1,), index of each term's first posting, followed by the number of postings.
         document_ids: uint32 (postings,), documents of each term, ascending.
         frequencies: uint32 (postings,), number of occurrences of the term in the document, at least 1.
         positions: uint32 (frequencies.sum(),), ascending positions of each posting, concatenated. None if not stored.

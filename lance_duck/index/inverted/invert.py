@@ -1,7 +1,7 @@
-"""Inverts tokens: from rows to the documents of each term.
+"""Inverts tokens: converts the tokens of rows to the documents of each term.
 
 The tokens of a batch become runs of bytes, one for each distinct term: see `kernels.postings.sort`. Runs take a third
-of the tokens' memory. A build holds only runs until it writes a partition, some terms at a time.
+of the memory of tokens. A build keeps only runs in memory until it writes a partition, some terms at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lance_duck.text.vocabulary import TermVocabulary
 from lance_duck.text.words import WordTable
 
 MOST_DOCUMENTS: Final = sort.NO_DOCUMENT
-"""Most documents of a partition: their ids are uint32."""
+"""Upper limit of the number of documents in a partition. Document ids are uint32."""
 
 _UNKNOWN: Final = 0xFFFFFFFF
 
@@ -77,12 +77,12 @@ class TokenBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that an inversion will hold of the batch."""
+        """Memory that the batch takes in an `Inversion`, in bytes."""
         return self.runs.nbytes + self.documents.nbytes
 
 
 class TokenSorter:
-    """Sorts the tokens of batches by term, reusing its memory. For one thread at a time.
+    """Sorts the tokens of batches by term, and reuses its buffers. Not thread-safe.
 
     Args:
         with_positions: Whether positions are kept.
@@ -149,7 +149,7 @@ class TokenSorter:
 
 
 class Inversion:
-    """Inverts batches into one partition, without holding all its terms in memory.
+    """Inverts batches into one partition, without keeping all decoded terms in memory.
 
     Args:
         batches: Batches in document order, with fewer than `MOST_DOCUMENTS` rows in total.
@@ -195,9 +195,7 @@ class Inversion:
         return contents
 
     def pieces(self, postings: int | None = None) -> Iterator[PartitionContents]:
-        """Yield the partition in chunks of terms, in order of first occurrence.
-
-        The added data is released with the last chunk.
+        """Yield the partition in chunks of terms, in order of first occurrence. The last chunk releases the added data.
 
         Args:
             postings: Maximum number of postings in a chunk, unless one term has more. `INDEX_BLOCK_ROWS` by default.
@@ -248,7 +246,7 @@ class Inversion:
         bounds: NDArray[np.int64],
         token_bounds: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32] | None]:
-        """Return documents, frequencies and positions of the terms from `first` to before `last`."""
+        """Return the documents, frequencies and positions of the terms from `first` up to, excluding, `last`."""
         ids, frequencies = unset(int(bounds[-1]), np.uint32), unset(int(bounds[-1]), np.uint32)
         positions = unset(0 if token_bounds is None else int(token_bounds[-1]), np.uint32)
         ends = bounds[:-1].copy()
@@ -287,7 +285,7 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
     """Return the distinct terms of several groups, in order of first occurrence.
 
     Returns:
-        The terms, and for each group the position of its terms among them.
+        The distinct terms, and for each group the positions of its terms among the distinct terms.
     """
     encoded = pa.concat_arrays([pa.nulls(0, pa.large_binary()), *groups]).dictionary_encode()
     places = encoded.indices.to_numpy().astype(np.int64)
@@ -298,7 +296,7 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 def _own(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of numbers in Arrow's memory pool.
 
-    The copies outlive their sources. If both shared C's allocator, it could not return memory to the system.
+    The copies outlive their sources. In C's allocator, they would keep it from returning memory to the system.
     """
     copy = unset(len(numbers), numbers.dtype)
     copy[:] = numbers

@@ -1,6 +1,6 @@
-"""Inverted indexes as a kind of index. `layout` has the files, `settings` the details and the parameters.
+"""The inverted index kind. `layout` describes the files, and `settings` the details and the parameters.
 
-Row ids are stable if the table has stable row ids. The kind does not support predicates, only full-text queries
+Segments store stable row ids if the table has them. The kind does not support predicates, only full-text queries
 (`scan/text`).
 """
 
@@ -52,7 +52,7 @@ class InvertedKind:
         """Write a segment from rows.
 
         Raises:
-            InvalidInputError: Documents are to be list elements, but the column is not a list.
+            InvalidInputError: The options make list elements documents, but the column is not a list.
         """
         settings = settings_asked(rows.schema, options)
         return _write(writer, settings, (inversion.pieces() for inversion in build_partitions(rows, settings, options)))
@@ -95,7 +95,7 @@ def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings
     """Return the settings in the options of a build. Raises like `InvertedSettings.of`.
 
     Raises:
-        InvalidInputError: Documents are to be list elements, but the column is not a list.
+        InvalidInputError: The options make list elements documents, but the column is not a list.
     """
     settings = InvertedSettings.of(options.parameters)
     if settings.form.document_granularity == LIST_ELEMENT and not is_list(schema.field(VALUE).type):

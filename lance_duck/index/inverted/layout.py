@@ -8,17 +8,19 @@ metadata.lance            one row: deleted_fragments (binary: 32-bit roaring), m
 part_{p}_tokens.lance     the terms. fst: one row, _token_fst_bytes (large_binary, see `codecs.fst`), _token_next_id
                           (uint32: terms), _token_total_length (uint64: bytes of all terms); arrow: _token (string,
                           sorted by bytes), _token_id (uint32)
-part_{p}_docs.lance       a row for each document: _rowid (uint64), _num_tokens (uint32); with list elements also
-                          _doc_index_0, _doc_index_1, … (uint32). Metadata: total_tokens
-part_{p}_invert.lance     a row for each term by its id: _posting (list<large_binary>, see `codecs.blocks`), _max_score
-                          (float), _length (uint32: documents), _impacts (list<large_binary>, see `codecs.impacts`;
-                          missing in old files), positions (see `codecs.positions`). Metadata: like metadata.lance
+part_{p}_docs.lance       one row per document: _rowid (uint64), _num_tokens (uint32); if documents are list elements,
+                          also _doc_index_0, _doc_index_1, … (uint32). Metadata: total_tokens
+part_{p}_invert.lance     one row per term, in order of term ids: _posting (list<large_binary>, see `codecs.blocks`),
+                          _max_score (float), _length (uint32: documents), _impacts (list<large_binary>, see
+                          `codecs.impacts`; missing in old files), positions (see `codecs.positions`). Metadata: like
+                          metadata.lance
 
-Several processes may write a segment together. Until it is joined, the same partition files are in staging/. A part has
-the partitions (first fragment of the part << 32) + 0, 1, …. Instead of metadata.lance, it has
+Several processes may write a segment together. Each process writes a part: partition files in staging/, until the parts
+are joined. The partition numbers of a part are (first fragment of the part << 32) + 0, 1, …. Instead of metadata.lance,
+a part has
 
 part_{p}_metadata.lance         for each partition: no rows; metadata like metadata.lance, for this partition alone
-part_empty_{p}_metadata.lance   for a part without documents; p is the number of the first partition that it lacks
+part_empty_{p}_metadata.lance   for a part without documents; p is the number that its first partition would have
 
 Missing keys mean the oldest file format: terms as arrow, format 1, blocks of 128, words in the last block.
 """
@@ -105,7 +107,7 @@ def part_file(number: int, *, is_empty: bool = False) -> str:
 
 
 def part_number(name: str) -> int | None:
-    """Return the number in the name of a part's file. Returns None for other files."""
+    """Return the partition number in the name of a part's metadata file. Returns None for other files."""
     match = _OF_PART.fullmatch(name)
     return int(match[1]) if match is not None and int(match[1]) < 1 << 64 else None
 
@@ -155,7 +157,7 @@ class InvertedParameters:
 
     @property
     def postings_metadata(self) -> dict[str, str]:
-        """Metadata of the file of postings."""
+        """Metadata of the posting files."""
         metadata = {FORMAT_VERSION: str(self.format_version), BLOCK_SIZE: str(self.block_size)}
         if self.format_version > 1:
             metadata[TAIL_CODEC] = self.posting_tail_codec
@@ -164,7 +166,7 @@ class InvertedParameters:
         return metadata
 
     def metadata(self, partitions: list[int]) -> dict[str, str]:
-        """Return the metadata of metadata.lance of a segment with these partitions."""
+        """Return the metadata of metadata.lance for a segment with the given partitions."""
         return self.postings_metadata | {
             TAIL_CODEC: self.posting_tail_codec,
             PARTITIONS: json.dumps(partitions, separators=(",", ":")),

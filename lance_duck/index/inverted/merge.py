@@ -1,7 +1,7 @@
-"""Merge partitions. Documents get current row addresses, and deleted documents are dropped.
+"""Merges partitions. Documents get their current row ids or addresses, and deleted documents are dropped.
 
-Partitions are merged as far as they fit into the memory limit. A larger partition is rewritten alone, some terms at a
-time.
+As many partitions are merged as fit into the memory limit. A partition that exceeds the limit is rewritten alone, some
+terms at a time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[
 
 
 def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
-    """Yield groups of partitions to merge, at least one each, and as many as fit into `limit` bytes."""
+    """Yield groups of partitions to merge. A group has as many partitions as fit into `limit` bytes, at least one."""
     group: list[LivingPart] = []
     size = 0
     for part in parts:
@@ -108,7 +108,7 @@ class LivingPart:
     Attributes:
         contents: Contents of the partition.
         row_ids: New row id of each document.
-        lives: bool (documents,), whether each document is live. Row ids of other documents are ignored.
+        lives: bool (documents,), whether each document is live. The row ids of deleted documents are ignored.
     """
 
     contents: PartitionContents
@@ -129,7 +129,8 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     dropped.
 
     Args:
-        parts: The partitions, all with positions or all without. Fewer than 2**32 - 1 live documents in total.
+        parts: The partitions. Either all or none have positions. Together, they have fewer than 2**32 - 1 live
+            documents.
 
     Raises:
         InvalidInputError: Some parts have positions and others do not, or the parts mix rows and list elements as
@@ -157,7 +158,7 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
 
 
 def _check_alike(parts: Sequence[LivingPart]) -> bool:
-    """Return whether parts have positions, checked to be the same for all. Raises InvalidInputError."""
+    """Return whether the parts have positions. Raises InvalidInputError if the parts differ."""
     with_positions = {part.contents.positions is not None for part in parts}
     depths = {len(part.contents.documents.elements) for part in parts}
     if len(with_positions) > 1 or len(depths) > 1:

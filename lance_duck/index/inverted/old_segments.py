@@ -1,12 +1,13 @@
 """Segments of older writers.
 
-Before 2026, writers stored each list element as a document of its row, without its list position, and also stored texts
-without terms. `by_row` builds one document for each row with a term, sorted by row.
+Before 2026, writers stored each list element as a separate document of its row, without its list position. They also
+stored texts without terms. `by_row` builds one document for each row with a term, sorted by row.
 
-pylance before 0.28 (2025) wrote one set of files, with postings as rows, which `read_unpartitioned` reads:
+pylance before 0.28 (2025) did not write partitions. It wrote one set of files, with one row per posting.
+`read_unpartitioned` reads these files:
 
-tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: how texts are cut)
-docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
+tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: analyser parameters)
+docs.lance      one row per document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
 invert.lance    the postings, term by term in order of their ids: _rowid (uint64), _frequency (float) [, _position
                 (list<int32>)]. Metadata: offsets (JSON: first posting of each term), max_scores (JSON, not used here)
 
@@ -47,12 +48,11 @@ _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 
 
 def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[InvertedParameters, PartitionContents]:
-    """Read a whole segment, and return it with the parameters for its new files.
+    """Read a whole segment. Returns the parameters for rewriting it, and its contents.
 
     Args:
         files: Files of the segment.
-        is_list: Whether the column has lists, whose elements were analysed separately. Positions are dropped in that
-            case.
+        is_list: Whether the column contains lists. Their elements were analysed separately, so positions are dropped.
 
     Raises:
         NotFoundError: A file is missing.
@@ -83,7 +83,7 @@ def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters
 
 
 def _bounds(file: SegmentFile) -> NDArray[np.int64]:
-    """Return the first posting of each term, and the total posting count."""
+    """Return the index of each term's first posting, followed by the number of postings."""
     text = file.metadata.get(_OFFSETS, "")
     try:
         offsets = np.array(json.loads(text), dtype=np.int64)
@@ -106,7 +106,7 @@ def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
 
 
 def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
-    """Return the document of each posting, or the first one if a row has several."""
+    """Return the document of each posting. If a row has several documents, returns the first one."""
     order = np.argsort(row_ids, kind="stable")
     ordered = row_ids[order]
     places = np.searchsorted(ordered, names)
@@ -133,18 +133,18 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
         raise CorruptError(_POSITION, where=file.path, expected="one position per occurrence")
     positions = numbers_without_nulls(values)
     falls = np.diff(positions) <= 0
-    falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next
+    falls[np.cumsum(counts)[:-1] - 1] = False  # positions may fall between postings
     if positions.min(initial=0) < 0 or falls.any():
         raise CorruptError(_POSITION, where=file.path, expected="ascending numbers from 0 on")
     return positions.astype(np.uint32)
 
 
 def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionContents:
-    """Return a partition whose documents are rows with terms, each once.
+    """Return a partition with one document for each row that has a term.
 
     Args:
-        contents: Documents and postings in any order, with any lengths. A row may have several documents, and documents
-            may lack terms.
+        contents: Documents and postings in any order, with arbitrary document lengths. A row may have several
+            documents, and documents may lack terms.
         keeps_positions: Whether to keep positions. They are meaningless if a row has several documents.
     """
     names, rows = np.unique(contents.documents.row_ids, return_inverse=True)
@@ -169,7 +169,7 @@ def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionCo
 
 
 def _moved_positions(contents: PartitionContents, order: NDArray[np.int64]) -> NDArray[np.uint32] | None:
-    """Return the positions of postings in a new order."""
+    """Return the positions of postings, after reordering the postings."""
     if contents.positions is None:
         return None
     counts = contents.frequencies.astype(np.int64)

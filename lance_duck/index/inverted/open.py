@@ -1,4 +1,4 @@
-"""An open segment of an inverted index: its partitions, read on demand and cached. `layout` has its files."""
+"""An open segment of an inverted index: partitions that are read on demand and cached. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class InvertedSegment:
         files: Files of the segment.
         parameters: Parameters from the metadata.
         numbers: Numbers of the partitions.
-        deleted_fragments: See above.
-        by_element: Whether documents are list elements, from the manifest. The document files take precedence.
+        deleted_fragments: uint32, ascending ids of fragments whose rows are missing.
+        by_element: Whether documents are list elements, according to the manifest. The document files take precedence.
         cache_bytes: Cache size for postings and positions, in bytes.
-        held_bytes: Size of the files if they are in memory, in bytes. Otherwise 0.
+        held_bytes: Size of the files in bytes if they are in memory, otherwise 0.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class InvertedSegment:
 
     @cached_property
     def parameters(self) -> InvertedParameters:
-        """Parameters from the metadata. The partitions, if any, determine the granularity."""
+        """Parameters from the metadata. If there are partitions, they determine the document granularity."""
         by_element = any(partition.num_levels for partition in self.partitions[:1])
         by_element = by_element or (self._by_element and not self.partitions)
         return replace(self._parameters, document_granularity="list_element" if by_element else "row")
@@ -91,7 +91,7 @@ class InvertedSegment:
         return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
-        """Return a segment's statistics like pylance's index_statistics, and the query stemmer."""
+        """Return the segment's statistics in the form of pylance's index_statistics, and the query stemmer."""
         return {
             "stemmer": STEMMER,
             "params": dict(self._parameters.params),
@@ -100,7 +100,7 @@ class InvertedSegment:
         }
 
     def prewarm(self) -> None:
-        """Read all that searches read, and cache it as far as the limits allow."""
+        """Read all data that searches use, and cache it within limits."""
         for partition in self.partitions:
             partition.prewarm()
 
@@ -113,7 +113,7 @@ class InvertedSegment:
 def open_segment(
     files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES, *, is_list: bool = False
 ) -> InvertedSegment:
-    """Open a segment and read metadata.lance. Some segments of old writers are read into memory completely.
+    """Open a segment, and read metadata.lance. Some segments of old writers are completely read into memory.
 
     Args:
         files: Files of the segment.
@@ -143,7 +143,7 @@ def open_segment(
 def _unpartitioned(
     files: SegmentReader, not_found: NotFoundError, cache_bytes: int, *, is_list: bool
 ) -> InvertedSegment:
-    """Open a segment without metadata.lance: one of an old writer, or parts of a build that were never joined."""
+    """Open a segment without metadata.lance: an old writer made it, or its parts were never joined."""
     try:
         parameters, contents = read_unpartitioned(files, is_list=is_list)
     except NotFoundError as error:

@@ -1,4 +1,4 @@
-"""An open partition of a segment. `layout` has its files."""
+"""An open partition of a segment. `layout` describes its files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
 
 
 class InvertedPartition:
-    """An open partition, which reads on demand and caches within limits. Safe to use from several threads.
+    """An open partition that reads data on demand, and caches it within limits. Safe to use from several threads.
 
     Attributes:
         number: Number of the partition in the segment.
@@ -70,7 +70,7 @@ class InvertedPartition:
 
     @property
     def num_terms(self) -> int:
-        """Number of terms. Term ids are smaller."""
+        """Number of terms. Term ids are smaller than this number."""
         return self._postings_file.num_rows
 
     @cached_property
@@ -106,10 +106,10 @@ class InvertedPartition:
         return documents
 
     def norms(self, average: float) -> Norms:
-        """Return the norm of each document. Blocks of 256 use the shortest length with the same code instead.
+        """Return the norm of each document. With blocks of 256, norms use the shortest length with the same code.
 
         Args:
-            average: Average number of terms per document. The norms for the last average are cached.
+            average: Average number of terms per document. The norms for the last value are cached.
 
         Raises:
             CorruptError: The documents are corrupt.
@@ -134,7 +134,7 @@ class InvertedPartition:
 
     @property
     def has_positions(self) -> bool:
-        """Whether positions of terms are kept."""
+        """Whether the partition stores positions of terms."""
         names = self._postings_file.schema.names
         return layout.POSITIONS in names or layout.OLD_POSITIONS in names
 
@@ -206,7 +206,7 @@ class InvertedPartition:
         return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
-        """Return the position blocks of terms, in the order of `ids`: one for each posting block.
+        """Return the position blocks of terms in the order of `ids`. Each posting block has one position block.
 
         Returns:
             The blocks. None if positions are stored per document, or not at all.
@@ -226,8 +226,8 @@ class InvertedPartition:
 
         Args:
             ids: Term ids, ascending.
-            bounds: int64 (ids + 1,), start of each term's postings, and the total.
-            frequencies: Frequencies of these postings.
+            bounds: int64 (ids + 1,), index of each term's first posting, followed by the number of postings.
+            frequencies: Frequencies of the postings.
 
         Raises:
             UnsupportedError: Positions are not stored, or in an unsupported format.
@@ -245,7 +245,7 @@ class InvertedPartition:
 
     @property
     def decoded_bytes(self) -> int:
-        """Approximate bytes of the decoded contents.
+        """Approximate size of the decoded contents, in bytes.
 
         Raises:
             CorruptError: A file is corrupt.
@@ -257,8 +257,8 @@ class InvertedPartition:
         """Yield the decoded contents in chunks of terms. An empty partition yields one chunk.
 
         Args:
-            most: Approximate size of a chunk's postings and positions, in bytes, at least `LEAST_PIECE`. A single term
-                may have more.
+            most: Approximate size of a chunk's postings and positions, in bytes, at least `LEAST_PIECE`. Chunks with a
+                single term may be larger.
 
         Raises:
             CorruptError: A file is corrupt.
@@ -277,7 +277,7 @@ class InvertedPartition:
             first = last
 
     def _contents(self, terms: pa.LargeBinaryArray, rows: slice | None) -> PartitionContents:
-        """Return the decoded contents for a slice of the terms, or for all."""
+        """Return the decoded contents for a slice of the terms, or for all terms."""
         postings = self._read(_BLOCKS, rows)
         ids, frequencies = postings.decoded()
         bounds = postings.bounds
@@ -292,7 +292,7 @@ class InvertedPartition:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, without postings and positions."""
+        """Size in memory without postings and positions, in bytes."""
         attributes = self.__dict__
         documents = attributes.get("documents")
         columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
@@ -335,14 +335,14 @@ class InvertedPartition:
 
     @cached_property
     def _posting_types(self) -> dict[str, pa.DataType]:
-        """Types of the columns of postings, by name."""
+        """Types of the posting columns, by name."""
         names = self._postings_file.schema.names
         return {
             name: layout.BLOBS for name in (layout.POSTING, layout.IMPACTS) if name == layout.POSTING or name in names
         }
 
     def _read(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
-        """Return the postings of the given terms, or of all terms, with impacts if these are among the columns."""
+        """Return the postings of the given terms, or of all terms. They have impacts if `types` includes impacts."""
         file = self._postings_file
         if isinstance(rows, np.ndarray):
             postings_and_impacts = self._columns.read_blobs(types, rows)

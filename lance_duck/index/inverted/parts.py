@@ -1,4 +1,4 @@
-"""Parts of a segment, which several processes write and one process joins. `layout` has the files."""
+"""Parts of a segment. Several processes write parts, and one process joins them. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import BuildOptions, Details, MergeInput, Rows
 
 PART_SHIFT: Final = 32
-"""Partition numbers are unique within a part in the bits below this one. The higher bits identify the part."""
+"""Number of low bits of a partition number that count the partitions of a part. The higher bits identify the part."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -30,7 +30,7 @@ def build_part(rows: pa.RecordBatchReader, writer: SegmentWriter, fragment_id: i
 
     Args:
         rows: See `IndexKind.build`.
-        writer: Writer of files in the folder of parts.
+        writer: Writer for the folder of the parts.
         fragment_id: Id of the first fragment of the part, below 2**32. Parts have disjoint fragments.
         options: See `IndexKind.build`.
 
@@ -58,10 +58,10 @@ def join_parts(
 
     Args:
         names: Names of all files of the parts.
-        files: The files.
+        files: Reader of these files.
         writer: Writer of the segment.
         options: The memory limit.
-        progress: Called with 0 and the total document count, and at the end with this count twice.
+        progress: Called at the start with 0 and the total document count, and at the end with this count twice.
 
     Raises:
         InvalidInputError: `names` does not contain any part, or two parts share a row.
@@ -89,7 +89,7 @@ def join_parts(
 
 
 def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment], list[InvertedParameters]]:
-    """Return the non-empty parts by their first fragment, and the parameters of the empty ones."""
+    """Return the non-empty parts in order of their first fragments, and the parameters of the empty parts."""
     numbers = sorted({number for name in names if (number := part_number(name)) is not None})
     numbers_of: dict[int, list[int]] = {}
     parameters: dict[int, InvertedParameters] = {}
@@ -107,7 +107,7 @@ def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment
 
 
 def _check_disjoint(parts: Sequence[InvertedSegment], where: str) -> None:
-    """Reject parts that share a row, which would be found twice."""
+    """Reject parts that share a row, because searches would find this row twice."""
     row_ids = joined((distinct(_row_ids(part)) for part in parts), np.uint64)
     row_ids.sort()
     twice = row_ids[1:][row_ids[1:] == row_ids[:-1]]

@@ -1,4 +1,4 @@
-"""Postings of terms as they were read: compressed blocks, and the impacts that bound their scores."""
+"""Undecoded postings of terms: compressed blocks, and impacts, which limit the scores in these blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PostingBlocks:
     Attributes:
         blocks: The blocks of each term, see `codecs.blocks`.
         lengths: int64 (terms,), number of documents of each term. Consistent with the blocks.
-        form: Format of the blocks.
+        form: Form of the blocks.
         num_documents: Number of documents of the partition.
         impacts: The entries of each term, see `codecs.impacts`. None if the file does not have impacts.
         where: Name of the file, for messages.
@@ -40,7 +40,7 @@ class PostingBlocks:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """int64 (terms + 1,), start of each term's decoded postings, and the total."""
+        """int64 (terms + 1,), index of each term's first decoded posting, followed by the number of postings."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     @property
@@ -50,7 +50,7 @@ class PostingBlocks:
 
     @property
     def buffers(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, bool]:
-        """The postings in kernel form: the first six items of `postings` in `kernels.postings.search.best`."""
+        """The postings for kernels: the first six items of `postings` in `kernels.postings.search.best`."""
         blobs, form = self.blocks, self.form
         return blobs.data, blobs.offsets, blobs.lists, readonly(self.lengths), form.size, form.is_varint
 
@@ -96,7 +96,7 @@ def _joined_blobs(parts: list[BinaryLists]) -> BinaryLists:
 
 
 def arranged(postings: PostingBlocks, places: Sequence[int]) -> PostingBlocks:
-    """Return a copy of the postings of the terms at some positions, in that order."""
+    """Return a copy of the postings of the terms at `places`, in that order."""
     rows = np.array(places, np.int64)
     impacts = None if postings.impacts is None else postings.impacts.take(rows, postings.where)
     blocks = postings.blocks.take(rows, postings.where)
@@ -104,7 +104,7 @@ def arranged(postings: PostingBlocks, places: Sequence[int]) -> PostingBlocks:
 
 
 def one_of_postings(postings: PostingBlocks, i: int) -> PostingBlocks:
-    """Return the postings of one term, copied."""
+    """Return a copy of the postings of one term."""
     impacts = None if postings.impacts is None else one_of(postings.impacts, i)
     return PostingBlocks(
         one_of(postings.blocks, i),
@@ -117,7 +117,7 @@ def one_of_postings(postings: PostingBlocks, i: int) -> PostingBlocks:
 
 
 def one_of(blobs: BinaryLists, i: int) -> BinaryLists:
-    """Return the values of one list, copied."""
+    """Return a copy of the values of one list."""
     first, last = int(blobs.lists[i]), int(blobs.lists[i + 1])
     low, high = int(blobs.offsets[first]), int(blobs.offsets[last])
     lists = np.array([0, last - first], np.int64)

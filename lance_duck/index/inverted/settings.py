@@ -1,6 +1,6 @@
-"""Settings of a full-text index: a user's arguments, and the manifest's details.
+"""The settings of a full-text index, from a user's arguments or from the details in the manifest.
 
-details: InvertedIndexDetails. They lack custom stop words. If a segment has files, their parameters take precedence.
+details: InvertedIndexDetails. It lacks custom stop words. If a segment has files, their parameters take precedence.
 index_version: 1, 2 or 3, the format of the files.
 """
 
@@ -23,7 +23,7 @@ from lance_duck.wire.pb import index_pb2
 
 FORMAT_VERSION: Final = "format_version"
 FORMAT_VARIABLE: Final = "LANCE_FTS_FORMAT_VERSION"
-"""Environment variable with the default format of new indexes, the same as pylance's."""
+"""Environment variable with the default format of new indexes. pylance uses the same variable."""
 
 DOCUMENT_GRANULARITY: Final = "document_granularity"
 DOCUMENT_TOKENIZER: Final = "lance_tokenizer"
@@ -55,8 +55,8 @@ class InvertedSettings:
     Attributes:
         form: Layout of segments, with the parameters of the analyser that they store.
         parameters: How texts are analysed.
-        memory_limit: Memory limit of a build, in bytes. None if not given.
-        workers: Number of threads that analyse texts. None for one per processor.
+        memory_limit: Memory limit of a build, in bytes. None if the user did not set it.
+        workers: Number of threads that analyse texts. None for one thread per processor.
     """
 
     form: InvertedParameters
@@ -69,7 +69,7 @@ class InvertedSettings:
         """Return the settings for a user's arguments.
 
         Args:
-            arguments: pylance's parameters, by name. `AnalyserArguments` has those of analysers.
+            arguments: pylance's parameters, by name. `AnalyserArguments` describes the parameters of analysers.
 
         Raises:
             WrongTypeError: A parameter does not exist, or has the wrong type.
@@ -97,7 +97,7 @@ class InvertedSettings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments that create an equal index, by pylance's names."""
+        """Arguments that create an index with the same settings, by pylance's names."""
         arguments = {**asdict(self.parameters), FORMAT_VERSION: self.form.format_version}
         words = self.parameters.custom_stop_words
         arguments[DOCUMENT_GRANULARITY] = self.form.document_granularity
@@ -127,7 +127,7 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
     """Return the document granularity: `ROW` (the default) or `LIST_ELEMENT`.
 
     Raises:
-        InvalidInputError: The arguments ask for another one.
+        InvalidInputError: The granularity in the arguments is unknown.
     """
     value = arguments.get(DOCUMENT_GRANULARITY)
     name = getattr(value, "value", value)
@@ -137,10 +137,10 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
-    """Return parameters completed for a JSON column or a text column.
+    """Complete the parameters for a JSON column or a text column.
 
     Raises:
-        InvalidInputError: The parameters specify the other document granularity.
+        InvalidInputError: The parameters select a tokenizer that does not match the column.
     """
     expected = "json" if is_json else "text"
     if arguments.get(DOCUMENT_TOKENIZER) not in (None, expected):
@@ -161,13 +161,16 @@ def shown_settings(details: bytes) -> dict[str, Any]:
 
 
 def is_by_element(details: bytes) -> bool:
-    """Return whether documents are list elements, by a details message."""
+    """Return whether documents are list elements, according to a details message."""
     message = _message(details)
     return message is not None and _granularity(message) == LIST_ELEMENT
 
 
 def settings_in(details: bytes) -> InvertedSettings:
-    """Return the settings in a details message, without custom stop words, or the defaults if it cannot be parsed."""
+    """Return the settings in a details message, which lacks custom stop words.
+
+    If the message cannot be parsed, returns the default settings.
+    """
     message = _message(details)
     if message is None:
         return InvertedSettings.of({FORMAT_VERSION: 2})
@@ -215,7 +218,7 @@ def _form(parameters: AnalyserParameters, format_version: int, granularity: str)
 
 
 def _language(text: str) -> str:
-    """Return the language that a JSON text holds."""
+    """Return the language in a JSON text."""
     try:
         language = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The terms of a partition: an FST, or a sorted column in the files of older writers. `layout` has the files."""
+"""The terms of a partition: an FST, or a sorted column in files of older writers. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SortedTerms:
 
     Attributes:
         terms: The terms, large_binary (UTF-8), distinct.
-        ids: Id of each term, int64: every number below their count once.
+        ids: Id of each term, int64: the numbers below the term count, in any order.
     """
 
     terms: pa.LargeBinaryArray
@@ -67,7 +67,7 @@ class Terms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FstTerms:
-    """Terms of an automaton."""
+    """Terms in an automaton."""
 
     fst: Fst
     num_bytes: int
@@ -92,7 +92,7 @@ class FstTerms:
 
 @dataclass(frozen=True, eq=False)
 class ArrowTerms:
-    """Terms of a sorted column."""
+    """Terms in a sorted column."""
 
     sorted_terms: SortedTerms
 
@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`. Only older writers create such files."""
+        """See `Terms`. Always returns None, because only older writers create such files."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
@@ -129,7 +129,7 @@ def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
         num_terms: Number of terms that have postings.
 
     Raises:
-        CorruptError: The file has another form, or a different number of terms.
+        CorruptError: The file does not have this form, or contains a different number of terms.
     """
     if form == layout.ARROW:
         return ArrowTerms(_arrow_terms(file, num_terms))

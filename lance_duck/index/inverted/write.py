@@ -1,4 +1,4 @@
-"""Write the files of a segment from partition contents. `layout` describes the files."""
+"""Writes the files of a segment from partition contents. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, eq=False)
 class PostingStretch:
-    """The postings of adjacent terms of a partition. Shares the arrays of `PartitionContents`."""
+    """The postings of adjacent terms in a partition. They share the arrays of `PartitionContents`."""
 
     bounds: NDArray[np.int64]
     document_ids: NDArray[np.uint32]
@@ -44,7 +44,7 @@ class PostingStretch:
 
 @dataclass(frozen=True, eq=False)
 class DocumentLengths:
-    """Values derived from the document lengths of a partition, computed once for all terms.
+    """Values that are derived from the document lengths of a partition, computed once for all terms.
 
     Attributes:
         norms: float32 (documents,), norm of each document, see `length_norms`.
@@ -56,7 +56,8 @@ class DocumentLengths:
 
 
 _ENCODERS: Final = 1
-"""Number of threads that encode postings. Meanwhile, the calling thread decodes runs and writes: about equal work."""
+"""Number of threads that encode postings. Meanwhile, the calling thread decodes runs and writes, which takes about the
+same time."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -67,7 +68,7 @@ def write_metadata(
     deleted_fragments: np.ndarray = _NO_FRAGMENTS,
     name: str = layout.METADATA,
 ) -> None:
-    """Write metadata.lance, which turns the partition files into a segment.
+    """Write metadata.lance, which completes the segment.
 
     Args:
         writer: Writer of the segment.
@@ -90,7 +91,7 @@ def write_partition(
     Args:
         writer: Writer of the segment.
         number: Number of the partition, unique in the segment.
-        contents: The partition. Every document of a posting is among its documents.
+        contents: The partition. Postings may only refer to documents of the partition.
         parameters: Parameters of the segment.
 
     Raises:
@@ -107,7 +108,7 @@ def write_pieces(
     Args:
         writer: Writer of the segment.
         number: Number of the partition.
-        pieces: At least one chunk, each with some of the distinct terms and with all documents.
+        pieces: One or more chunks. Each has all documents, and some of the terms. A term is in only one chunk.
         parameters: Parameters of the segment.
 
     Raises:
@@ -246,12 +247,12 @@ def _write(writer: SegmentWriter, name: str, schema: pa.Schema, columns: list[pa
 
 
 def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
-    """Yield the result of work for each item, in order, from several threads. A single item is processed directly.
+    """Process items in several threads, and yield the results in order. A single item is processed directly.
 
     Args:
-        work: Function of an item.
-        items: Items. The calling thread takes up to `threads` + 1 of them ahead of the results.
-        threads: Number of threads. With 0, the calling thread does the work.
+        work: Function that processes an item.
+        items: The items. The calling thread fetches up to `threads` + 1 of them ahead of the results.
+        threads: Number of threads. With 0, the calling thread processes the items.
     """
     source = iter(items)
     first = next(source, None)

@@ -1,8 +1,8 @@
-"""Postings of texts that arrive in batches.
+"""Builds postings from batches of texts.
 
-A run of texts is grouped by trigram in one step. Its size is `INDEX_BLOCK_BYTES` or a smaller share of the memory
-limit. Postings of four bytes stay in memory up to a quarter of the limit. Postings of further runs are written to
-temporary files and memory-mapped.
+A run of texts is grouped by trigram in one step. Its size is limited to `INDEX_BLOCK_BYTES`, and to a share of the
+memory limit. A posting takes four bytes. Postings stay in memory up to a quarter of the limit. Postings of further runs
+are written to temporary files and memory-mapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""Inverse share of the memory limit for a run's texts. Building their postings takes several times as much."""
+"""Inverse of the share of the memory limit for the texts of a run. Building postings takes several times the memory of
+the texts."""
 
 
 class PostingRuns:
@@ -58,7 +59,7 @@ class PostingRuns:
             self._progress(self._taken)
 
     def sources(self) -> list[Entries]:
-        """Return the postings of each run: its tokens with their rows, in order."""
+        """Return the postings of each run: ascending tokens with their rows."""
         self._close()
         nulls = RowSet.union(self._nulls)
         runs = [run.entries() for run in self._runs]
@@ -120,7 +121,7 @@ class _PostingRun:
         self._rows = rows
 
     def entries(self) -> Entries:
-        """Yield the tokens with their rows, in order."""
+        """Yield the tokens in ascending order, with their rows."""
         bounds = self._groups.bounds.tolist()
         for place, token in enumerate(self._groups.trigrams.tolist()):
             yield token, RowSet.of(self._rows[self._groups.texts[bounds[place] : bounds[place + 1]]])

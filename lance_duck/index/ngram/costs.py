@@ -11,10 +11,11 @@ LIST_BYTES: Final = 64 << 20
 """Posting list cache size of an open index, in bytes."""
 
 MOST_LISTS: Final = 16
-"""Maximum number of posting lists that are read per search string. Lists in between have almost the same rows."""
+"""Maximum number of posting lists that are read per search string. Strings with more trigrams use a selection, because
+the lists of overlapping trigrams have almost the same rows."""
 
 MOST_TEXTS: Final = 8
-"""Maximum number of values in an equality that is searched value by value. With more, most pages are read anyway."""
+"""Maximum number of values of an IN query that the index supports. With more values, most pages are read anyway."""
 
 LISTS_AT_ONCE: Final = 1024
-"""Maximum number of posting lists that are read or written together. Bounds memory."""
+"""Maximum number of posting lists that are read or written together. Limits memory."""

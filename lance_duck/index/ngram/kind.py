@@ -37,14 +37,14 @@ class NGramKind(MergedKind):
         return is_text(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query asks for trigrams, for a prefix with a trigram, or for a few strings with one each."""
+        """Return True for queries for trigrams, for a prefix, or for a few strings. Each must have a trigram."""
         if not is_text(type_):
             return False
         alternatives = trigram_alternatives(query)
         return bool(alternatives) and all(map(len, alternatives))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> NGramIndex:
-        """Open a segment, which reads the tokens."""
+        """Open a segment, and read its tokens."""
         return NGramIndex(NGramFile(files), type_)
 
     def merge(

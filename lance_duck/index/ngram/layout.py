@@ -1,11 +1,11 @@
 """The file of an n-gram index.
 
 ngram_postings.lance
-    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0 for the rows that are null
+    tokens        uint32, ascending: trigram numbers (see `text.trigrams`); 0 for the rows that are null
     posting_list  binary: the rows of each token, a treemap (see `rows.row_set_bytes`)
 
-Details are an empty message, the version is 0. Rows are identified by stable id if the table has stable row ids, and
-from version 1 on by address.
+The details message is empty, and the version is 0. Version 0 identifies rows by stable row id if the table has stable
+row ids. From version 1 on, rows are identified by address.
 """
 
 from __future__ import annotations

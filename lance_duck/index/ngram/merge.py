@@ -1,4 +1,4 @@
-"""Merge entries: update the rows of other segments, and join streams of entries."""
+"""Merges entries: updates the rows of other segments' entries, and joins streams of entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.rows.row_set import RowSet
 
 
 def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
-    """Yield entries with current rows, mapped for many tokens at once. Tokens without remaining rows are dropped."""
+    """Yield entries with their current rows. Tokens without remaining rows are dropped."""
     tokens: list[int] = []
     pieces: list[Rows] = []
     waiting = 0
@@ -43,7 +43,7 @@ def _moved(tokens: list[int], pieces: list[Rows], follow: Follow) -> Entries:
 
 
 def merged_tokens(sources: Sequence[Entries]) -> Entries:
-    """Merge the entries of several streams. A token of several streams gets the rows of all."""
+    """Merge streams of entries. A token that several streams contain gets the rows of all of them."""
     if len(sources) == 1:
         yield from sources[0]
         return

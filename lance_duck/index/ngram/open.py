@@ -1,4 +1,4 @@
-"""The open file of an n-gram index: its trigrams in memory, posting lists read on demand."""
+"""The open file of an n-gram index: trigrams in memory, and posting lists that are read on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_duck.rows.row_set_bytes import read_treemap
 Trigrams = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 Entries: TypeAlias = Iterator[tuple[int, RowSet]]
-"""Tokens, ascending, with their rows."""
+"""Ascending tokens with their rows."""
 
 
 class NGramFile:
@@ -72,7 +72,7 @@ class NGramFile:
             pass
 
     def entries(self) -> Entries:
-        """Yield all tokens with their rows, in order."""
+        """Yield all tokens in ascending order, with their rows."""
         start, step = 0, min(LISTS_AT_ONCE, 64)
         while start < len(self.tokens):
             places = np.arange(start, min(start + step, len(self.tokens)))
@@ -88,7 +88,7 @@ class NGramFile:
         return self.tokens.nbytes + self._lists.nbytes
 
     def _of(self, places: Int64s) -> list[RowSet]:
-        """Return the rows of tokens. Uncached lists are read together."""
+        """Return the rows of each token. Uncached posting lists are read together."""
         entries = {place: self._lists.find(place) for place in places.tolist()}
         rows = {place: entry[0] for place, entry in entries.items() if entry is not None}
         new_places = [place for place, entry in entries.items() if entry is None]

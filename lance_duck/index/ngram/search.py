@@ -1,4 +1,4 @@
-"""Searches of an open segment: from a query's trigrams to the rows that contain them."""
+"""Searches of an open segment, which find the rows that contain the trigrams of a query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NGramIndex:
         self.type = type_
 
     def estimate(self, query: Query) -> int | None:
-        """Return the row count of a result. Reads posting lists and caches them for the following search."""
+        """Return the row count of the result. Reads the posting lists, and caches them for the search that follows."""
         return len(self._rows(query))
 
     def search(self, query: Query) -> Answer:
@@ -57,7 +57,7 @@ class NGramIndex:
 
 
 def trigram_alternatives(query: Query) -> list[Trigrams]:
-    """Return the trigrams of each string that a value may contain or equal. Returns [] for other queries."""
+    """Return the trigrams of each string for which a query searches. Returns [] for unsupported queries."""
     match query:
         case ContainsTrigrams(words):
             return [trigrams_of_words(words)]

@@ -1,4 +1,4 @@
-"""Write n-gram files from sorted entries."""
+"""Writes n-gram files from sorted entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_ngram_file(entries: Entries, writer: SegmentWriter) -> None:
     """Write the file of an index.
 
     Args:
-        entries: Tokens with their rows, each token once.
+        entries: Distinct ascending tokens with their rows.
         writer: Writer of the segment.
 
     Raises:

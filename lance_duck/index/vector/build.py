@@ -1,7 +1,7 @@
-"""Build vector segments from rows. Vectors are buffered for training, then streamed through assignment and encoding.
+"""Builds vector segments from rows. Vectors are buffered for training, then streamed through assignment and encoding.
 
-Buffered vectors take up to a quarter of the memory limit, and unsorted codes another quarter. The remainder is spilled
-to unnamed temporary files. Only one partition at a time is in memory as a whole.
+Buffered vectors take up to a quarter of the memory limit, and unsorted codes another quarter. All others are spilled to
+unnamed temporary files. Only one partition at a time is completely in memory.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _BEFORE_GRAPHS: Final = 0.1  # share of the work in reported progress
 def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
     """Write a segment from rows. See `IndexKind.build`.
 
-    Without rows, no files are written, and only the details record the specification.
+    If there are no rows, no files are written, and only the details record the specification.
 
     Raises:
         InvalidInputError: A parameter is invalid, or there are too few vectors to train with.
-        UnsupportedError: The kind of index cannot be built.
+        UnsupportedError: The index type cannot be built.
     """
     type_ = rows.schema.field(VALUE).type
     spec = VectorSpec.of(options.parameters, type_)
@@ -67,12 +67,12 @@ def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, opti
 
 
 def layout_version(kind: str) -> int:
-    """Return the version of the file layout of a kind, as in "IVF_PQ"."""
+    """Return the version of the file layout of an index type, such as "IVF_PQ"."""
     return _VERSIONS.get(kind, 1)
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:
-    """Return options whose progress counts rows as a small part of the work, before graphs are built."""
+    """Return options whose progress reports rows as a small share of the work, because graphs are built later."""
     report = options.progress
     return options if report is None else replace(options, progress=lambda done: report(int(done * _BEFORE_GRAPHS)))
 
@@ -80,7 +80,7 @@ def _before_graphs(options: BuildOptions) -> BuildOptions:
 def _told(
     partitions: Iterable[StoredPartition | None], options: BuildOptions, num_rows: int, trained: int
 ) -> Iterator[StoredPartition | None]:
-    """Yield the same partitions, and report progress when the graph of one is built."""
+    """Yield the partitions unchanged, and report progress for each partition with a graph."""
     done = 0
     for partition in partitions:
         if partition is not None and partition.graph is not None and options.progress is not None:
@@ -92,7 +92,7 @@ def _told(
 def _build_at_once(
     rows: Iterable[pa.RecordBatch], writer: SegmentWriter, options: BuildOptions, model: Model, spill: Spill
 ) -> int:
-    """Write a segment of rows that are read once. Returns the row count."""
+    """Write a segment from rows that are read only once. Returns the row count."""
     runs = new_runs(model, options, spill)
     num_rows = 0
     for batch in rows:
@@ -108,19 +108,19 @@ def _build_at_once(
 def spill_vectors(
     rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill
 ) -> tuple[VectorSpill, int]:
-    """Read all rows, and return the searchable ones and the total row count."""
+    """Read all rows. Returns the searchable rows with their vectors, and the total row count."""
     vectors_on_disk = VectorSpill(options.memory_limit // 4, spill)
     num_rows = 0
     for batch in rows:
         vectors_on_disk.add(*_usable(batch, metric))
         num_rows += batch.num_rows
         if options.progress is not None:
-            options.progress(num_rows // 2)  # the other half is encoding
+            options.progress(num_rows // 2)  # the other half of the progress is encoding
     return vectors_on_disk, num_rows
 
 
 def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
-    """Return the rows that can be neighbours, and their vectors."""
+    """Return the searchable rows of a batch, and their vectors."""
     vectors = vectors_of(batch.column(VALUE), metric=metric)
     names = batch.column(ROW).to_numpy()
     if vectors.usable.all():
@@ -129,14 +129,14 @@ def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
 
 
 def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> SortedRuns:
-    """Return an empty store that sorts codes, or for graphs vectors, by partition."""
+    """Return an empty store that sorts codes by partition, or vectors if graphs are built from them."""
     return SortedRuns(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
 
 
 def encode(
     batches: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: SortedRuns, options: BuildOptions, num_rows: int
 ) -> None:
-    """Assign vectors to partitions, encode them (unless graphs need the vectors first), and add them to `runs`."""
+    """Assign vectors to partitions, and add their codes to `runs`. If graphs are built, adds the vectors instead."""
     done = 0
     for names, vectors in batches:
         step = max(1, INDEX_BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
@@ -151,7 +151,7 @@ def encode(
 
 
 def stored(model: Model, runs: SortedRuns) -> Iterator[StoredPartition | None]:
-    """Yield the partitions in order, with graphs if the kind has them. Small graphs are built in parallel."""
+    """Yield the partitions in order, with graphs if the index type has them. Small graphs are built in parallel."""
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
@@ -178,7 +178,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """Build the graph of a partition: by joining neighbours if it is large, otherwise by inserting the vectors."""
+    """Build the graph of a partition. Large graphs are joined from near neighbours, others built by insertion."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None
@@ -187,13 +187,13 @@ def new_graph(model: Model, vectors: Any) -> GraphRows:
 
 
 def _is_joined(model: Model, num_vectors: int) -> bool:
-    """Return whether to build a graph by a join. Many build candidates require insertion instead."""
+    """Return whether to join a graph from near neighbours. Unusual parameters require insertion."""
     fits = LEAST_M <= model.m <= MOST_M and model.ef_construction <= 2 * EF_CONSTRUCTION
     return num_vectors >= JOINED and model.metric != "dot" and fits
 
 
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
-    """Return the dtype of stored numbers for a column with numbers of a type."""
+    """Return the dtype in which a segment stores numbers, given the number type of the column."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
         return number_dtype(type_)
     return np.dtype(np.float32)

@@ -1,6 +1,6 @@
-"""Reading the details of a vector segment in the manifest, a VectorIndexDetails message.
+"""Reads the details of a vector segment in the manifest, which are a VectorIndexDetails message.
 
-Older writers left it empty. In that case, only the files store the parameters.
+Older writers left the message empty. In that case, only the files store the parameters.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TRAINED: Final = "lance_duck.trained_rows"
 
 
 def vector_parameters(details: bytes) -> dict[str, Any]:
-    """Return the parameters to rebuild an index, by pylance's names. Returns {} if none are known.
+    """Return the parameters for rebuilding an index, by pylance's names. Returns {} if they are unknown.
 
-    The number of partitions is included only if a user set it. Otherwise the number of rows determines it.
+    The number of partitions is included only if a user set it. Otherwise the row count determines it.
     """
     message = _message(details)
     storage = None if message is None else message.WhichOneof("compression")
@@ -53,7 +53,7 @@ def vector_parameters(details: bytes) -> dict[str, Any]:
 
 
 def trained_rows(details: bytes) -> int:
-    """Return the number of vectors that an index had when it was trained, or 0 if unknown."""
+    """Return the number of vectors that an index had when it was trained, or 0 if the number is unknown."""
     message = _message(details)
     return 0 if message is None else _hint(message, _TRAINED, 18)
 
@@ -67,7 +67,7 @@ def with_trained_rows(details: bytes, count: int) -> bytes:
 
 
 def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Like `vector_parameters`, from the statistics of a segment with an empty message."""
+    """Like `vector_parameters`, for segments with an empty message. Uses the statistics of the segment."""
     inside = figures.get("sub_index", {})
     graph = inside.get("params", {})
     parameters = {

@@ -1,9 +1,9 @@
-"""Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, IVF_RQ, and the first three with HNSW graphs.
+"""The kind of all vector indexes: IVF_FLAT, IVF_SQ, IVF_PQ, IVF_RQ, and the first three with HNSW graphs.
 
 _indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.layout`
 
 Details are a VectorIndexDetails message, with version 1, or 2 for IVF_RQ. Details of older writers are empty, with
-version 0 or 1. Rows are identified by stable ids if the table has them.
+version 0 or 1. Rows are identified by stable row ids if the table has them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class VectorKind:
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a storage type can be indexed: vectors, or lists of vectors.
 
-        Numbers of vectors are floats, bfloat16 or unsigned bytes; in lists, not bytes.
+        The numbers of vectors are floats, bfloat16 or unsigned bytes. Vectors in lists cannot have bytes.
         """
         return is_vector(type_) or (is_multivector(type_) and not has_byte_items(vector_type(type_)))
 
@@ -74,7 +74,7 @@ class VectorKind:
 
     @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
+        """Write a segment from rows."""
         index_spec.check_metric(rows.schema.field(VALUE).type, options.parameters)
         return building.build_vector_segment(one_by_one(rows), writer, options)
 
@@ -86,11 +86,11 @@ class VectorKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and new rows."""
+        """Write a segment from other segments and new rows."""
         return merging.merge(parts, None if rows is None else one_by_one(rows), writer, options)
 
     def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new row names."""
+        """Return True: a segment can be rewritten with new row addresses."""
         return True
 
     def name_of(self, details: bytes) -> str | None:

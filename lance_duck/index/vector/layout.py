@@ -1,31 +1,32 @@
-"""The files of a vector segment, and their metadata, checked: JSON texts, IVF messages, tensors.
+"""The files of a vector segment, and parsers that check their metadata: JSON texts, IVF messages and tensors.
 
 index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
                 global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and the ranges of the
                                    partitions' rows in this file
-                rows               none, except with graphs: see `index.vector.graph.rows`, also for lance:hnsw
+                rows               only with graphs: see `index.vector.graph.rows`, which also describes lance:hnsw
 auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON string
                 global buffer 1    IVF message: offsets and lengths of the partitions in this file
                 global buffer 2    with PQ: the codebook, a Tensor message, float32 [sub-vectors][2 ** bits][dim /
                                    sub-vectors]
-                rows               _rowid (uint64), and the vectors or their codes, partition after partition
-                                   flat       fixed_size_list<float, dim>; for cosine normalised
+                rows               _rowid (uint64), and the vectors or their codes, partition by partition
+                                   flat       fixed_size_list<float, dim>; normalised for cosine
                                    __sq_code  fixed_size_list<uint8, dim>
-                                   __pq_code  fixed_size_list<uint8, bytes of a code>, each partition transposed
+                                   __pq_code  fixed_size_list<uint8, code size in bytes>, each partition transposed
                                    _rabit_codes and others: see `index.vector.codecs.rq`
 recall.json     recalls of searches, see `verbs.indexes.segment_orders`; may be missing
 
-SQ, scalar quantisation, stores each number as one byte, between two bounds that all numbers share:
+SQ (scalar quantisation) stores each number as one byte. All numbers share the two bounds start and end:
     metadata       {"dim", "num_bits": 8, "bounds": {"start", "end"}}
-    code c         255 (x - start) / (end - start), truncated: it represents the numbers from start + c (end - start) /
-                   255 up to the first number of c + 1
+    code c         255 (x - start) / (end - start), truncated. It represents the numbers from
+                   start + c (end - start) / 255 up to the first number of code c + 1
 
-PQ, product quantisation, stores for each sub-vector the number of the nearest of 256 or 16 sub-vectors in the codebook:
+PQ (product quantisation) stores the number of the nearest sub-vector in the codebook for each sub-vector. The codebook
+has 256 or 16 sub-vectors to choose from:
     metadata       {"codebook_position", "nbits", "num_sub_vectors", "dimension", "transposed"}
     a partition    byte 0 of all its rows, then byte 1, …; with 4 bits a byte has two sub-vectors, the lower half first
-For l2 and cosine, the residual of a vector is encoded: the vector less its centroid. For dot, it is the vector itself.
+For l2 and cosine, PQ encodes the residual, which is the vector minus its centroid. For dot, it encodes the vector.
 
-Segments written before 0.22 are one file: see `index.vector.one_file`.
+Segments of writers before 0.22 consist of one file: see `index.vector.one_file`.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ STORAGE_FILE: Final = "auxiliary.idx"
 RECALL_FILE: Final = "recall.json"
 ROW_ID: Final = "_rowid"
 COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
-"""Column of codes, by the kind of storage; RQ has several."""
+"""Code column of each storage kind. RQ has several code columns."""
 KINDS: Final = (*(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS), "IVF_RQ")
-"""Kinds of segments that can be read."""
+"""Index types that can be read."""
 MOST_DIMENSIONS: Final = 1 << 20
 MOST_PARTITIONS: Final = 1 << 24
 _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
@@ -68,11 +69,11 @@ _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of adjacent partitions that are read together.
+    """A row range of adjacent partitions that are read together.
 
     Attributes:
-        rows: Rows of all partitions.
-        parts: First row, relative to the span, and number of rows of each partition.
+        rows: Row range of all these partitions.
+        parts: First row of each partition, relative to the span, and its row count.
     """
 
     rows: slice
@@ -81,10 +82,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The rows of a file by partition.
+    """The row range of each partition in a file.
 
     Attributes:
-        offsets: int64 (partitions,): first row of each partition; undefined for empty ones.
+        offsets: int64 (partitions,): first row of each partition; undefined for empty partitions.
         lengths: int64 (partitions,): number of rows of each partition.
     """
 
@@ -100,7 +101,7 @@ class Partitions:
         return slice(first, first + int(self.lengths[partition]))
 
     def owners(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the partition of each row position, in the shape of `positions`. Each must be in a partition."""
+        """Return the partition of each row position, in the shape of `positions`. Each row must be in a partition."""
         filled = np.flatnonzero(self.lengths)
         ends = (self.offsets + self.lengths)[filled]
         by_storage = np.argsort(ends, kind="stable")
@@ -108,7 +109,7 @@ class Partitions:
         return owners
 
     def spans(self, partitions: Sequence[int]) -> list[Span]:
-        """Return the row spans of partitions, in order. Adjacent partitions are joined into one span."""
+        """Return the spans that contain the given partitions, in order. Adjacent partitions share a span."""
         spans: list[Span] = []
         for partition in partitions:
             rows = self.rows(partition)
@@ -126,7 +127,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
     """Return the JSON value of a key.
 
     Raises:
-        CorruptError: The value is missing, is not JSON, or has another type.
+        CorruptError: The value is missing, is not JSON, or has the wrong type.
     """
     if key not in metadata:
         raise CorruptError(f"metadata {key!r} is missing", where=where, found=", ".join(metadata))
@@ -134,7 +135,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
 
 
 def parsed(text: Any, type_: type, where: str) -> Any:
-    """Return the value of a JSON text. Raises CorruptError if it is invalid or has another type."""
+    """Return the value of a JSON text. Raises CorruptError if it is invalid or has the wrong type."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -145,7 +146,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
 
 
 def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
-    """Return an integer of a JSON object, low … high. Raises CorruptError if it is missing or invalid."""
+    """Return an integer from `low` to `high` of a JSON object. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(value))
@@ -183,7 +184,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return the row ranges of a file's partitions, which must be disjoint and within its rows.
+    """Return the row ranges of a file's partitions. They must be disjoint and lie within the file.
 
     Args:
         ivf: IVF message of the file.
@@ -192,7 +193,7 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
         all_rows: Whether every row must be in a partition.
 
     Raises:
-        CorruptError: The partitions overlap, or extend past the rows.
+        CorruptError: The partitions overlap, extend past the last row, or do not contain all rows although they must.
     """
     if len(ivf.offsets) != len(ivf.lengths) or len(ivf.lengths) > MOST_PARTITIONS:
         raise CorruptError(
@@ -218,7 +219,7 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
 
 
 def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
-    """Return the dtype of a tensor's numbers. bfloat16 is read as float32."""
+    """Return the dtype for the numbers of a tensor. bfloat16 numbers are converted to float32."""
     is_halved = tensor.data_type == index_pb2.Tensor.BFLOAT16
     return np.dtype(np.float32) if is_halved else _DTYPES.get(tensor.data_type, np.dtype(np.float32))
 

@@ -1,10 +1,11 @@
-"""Merge vector segments. Codes are copied, and new rows are encoded with the first segment's model.
+"""Merges vector segments. Codes are copied, and new rows are encoded with the first segment's model.
 
-Segments that were trained separately have different centroids. Uncompressed vectors are then assigned to the first
-segment's partitions. Codes would be meaningless there and are rejected. If SQ bounds differ, codes are translated.
+Segments that were trained separately have different centroids. Their uncompressed vectors are assigned to the
+partitions of the first segment. Their codes are rejected, because they are only valid for their own centroids. If SQ
+bounds differ, codes are translated.
 
-If only few rows are deleted, and none added, the graph is kept without the deleted rows. Otherwise it is rebuilt from
-the decoded vectors.
+If only a few rows of a partition are deleted, and none are added, its graph is kept without the deleted rows.
+Otherwise, the graph is rebuilt from the decoded vectors.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def merge(
     """Write a segment from other segments and new rows. See `IndexKind.merge`.
 
     Raises:
-        UnsupportedError: The segments are of different kinds, or hold codes and were trained separately.
+        UnsupportedError: The segments have different index types, or they contain codes and were trained separately.
         CorruptError: A segment is corrupt.
     """
     files = [part.index.files for part in parts]
@@ -66,7 +67,7 @@ def merge(
 
 
 def model_of(index: Any) -> Model:
-    """Return the model that an open segment was encoded with."""
+    """Return the model with which an open segment was encoded."""
     files: VectorFiles = index.files
     params: Mapping[str, Any] = next((graph.params for graph in getattr(index, "graphs", ()) if graph.num_rows), {})
     return Model(
@@ -108,7 +109,7 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
 
 
 def have_same_codes(one: VectorFiles, other: VectorFiles) -> bool:
-    """Return whether codes of two segments with the same centroids mean the same."""
+    """Return whether codes have the same meaning in two segments with the same centroids."""
     same = one.rounding is None if other.rounding is None else other.rounding.equals(one.rounding)
     return same and np.array_equal(one.codebook, other.codebook)
 
@@ -118,7 +119,7 @@ def _same_centroids(one: Model, other: Model) -> bool:
 
 
 def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
-    """Add the living rows of a segment to `runs`, in the partitions and codes of the merged segment."""
+    """Add the live rows of a segment to `runs`, with the partitions and codes of the merged segment."""
     files: VectorFiles = part.index.files
     old = model_of(part.index)
     stays = _same_centroids(old, model)
@@ -175,7 +176,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 
 def _spec(model: Model, details: bytes) -> VectorSpec:
-    """Return the specification of a segment, from its model, completed by its details."""
+    """Return the specification of a segment. Its details provide the parameters that the model does not store."""
     parameters = vector_parameters(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)
@@ -196,5 +197,5 @@ def _spec(model: Model, details: bytes) -> VectorSpec:
 
 
 def _number(value: Any, least: int, most: int, otherwise: int) -> int:
-    """Return a number from a file if it is an integer from `least` to `most`, otherwise a default."""
+    """Return a number from a file if it is an integer from `least` to `most`. Otherwise, returns `otherwise`."""
     return value if isinstance(value, int) and least <= value <= most else otherwise

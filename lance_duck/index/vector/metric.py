@@ -19,7 +19,7 @@ from lance_duck.arguments import unknown_value
 METRICS: Final = MappingProxyType(
     {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
 )
-"""The metric by each of its names, in lower case."""
+"""Lower-case metric names, each with the metric that it stands for."""
 
 
 def metric_of(name: Any) -> str:
@@ -38,9 +38,9 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
     """Return the distances of all vectors to all queries.
 
     Args:
-        metric: A metric, as `metric_of` returns it.
+        metric: A result of `metric_of`.
         queries: float32 (queries, dim); uint8 for hamming.
-        vectors: (n, dim), of the same type.
+        vectors: (n, dim), with the same dtype.
 
     Returns: float32 (queries, n), infinite on float32 overflow. For cosine, NaN for zero vectors.
     """
@@ -64,7 +64,7 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
 
 
 def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vectors scaled to length 1; zero stays zero. Finite vectors of any length keep their direction."""
+    """Scale vectors to length 1. Zero vectors stay zero. Very short and very long vectors keep their direction."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     largest[largest == 0] = 1
     scaled = vectors / largest
@@ -73,5 +73,5 @@ def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def has_residual(metric: str) -> bool:
-    """Return whether residuals are encoded: vectors less their centroid."""
+    """Return whether residuals (vector minus centroid) are encoded instead of vectors."""
     return metric != "dot"

@@ -1,7 +1,7 @@
-"""Columns of several vectors per row: lists of any number of vectors, possibly empty.
+"""Columns with several vectors per row: lists of any number of vectors, possibly empty.
 
-An index has an entry for each vector, with its row. Unsearchable vectors (see `vectors`) are skipped. A row without any
-other vectors is never found.
+An index has an entry with the row for each vector. Unsearchable vectors (see `vectors`) are skipped. A row without
+searchable vectors is never found.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from lance_duck.index.vector.vectors import is_vector
 
 
 def is_multivector(type_: pa.DataType) -> bool:
-    """Return whether a storage type holds several vectors a row."""
+    """Return whether columns of a storage type have several vectors per row."""
     is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
     return bool(is_list and is_vector(storage_type(type_.value_type)))
 
 
 def vector_type(type_: pa.DataType) -> pa.DataType:
-    """Return the storage type of a column's vectors, with one or several vectors per row."""
+    """Return the storage type of a single vector, given the type of a column with one or several vectors per row."""
     return storage_type(type_.value_type) if is_multivector(type_) else type_
 
 
 def vectors_in(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return all vectors of an array of lists, concatenated, and their number in each row, 0 for a null row."""
+    """Return the vectors of all rows, concatenated, and the vector count of each row, which is 0 for a null row."""
     counts: NDArray[np.int64] = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     return array.flatten(), counts
 
 
 def one_by_one(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return rows with one vector each, from rows for `IndexKind.build` that have several."""
+    """Convert rows for `IndexKind.build` that have several vectors each to rows that have one vector each."""
     type_ = rows.schema.field(VALUE).type
     if not is_multivector(type_):
         return rows

@@ -1,13 +1,13 @@
-"""IVF_PQ segments of one file, from writers before 0.22.
+"""IVF_PQ segments in one file, from writers before 0.22.
 
 index.idx
-    at IVF.offsets[p]   the codes of partition p by rows, IVF.lengths[p] times bytes of a code; then the addresses of
-                        as many rows, u64
-    at the footer's     u32 size, then a OneFileSegment message: IVF, then the codebook [sub-vectors][2 ** bits][dim /
-    position            sub-vectors], whatever the shape of its tensor says
-    at the end          u64 that position | u16 0 | u16 version, 0 or 1 | "LANC"
+    at IVF.offsets[p]   the codes of partition p, row by row: IVF.lengths[p] codes; then the addresses of these rows,
+                        u64
+    at the position     u32 size, then a OneFileSegment message: IVF, then the codebook [sub-vectors][2 ** bits][dim /
+    in the footer       sub-vectors], regardless of the shape of its tensor
+    at the end          footer: u64 position of the message | u16 0 | u16 version, 0 or 1 | "LANC"
 
-Version 2 holds graphs in files of format 0.1, which are not supported.
+Version 2 stores graphs in files of format 0.1, which are not supported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def vector_files(files: SegmentReader) -> VectorFiles:
     Raises:
         CorruptError: The files contradict themselves or each other.
         NotFoundError: A file is missing.
-        UnsupportedError: The kind or the layout of the segment is not supported.
+        UnsupportedError: The index type or the layout of the segment is not supported.
     """
     try:
         return VectorFiles(files)
@@ -57,7 +57,7 @@ def vector_files(files: SegmentReader) -> VectorFiles:
 
 
 class OneFile(VectorFiles):
-    """An open segment of one file: see `VectorFiles`.
+    """An open segment in one file: see `VectorFiles`.
 
     Args:
         files: Files of the segment.
@@ -99,7 +99,7 @@ class OneFile(VectorFiles):
         return int(self.partitions.lengths.sum())
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the address of each row by position, uint64. Read once and cached; do not modify."""
+        """Return the row addresses in the order of positions, uint64. Read once and cached; do not modify."""
         with self._lock:
             if self._rows is None:
                 lengths = self.partitions.lengths
@@ -122,7 +122,7 @@ class OneFile(VectorFiles):
         return [next(pieces).reshape(size, self.code_width) if size else none for size in sizes]
 
     def _message(self) -> tuple[index_pb2.OneFileSegment.Vectors, int]:
-        """Return the message at the end of the file, and its offset in bytes."""
+        """Return the message to which the footer refers, and its offset in bytes."""
         size, where = self._source.size, self._where
         if size < _FOOTER.size + 4:
             raise CorruptError("invalid size of the vector segment", where=where, found=size)
@@ -182,7 +182,7 @@ class OneFile(VectorFiles):
 
 
 def _numbers(plain: Sequence[float], tensor: index_pb2.Tensor, has_tensor: bool, where: str) -> NDArray[np.float32]:
-    """Return the numbers of a message as a flat array, from its tensor if it has one, otherwise from its list."""
+    """Return the numbers of a message as a flat array. They are in a tensor, or in a list in older messages."""
     if not has_tensor:
         return np.array(plain, np.float32)
     numbers = array_of(tensor, where)

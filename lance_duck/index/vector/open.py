@@ -1,4 +1,4 @@
-"""The open files of a vector segment: centroids and codebooks in memory, codes and rows read on demand."""
+"""The open files of a vector segment. Centroids and codebooks are in memory, codes and rows are read on demand."""
 
 from __future__ import annotations
 
@@ -39,28 +39,29 @@ from lance_duck.store import gather, run
 
 
 class VectorFiles:
-    """An open vector segment. Its metadata are read and checked, its rows are read on demand.
+    """An open vector segment. The metadata is read and checked when it is opened. Rows are read on demand.
 
     Safe to use from several threads.
 
     Attributes:
         file_version: pylance's name of the layout.
-        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", or one with HNSW, "IVF_HNSW_FLAT", ….
+        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         storage: "FLAT", "SQ", "PQ" or "RQ".
         metric: "l2", "cosine", "dot" or "hamming".
         dim: Number of dimensions.
         centroids: float32 (partitions, dim), finite; uint8 for hamming. For cosine, not normalised.
-        item: dtype of the stored numbers of centroids.
+        item: dtype in which the numbers of centroids are stored.
         loss: Training loss. None if unknown.
-        partitions: Rows of the storage by partition.
-        graph_partitions: Rows of the graphs by partition. None if the kind does not have graphs.
+        partitions: Row range of each partition in the storage file.
+        graph_partitions: Row range of each partition in the graph file. None if the index type does not have graphs.
         metadata: Metadata of the codes, as stored.
-        bounds: Numbers represented by codes 0 and 255 of SQ. (0, 0) for other storages.
+        bounds: Numbers that the SQ codes 0 and 255 represent. (0, 0) for other storages.
         bits: Code width of a PQ sub-vector in bits, 4 or 8. 0 for other storages.
         codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite. Empty unless the storage is PQ.
         rounding: Rotation and rounding of vectors by RQ. None for other storages.
-        is_transposed: Whether a partition stores PQ codes byte by byte. `codes` returns them by rows in either case.
-        recall: Bytes of the recall file, unchecked. None if it does not exist.
+        is_transposed: Whether partitions store the first bytes of all PQ codes, then the second bytes, and so on.
+            `codes` always returns them row by row.
+        recall: Contents of the recall file, not validated. None if it does not exist.
         index: File of the graphs.
         auxiliary: File of the storage.
 
@@ -70,7 +71,7 @@ class VectorFiles:
     Raises:
         CorruptError: The files contradict themselves or each other.
         NotFoundError: A file is missing.
-        UnsupportedError: The kind or the layout of the segment is not supported.
+        UnsupportedError: The index type or the layout of the segment is not supported.
     """
 
     file_version = "V3"
@@ -128,12 +129,12 @@ class VectorFiles:
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the row ids or addresses at the given positions: uint64, in their order.
+        """Return the row ids or addresses at the given positions, uint64, in the order of `positions`.
 
         From a local disk, only these rows are read. From an object store, their partitions are read and cached.
 
         Args:
-            positions: int64 (n,), at least one, each below `num_rows`.
+            positions: int64 (n,), at least one position. Each is below `num_rows`.
         """
         if self._rows is not None:
             return self._rows[positions]
@@ -144,7 +145,7 @@ class VectorFiles:
         return self._names(row_ids)[inverse]
 
     def _rows_of_partitions(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Like `rows_at`, but partitions with uncached row ids are read together."""
+        """Like `rows_at`, but reads whole partitions and caches them. Uncached partitions are read together."""
         owners, rows_of = self.partitions.owners(positions), self._rows_of
         partitions = distinct(owners).tolist()
         missing = [partition for partition in partitions if partition not in rows_of]
@@ -170,11 +171,13 @@ class VectorFiles:
         return names
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
-        """Read the codes of partitions together: for each one (length, width), C-contiguous. Do not modify.
+        """Read the codes of partitions together. Do not modify the results.
 
-        Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; codes of RQ are rows with their
-        factors. The width is `code_width`. From an object store, the row ids are read as well, which saves
-        `rows_at` a round trip.
+        Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine. Codes of RQ are rows with their
+        factors. From an object store, row ids are read together with codes, which saves `rows_at` a round trip.
+
+        Returns:
+            The codes of each partition, (length, `code_width`), C-contiguous.
         """
         rounding = self.rounding
         names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
@@ -195,13 +198,13 @@ class VectorFiles:
 
     @property
     def code_width(self) -> int:
-        """Length of a code: dim for FLAT and SQ, bytes for PQ and RQ."""
+        """Length of a code: the dimension for FLAT and SQ, the size in bytes for PQ and RQ."""
         if self.rounding is not None:
             return self.rounding.width
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
     def _rounded(self, rounding: Rounding, names: Sequence[str], parts: Sequence[pa.Array]) -> NDArray[np.uint8]:
-        """Return the in-memory rows of an RQ partition, from its columns and their names."""
+        """Convert the file columns of an RQ partition to rows in memory. `names` are the names of the columns."""
         arrays = dict(zip(names, parts, strict=True))
         if any(array.null_count for array in parts):
             raise CorruptError("nulls in codes", where=self.auxiliary.path)
@@ -251,7 +254,7 @@ class VectorFiles:
             raise CorruptError("storage_metadata", where=where, expected="one string", found=len(texts))
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
         key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
-        is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # pylance before 4 does not
+        is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # pylance before 4 did not write it
         dimension = json_integer(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
         if dimension != self.dim:
             raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
@@ -288,7 +291,7 @@ class VectorFiles:
         self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
 
     def _codebook_bytes(self, where: str) -> bytes:
-        """Return the message of the codebook, from a buffer or, by writers before 0.30, from the metadata."""
+        """Return the codebook message from a global buffer. Writers before 0.30 stored it in the metadata."""
         position = json_integer(self.metadata, "codebook_position", 0, 1 << 31, where)
         if position:
             return self.auxiliary.global_buffer(position)
@@ -322,7 +325,7 @@ class VectorFiles:
 
 
 def _position(file: SegmentFile, key: str) -> int:
-    """Return the number of the global buffer that a metadata entry names."""
+    """Return the index of a global buffer, which a metadata entry stores."""
     text = file.metadata.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise CorruptError(f"metadata {key!r}", where=file.path, expected="a global buffer", found=repr(text))

@@ -1,7 +1,7 @@
 """Temporary storage for vectors that are read again, and for codes that are sorted by partition.
 
-Both stay in memory up to a limit, then in an unnamed temporary file. Codes are sorted on arrival, and merged when a
-partition is read.
+Vectors and codes stay in memory up to a limit. All others go to an unnamed temporary file. Each batch of codes is
+sorted when it is added, and the batches are merged when a partition is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Spill:
             return array
         try:
             if self._file is None:
-                unnamed = tempfile.TemporaryFile  # closed at the end, with this object
+                unnamed = tempfile.TemporaryFile  # the exit stack closes it
                 self._file = self._files.enter_context(unnamed(prefix="lance_duck-vectors-"))
             start = self._end
             self._file.seek(start)
@@ -65,8 +65,8 @@ class VectorSpill:
     """Rows and their vectors, in insertion order.
 
     Args:
-        limit: Bytes that stay in memory.
-        spill: Temporary file of all others.
+        limit: Maximum size of the vectors in memory, in bytes.
+        spill: Temporary file for all other vectors.
     """
 
     def __init__(self, limit: int, spill: Spill) -> None:
@@ -76,7 +76,7 @@ class VectorSpill:
         self._count = self._held = 0
 
     def add(self, rows: Rows, vectors: NDArray[Any]) -> None:
-        """Add vectors (n, dim) of rows, which are not copied."""
+        """Add rows and their vectors (n, dim), without copying them."""
         if not len(rows):
             return
         self._count += len(rows)
@@ -93,9 +93,9 @@ class VectorSpill:
         return iter(self._chunks)
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return `count` random vectors in their original order, or all if there are not more.
+        """Return `count` random vectors in their original order, or all vectors if there are not more.
 
-        There must be at least one.
+        The storage must not be empty.
         """
         if count >= self._count:
             return np.concatenate([vectors for _, vectors in self._chunks])
@@ -108,13 +108,13 @@ class VectorSpill:
 
 
 class SortedRuns:
-    """Rows and their codes by partition, in the order of the file: by ascending name inside a partition.
+    """Rows and their codes, grouped by partition, in the order of the file.
 
     Args:
         num_partitions: Number of partitions of the segment.
-        limit: Bytes that stay in memory, approximately.
-        spill: Temporary file of all others.
-        by_name: Whether to sort rows by id inside a partition. Otherwise, they stay in insertion order.
+        limit: Approximate maximum size in memory, in bytes.
+        spill: Temporary file for all other codes.
+        by_name: Whether to sort the rows of a partition by row id or address. Otherwise, they stay in insertion order.
     """
 
     def __init__(self, num_partitions: int, limit: int, spill: Spill, *, by_name: bool = True) -> None:
@@ -127,7 +127,7 @@ class SortedRuns:
         self._runs: list[_PartitionRun] = []
 
     def add(self, partitions: NDArray[np.int64], rows: Rows, codes: NDArray[Any]) -> None:
-        """Add rows: their partitions, names, and codes (n, width)."""
+        """Add rows with their partitions, row ids or addresses, and codes (n, width)."""
         if not len(rows):
             return
         self._waiting.append((partitions, rows, codes))
@@ -137,7 +137,7 @@ class SortedRuns:
             self._runs.append(_PartitionRun(run.starts, run.rows, None, self._spill.put(run.gathered())))
 
     def take(self, partition: int) -> tuple[Rows, NDArray[Any]] | None:
-        """Return the rows and codes of a partition, or None if it is empty. Nothing may be added afterwards."""
+        """Return the rows and codes of a partition, or None if it is empty. Do not call `add` after this call."""
         if self._waiting:
             self._runs.append(self._sorted())
         pieces = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
@@ -154,7 +154,7 @@ class SortedRuns:
         self._waiting, self._bytes = [], 0
         order = np.lexsort((rows, partitions)) if self._by_name else np.argsort(partitions, kind="stable")
         starts = np.searchsorted(partitions[order], np.arange(self._count + 1))
-        is_sorted = bool((order[1:] > order[:-1]).all())  # true with a single partition: codes are not copied
+        is_sorted = bool((order[1:] > order[:-1]).all())  # true for a single partition, whose codes are then not copied
         return (
             _PartitionRun(starts, rows, None, codes) if is_sorted else _PartitionRun(starts, rows[order], order, codes)
         )
@@ -164,7 +164,7 @@ class SortedRuns:
 class _PartitionRun:
     """A run of rows, sorted by partition.
 
-    `codes` are in the order of `rows`. If there is an `order`, the code of row i is at `order[i]`.
+    `codes` has the order of `rows`, unless `order` is set. In that case, the code of row i is at `order[i]`.
     """
 
     starts: NDArray[np.int64]

@@ -1,9 +1,9 @@
-"""Threads of faiss: many small single-threaded tasks in parallel, and a single thread in forked children.
+"""The threads of faiss: many small single-threaded tasks in parallel, and a single thread in forked children.
 
-A fork copies OpenMP's records of its threads, but not the threads. A child that requests two threads waits for one that
-no longer exists, or dies. A new thread of the child gets its own OpenMP threads, but hangs if a thread of the parent
-was multiplying matrices at the fork: OpenBLAS lends its only set of threads, and that set is never returned. Callers
-that need one thread use neither library's pool.
+A fork copies OpenMP's records of its threads, but not the threads themselves. A child that requests two threads waits
+for a thread that does not exist, or dies. A new thread of the child gets new OpenMP threads. It hangs if a thread of
+the parent was multiplying matrices during the fork: OpenBLAS has only one set of threads, and in the child, that set
+stays reserved forever. Calls that request a single thread do not use the threads of either library.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def in_slices(do: Callable[[slice], None], count: int, step: int) -> None:
 
 
 def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function that calls faiss: in a forked child it uses one thread, whichever thread calls it."""
+    """Decorate a function that calls faiss. In a forked child, each call uses a single thread."""
 
     @wraps(function)
     def guarded(*args: _P.args, **options: _P.kwargs) -> _R:
@@ -60,7 +60,7 @@ def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def one_thread(needed: bool = True) -> Iterator[None]:
-    """Limit faiss to one thread in calls from this thread, for work too small to benefit from a second one.
+    """Limit faiss to one thread in calls from this thread, if the work is too small for a second thread.
 
     Args:
         needed: Whether to limit faiss.
@@ -77,7 +77,7 @@ def one_thread(needed: bool = True) -> Iterator[None]:
 
 
 def _alone() -> None:
-    """Limit faiss to one thread in calls from this thread, once. OpenMP stores the number for each calling thread."""
+    """Limit faiss to one thread in all later calls from this thread. OpenMP stores this limit per calling thread."""
     _FAISS.omp_set_num_threads(1)
     _ALONE.since = forks.count()
 

@@ -1,10 +1,13 @@
-"""Vector columns as matrices, and the rule that defines their searchable rows.
+"""Converts vector columns to matrices, and defines which rows are searchable.
 
-A vector is a fixed-size list of float16, float32, float64, bfloat16 (two bytes each), or, for the Hamming distance,
-uint8. Distances are computed with float32.
+A vector is a fixed-size list of float16, float32, float64 or bfloat16 (two bytes each) numbers. For the Hamming
+distance, its items are uint8. Distances are computed with float32.
 
-A row is left out of every index if its vector is null or contains a null, contains NaN or infinity, including numbers
-    that overflow float32, is zero, and the metric is cosine.
+A row is left out of every index if its vector
+
+- is null or contains a null;
+- contains NaN, infinity, or a number that overflows float32;
+- is zero, and the metric is cosine.
 
 Without an index, a row is not a neighbour if its distance is NaN or null. Vectors with infinite numbers can be found.
 """
@@ -29,9 +32,9 @@ class Vectors:
     """Vectors of some rows.
 
     Attributes:
-        values: float32 (n, dim), or uint8 (n, dim) if the column contains unsigned bytes. C-contiguous. Not to be
-            changed: these may be the bytes of the column. Undefined for a row that is not usable.
-        usable: bool (n,): whether each row can be a neighbour.
+        values: float32 (n, dim), or uint8 (n, dim) if the column contains unsigned bytes. C-contiguous. Do not modify:
+            the array may share the memory of the column. Undefined for rows that are not usable.
+        usable: bool (n,), whether each row can be a neighbour.
     """
 
     values: NDArray[Any]
@@ -47,19 +50,19 @@ def is_vector(type_: pa.DataType) -> bool:
 
 
 def has_byte_items(type_: pa.DataType) -> bool:
-    """Return whether a type of vectors has unsigned bytes, which only have a Hamming distance."""
+    """Return whether the items of a vector type are unsigned bytes. They only support the Hamming distance."""
     return bool(is_vector(type_) and storage_type(type_.value_type) == pa.uint8())
 
 
 def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None, *, metric: str = "l2") -> Vectors:
     """Return the vectors of a column.
 
-    Float32 without nulls is not copied, unless it has several chunks.
+    A float32 array without nulls is not copied, unless it has several chunks.
 
     Args:
         array: Array for whose storage type `is_vector` is true.
-        type_: Type of the column. The array's type by default.
-        metric: Metric, which decides whether zero vectors are usable.
+        type_: Type of the column. By default, the type of the array.
+        metric: The metric. It determines whether zero vectors are usable.
 
     Raises:
         InvalidInputError: The array is not a vector column.
@@ -79,12 +82,12 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
 
 
 def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
-    """Return a mask of the searchable rows of a float32 matrix: finite, and not zero for cosine."""
+    """Return a mask of the searchable rows of a float32 matrix. Rows must be finite, and for cosine, not zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", values, values)
     usable: NDArray[np.bool_] = np.isfinite(squares)
     doubtful = np.flatnonzero(~usable)
-    if len(doubtful):  # squares may overflow although the numbers are finite
+    if len(doubtful):  # squares of finite numbers may overflow
         usable[doubtful] = np.isfinite(values[doubtful]).all(axis=1)
     if metric == "cosine":
         small = np.flatnonzero(squares == 0)
@@ -100,7 +103,11 @@ def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 
 def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return a fixed-size list array as a matrix (n, dim), and a mask of rows without nulls, or None for all rows."""
+    """Convert a fixed-size list array to a matrix (n, dim).
+
+    Returns:
+        The matrix, and a mask of the rows without nulls. The mask is None if there are no nulls.
+    """
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):
@@ -112,7 +119,7 @@ def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_
 
 
 def _numbers(items: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an array as float32 or uint8, undefined under nulls."""
+    """Return the numbers of an array as float32 or uint8. The numbers of nulls are undefined."""
     width = items.type.bit_width // 8
     data = items.buffers()[1]
     bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")

@@ -28,12 +28,12 @@ TENSORS: Final = MappingProxyType({"f2": 1, "f4": 2, "f8": 3, "u1": 4})
 
 @dataclass(frozen=True)
 class StoredPartition:
-    """A partition, ready to be written.
+    """A partition that is ready to be written.
 
     Attributes:
         rows: uint64 (n,), row ids or addresses.
-        codes: Codes (n, code_width), by rows.
-        graph: Graph of the partition. None without rows, or if the kind does not have graphs.
+        codes: Codes (n, code_width), row by row.
+        graph: Graph of the partition. None if the partition is empty, or if the index type does not have graphs.
     """
 
     rows: Rows
@@ -47,7 +47,7 @@ def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[Stor
     Args:
         writer: Writer of the segment's files.
         model: Model of the codes.
-        partitions: Each partition of the model. None for an empty one.
+        partitions: The partitions of the model in order. None for an empty partition.
 
     Raises:
         StoreError: The disk or the service failed.
@@ -87,7 +87,7 @@ def _batch(model: Model, stored: StoredPartition) -> pa.RecordBatch:
 
 
 def _columns(model: Model, codes: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the code columns of a partition, by name."""
+    """Convert the codes of a partition to file columns, by name."""
     if model.rounding is not None:
         return model.rounding.columns(codes)
     if model.storage == "PQ":
@@ -122,7 +122,7 @@ def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
 
 
 def _rounding(file: FileWriter, rounding: Rounding) -> dict[str, Any]:
-    """Write the RQ matrix, if there is one, and return the RQ metadata."""
+    """Write the RQ rotation matrix if there is one. Returns the RQ metadata."""
     rotation = rounding.rotation
     is_fast = rotation.kind == "fast"
     matrix = None if is_fast else _tensor(rotation.parameters, rotation.parameters.shape).SerializeToString()

@@ -1,4 +1,4 @@
-"""Bounds of zones, and the zones in which some rows may satisfy a query, or all rows do."""
+"""Bounds of zones. They show in which zones some rows may satisfy a query, and in which zones all rows satisfy it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ZoneBounds:
         type: Storage type of the values.
         low: Lower bound of all values except NaN. Defined if `values` is set.
         high: Upper bound of all values except NaN. Defined if `values` is set.
-        values: Whether there may be values that are neither null nor NaN.
-        nans: Whether there may be NaN.
+        values: Whether the zone may contain values that are neither null nor NaN.
+        nans: Whether the zone may contain NaN.
         has_bounds: Whether `low` and `high` are defined.
     """
 
@@ -39,7 +39,7 @@ class ZoneBounds:
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory."""
+        """Approximate size in memory, in bytes."""
         fixed = sum(array.nbytes for array in (self.low, self.high, self.values, self.nans, self.has_bounds))
         objects = self.low.dtype == object
         return fixed + (sum(map(len, self.low)) + sum(map(len, self.high)) + 66 * len(self.low) if objects else 0)
@@ -53,11 +53,11 @@ def read_bounds(
     length: NDArray[np.int64],
     where: str,
 ) -> ZoneBounds:
-    """Build bounds from the columns of a file. Each column has an entry per zone.
+    """Build bounds from the columns of a file. Each column has one entry per zone.
 
     Args:
-        low: Least value. Null or NaN if it is unknown, or if all other values are null or NaN.
-        high: Greatest value. NaN if the maximum of the other values is unknown.
+        low: Minimum value. Null or NaN if it is unknown, or if all values are null or NaN.
+        high: Maximum value. NaN if the zone contains a NaN. The maximum of the other values is then unknown.
         nulls: Number of nulls.
         nans: Number of NaNs.
         length: Number of offsets that the zone spans.
@@ -80,11 +80,11 @@ def read_bounds(
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
-    """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do.
+    """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it.
 
     Args:
         bounds: Bounds of the zones.
-        query: Query for which `answered_by_bounds` holds; not `Null`, alone or inside `Except`.
+        query: Query for which `answered_by_bounds` is true. Neither `Null` nor `Except(Null())`.
     """
     if isinstance(query, Except):
         any_match, every = zone_masks(bounds, query.query)
@@ -117,7 +117,7 @@ def _missing(bound: pa.Array) -> Mask:
 
 
 def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:
-    """Find the zones of a range. NaN exceeds all other values, so a range that begins with NaN contains only NaN."""
+    """Find the zones of a range. NaN is greater than all other values, so a range from NaN on contains only NaN."""
     low, low_nan = _bound(bounds, query.low)
     high, high_nan = _bound(bounds, query.high)
     nan_inside = (high is None and not (high_nan and query.high_open)) and not (low_nan and query.low_open)
@@ -151,7 +151,7 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
 
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
-    """Find the zones of a prefix: strings from the prefix up to, excluding, the next string without it."""
+    """Find the zones of a prefix. Matching strings are at least the prefix, and below the next string without it."""
     prefix = sortable_values(_fitting(bounds, pa.array([query.prefix])))
     stem = bytes(prefix[0]).rstrip(b"\xff")
     after = None
@@ -162,7 +162,7 @@ def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
 
 
 def _bound(bounds: ZoneBounds, value: pa.Scalar | None) -> tuple[Values | None, bool]:
-    """Return a bound as an array of one value, or None if unbounded or NaN, and whether it is NaN."""
+    """Return a bound as an array with one value (None if it is NaN or unbounded), and whether it is NaN."""
     if value is None:
         return None, False
     array = _fitting(bounds, pa.array([value]))

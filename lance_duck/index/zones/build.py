@@ -1,4 +1,4 @@
-"""Builds zones of rows in table order: their bounds, or their Bloom filters."""
+"""Builds zones from rows in table order, with bounds or with Bloom filters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lance_duck.rows.row_set import RowSet
 def collect(
     rows: pa.RecordBatchReader, rows_per_zone: int, progress: Callable[[int], None] | None = None
 ) -> tuple[ZoneStatistics, RowSet]:
-    """Return the zone statistics of rows in table order, and the null rows."""
+    """Return the zone statistics of rows in table order, and the rows that are null."""
     type_ = rows.schema.field(VALUE).type
     statistics = _PieceStatistics(type_)
     nulls: list[RowSet] = []
@@ -75,7 +75,7 @@ def write_filters(
     blocks: int,
     progress: Callable[[int], None] | None = None,
 ) -> RowSet:
-    """Write the zone filters of rows in table order. Returns the null rows."""
+    """Write the zone filters of rows in table order. Returns the rows that are null."""
     zone = _Zone(blocks)
     nulls: list[RowSet] = []
     for values, names, starts, numbers in cut_batches(rows, rows_per_zone, nulls, progress):
@@ -92,7 +92,7 @@ def write_filters(
 
 
 class _Zone:
-    """The zone that rows are being added to."""
+    """The current zone, to which rows are added."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
@@ -117,7 +117,7 @@ class _Zone:
 
 
 class Cutter:
-    """Splits rows in table order into zones, which end with their fragment.
+    """Splits rows in table order into zones. A zone never extends beyond its fragment.
 
     Args:
         rows_per_zone: Row count of a zone, except the last of a fragment.
@@ -130,9 +130,12 @@ class Cutter:
         self._zone = -1
 
     def cut(self, rows: Rows) -> tuple[Ints, Ints]:
-        """Cut further rows. Returns the first position and the zone number, from 0, of each stretch.
+        """Split the next rows into stretches, each of which lies within one zone.
 
         The first stretch may continue the last zone of the previous call.
+
+        Returns:
+            The position of each stretch's first row, and its zone number, counted from 0.
         """
         runs, size = _runs(rows), self._rows_per_zone
         stops = [*runs[1:], len(rows)]
@@ -152,13 +155,13 @@ class Cutter:
 def cut_batches(
     rows: pa.RecordBatchReader, rows_per_zone: int, nulls: list[RowSet], progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[pa.Array, Rows, Ints, Ints]]:
-    """Yield batches in table order, split into zones: values, row ids, and pieces from `Cutter.cut`.
+    """Yield batches in table order: their values, their rows, and the results of `Cutter.cut`.
 
     Args:
         rows: Reader with the columns `kind.VALUE` and `kind.ROW`.
         rows_per_zone: Row count of a zone, except the last of a fragment.
-        nulls: List that the rows that are null are appended to.
-        progress: Called with the number of rows so far, before the next batch is read.
+        nulls: List to which the null rows of each batch are appended.
+        progress: Called with the number of processed rows, before the next batch is read.
     """
     cutter = Cutter(rows_per_zone)
     num_rows = 0

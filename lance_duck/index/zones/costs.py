@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 FILTER_CACHE_BYTES: Final = 256 << 20
-"""Maximum size of cached Bloom filters, in bytes. Either all filters of an open index are cached, or none."""
+"""Maximum size of an open index's Bloom filters for caching, in bytes. Either all filters are cached, or none."""
 
 WAITING_ZONES: Final = 1 << 14
-"""Number of zones whose bounds are buffered before they are joined into one array. Bounds memory."""
+"""Number of zones whose bounds are buffered before they are joined into one array. Limits memory."""
 
 LONG_ZONE: Final = 512
-"""Bounds of zones with at least this mean number of values are computed zone by zone. 1,024 numbers take half of the
-time, 256 take 1.4 times as long."""
+"""Minimum mean number of values per zone for computing bounds zone by zone. Zones of 1,024 numbers then take half of
+the time, and zones of 256 numbers take 1.4 times as long."""
 
 PROBED_ROWS: Final = 64
-"""Number of a zone's rows to look up first. Most zones move as a whole."""
+"""Number of a fragment's rows that are looked up to find out whether the fragment still exists."""

@@ -1,4 +1,4 @@
-"""Zone maps and Bloom filters as kinds of indexes. `layout` has the files."""
+"""The index kinds of zone maps and Bloom filters. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class BloomFilterKind(MergedKind):
         return has_hash(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query is one for nulls, or for equality with values."""
+        """Return True for queries for nulls, and for equality with values."""
         inner = query.query if isinstance(query, Except) else query
         return has_hash(type_) and (isinstance(inner, Null) or isinstance(query, Among))
 
@@ -131,7 +131,7 @@ def _parameters(options: BuildOptions, items: int, probability: float) -> tuple[
 
 
 def _whole_number(options: BuildOptions, name: str, default: int) -> int:
-    """Return a number of rows from the parameters.
+    """Return the row count that a parameter specifies.
 
     Raises:
         InvalidInputError: The parameter is not a positive integer.
@@ -143,10 +143,10 @@ def _whole_number(options: BuildOptions, name: str, default: int) -> int:
 
 
 def _check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) -> None:
-    """Check that a kind has all given parameters.
+    """Check that a kind supports all given parameters.
 
     Raises:
-        InvalidInputError: The kind does not have one of the parameters.
+        InvalidInputError: The kind does not support one of the parameters.
     """
     refuse_unknown(options.parameters, names, f"index of kind {kind}", "parameter")
 

@@ -1,4 +1,4 @@
-"""Merge the zones of other segments, following moved rows."""
+"""Merges the zones of other segments, and updates the addresses of moved rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class MovedZones:
     """Zones after their rows moved.
 
     Attributes:
-        zones: Pieces of the old zones.
-        source: Old zone number of each stretch.
-        is_new: Whether each stretch has moved.
+        zones: The new zones. Each contains rows of a single old zone.
+        source: Old zone number of each new zone.
+        is_new: Whether the rows of each new zone have moved.
     """
 
     zones: Zones
@@ -32,9 +32,9 @@ class MovedZones:
 
 
 def follow_zones(zones: Zones, follow: Follow) -> MovedZones:
-    """Follow the rows of zones. A zone is split wherever rows of other zones come between its rows.
+    """Find the current positions of zones. A zone is split if rows of other zones come between its rows.
 
-    A fragment is kept, removed, or rewritten as a whole.
+    Every fragment must be kept, removed, or rewritten as a whole.
     """
     still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
     stays = np.flatnonzero(still)
@@ -55,7 +55,7 @@ def follow_rows(rows: RowSet, follow: Follow) -> RowSet:
 
 
 def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
-    """Return the fragments in which some row still has its id."""
+    """Return the fragments that still exist, because at least one of the sampled rows keeps its address."""
     order = zones.fragments
     begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
     last = np.append(begins[1:], len(order))[: len(begins)] - 1
@@ -70,7 +70,7 @@ def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
 
 
 def _followed(zones: Zones, positions: Ints, part: range, follow: Follow) -> tuple[Rows, Ints, Ints]:
-    """Return the first row, length and old zone of each resulting range, for a range of the zones' rows."""
+    """Follow a range of the rows of some zones. Returns the first row, length and old zone of each resulting zone."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")
@@ -95,8 +95,8 @@ def moved_zones(
 ) -> tuple[ZoneStatistics, RowSet]:
     """Return the statistics of zones, and the null rows, after rows moved.
 
-    Moved zones are merged if they lie within a range of the usual length. Otherwise, small zones would stay small
-    forever.
+    Adjacent moved zones are merged if they lie within the same `rows_per_zone` offsets, because small zones would
+    otherwise stay small forever.
     """
     moved = follow_zones(statistics.zones, follow)
     new_nulls = follow_rows(nulls, follow)
@@ -109,7 +109,7 @@ def moved_zones(
 
 
 def follow_filters(file: BloomFilterFile, follow: Follow, writer: FilterWriter, rows_per_zone: int) -> RowSet:
-    """Write the filters of a segment whose rows moved. Returns the current addresses of its null rows."""
+    """Write the filters of a segment for the new addresses of its rows. Returns the addresses of its null rows."""
     moved = follow_zones(file.zones, follow)
     nulls = follow_rows(file.nulls, follow)
     groups = moved.zones.groups(moved.is_new, rows_per_zone)
@@ -127,14 +127,14 @@ def follow_filters(file: BloomFilterFile, follow: Follow, writer: FilterWriter, 
 
 
 def joined_filters(words: Words, groups: Ints) -> Words:
-    """Merge the filters of each group. Groups ascend."""
+    """Merge the filters of each group. Group numbers ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
     joined: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
     return joined
 
 
 def followed_rows(first: Rows, length: Ints, groups: Ints) -> Zones:
-    """Return one zone for the adjacent zones of each group."""
+    """Join the adjacent zones of each group into one zone."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
     last = np.append(begins[1:], len(groups)) - 1
     return Zones(first[begins], (first[last] - first[begins]).astype(np.int64) + length[last])

@@ -1,4 +1,4 @@
-"""Open files of zone maps, which are completely in memory, and of Bloom filters."""
+"""The open files of zone maps and of Bloom filters. Zone maps are completely in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lance_duck.wire.limits import ROW_OFFSETS
 
 
 class ZoneMapFile:
-    """A file of zones and their statistics, wholly in memory.
+    """A file of zones and their statistics, completely in memory.
 
     Attributes:
         statistics: Statistics of the zones, in ascending order of the zones.
@@ -47,7 +47,7 @@ class ZoneMapFile:
 
     Raises:
         NotFoundError: The file is missing.
-        CorruptError: The file contradicts itself, or is not of this type.
+        CorruptError: The file contradicts itself, or its column does not have this type.
         UnsupportedError: The file does not record nulls.
     """
 
@@ -70,7 +70,7 @@ class ZoneMapFile:
 
 
 class BloomFilterFile:
-    """A file of the Bloom filters of zones. Filters are read at first use, and cached unless they are very large.
+    """A file with one Bloom filter per zone. Filters are read at first use, and cached unless they are very large.
 
     Attributes:
         zones: Zones of the rows, in ascending order.
@@ -103,7 +103,7 @@ class BloomFilterFile:
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def may_hold(self, hashes: Hashes) -> Mask:
-        """Return the zones whose filter may contain any of the hashes."""
+        """Return a mask of the zones whose filters may contain at least one of the hashes."""
         may = np.zeros(len(self.zones), np.bool_)
         if len(hashes):
             for number, part in enumerate(self._parts):
@@ -112,20 +112,20 @@ class BloomFilterFile:
         return may[self._order]
 
     def filters(self, places: Ints) -> list[tuple[Ints, Words]]:
-        """Return filters of zones, grouped by size: positions in `places`, and words (filters, blocks, 8)."""
+        """Return the filters of zones, grouped by size: their positions in `places`, and words (filters, blocks, 8)."""
         filter_numbers, back = np.unique(self._order[places], return_inverse=True)
         (data,) = self._file.read([DATA], filter_numbers)
         return list(as_words(data.take(pa.array(back)), self._file.path))
 
     def prewarm(self) -> None:
-        """Read the filters, if they are to be cached."""
+        """Read all filters, if they are small enough to be cached."""
         if self._keeps:
             for number, part in enumerate(self._parts):
                 self._words(number, part)
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes of the cached filters and the zones."""
+        """Approximate size of the cached filters and the zones, in bytes."""
         filters = sum(words.nbytes for page in tuple(self._filters.values()) for _, words in page)
         return filters + 24 * len(self.zones)
 
@@ -140,7 +140,7 @@ class BloomFilterFile:
 
 
 def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
-    """Read the extents of zones, in ascending order, and the file row of each.
+    """Read the extents of zones. Returns the zones in ascending order, and the row of each zone in the file.
 
     Raises:
         CorruptError: A zone is empty, or extends past the largest offset of a fragment.
@@ -163,8 +163,8 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     """Read the rows that are null.
 
     Raises:
-        UnsupportedError: The file does not record nulls. Its writer may also have misplaced zones, as the first writers
-            did in fragments with deleted rows.
+        UnsupportedError: The file does not record nulls. Its writer is old enough to store wrong zones for fragments
+            with deleted rows.
         CorruptError: The record of nulls is corrupt.
     """
     number = file.metadata.get(NULL_BITMAP)
@@ -180,7 +180,7 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
 
 
 def row_number(file: SegmentFile, key: str, default: int) -> int:
-    """Return a number of rows from the metadata.
+    """Return the row count that a metadata entry stores.
 
     Raises:
         CorruptError: The entry is not a positive integer.

@@ -1,4 +1,4 @@
-"""Searches of open segments: the zones in which some rows may satisfy a query, or all rows do."""
+"""Searches of open segments, which find the zones in which some rows may satisfy a query, or all rows satisfy it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ZonedIndex(ABC):
         return self._trusted(without_nulls, maybe)
 
     def stretches(self) -> tuple[Rows, Ints]:
-        """Return the zones: first addresses and lengths, see `Stretching`."""
+        """Return the first address and the length of each zone. See `Stretching`."""
         return self.zones.first, self.zones.length
 
     @property
@@ -66,10 +66,10 @@ class ZonedIndex(ABC):
 
     @abstractmethod
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do."""
+        """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the masks for a query. The last query's masks are cached, as an estimate precedes its search."""
+        """Return the masks for a query. The last masks are cached for the search that follows an estimate."""
         last = self._last
         if last is None or last[0] is not query:
             if isinstance(query, Except) and isinstance(query.query, Null):
@@ -86,7 +86,7 @@ class ZonedIndex(ABC):
         return Answer(self._plain(sure), maybe)
 
     def _plain(self, rows: RowSet) -> RowSet:
-        """Drop fragments with overlapping zones, because one of these zones may be older than the column."""
+        """Drop fragments with overlapping zones, because one of these zones may predate a rewrite of the column."""
         overlapping = self.zones.overlapping
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
@@ -107,7 +107,7 @@ class ZoneMapIndex(ZonedIndex):
         )
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return masks of the zones in which some row may satisfy a query, and in which all non-null rows do."""
+        """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it."""
         return zone_masks(self._bounds, query)
 
     def statistics(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class ZoneMapIndex(ZonedIndex):
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory."""
+        """Approximate size in memory, in bytes."""
         statistics = self.file.statistics
         arrays = (statistics.low.nbytes, statistics.high.nbytes, self._bounds.nbytes, 32 * len(self.zones))
         return sum(arrays) + self.nulls_nbytes
@@ -137,7 +137,10 @@ class BloomFilterIndex(ZonedIndex):
         self.file = file
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return a mask of the zones that may contain a matching row. Filters cannot prove that all rows match."""
+        """Return a mask of the zones that may contain a matching row, and a mask of all False.
+
+        Filters cannot prove that all rows of a zone match.
+        """
         if not isinstance(query, Among):
             raise InternalError("Bloom filters cannot evaluate the query", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)
@@ -150,10 +153,10 @@ class BloomFilterIndex(ZonedIndex):
         return {"type": "BloomFilter", "num_blocks": len(self.zones), **numbers}
 
     def prewarm(self) -> None:
-        """Read the filters, if they are to be cached."""
+        """Read all filters, if they are small enough to be cached."""
         self.file.prewarm()
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory."""
+        """Approximate size in memory, in bytes."""
         return self.file.nbytes + self.nulls_nbytes

@@ -1,4 +1,4 @@
-"""Values of a column in the order of predicates, and their hashes."""
+"""Converts the values of a column to numpy values that sort in the order of predicates, and computes their hashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INT32_LIKE = (pa.types.is_date32, pa.types.is_time32)
 
 
 def is_comparable(type_: pa.DataType) -> bool:
-    """Return whether `sortable_values` takes arrays of a storage type."""
+    """Return whether `sortable_values` accepts arrays of a storage type."""
     return (
         pa.types.is_boolean(type_)
         or pa.types.is_integer(type_)
@@ -34,7 +34,7 @@ def sortable_values(array: pa.Array) -> Values:
     """Return the values as a numpy array with the same order: numbers, bytes of one width, or bytes objects.
 
     Args:
-        array: Array of a type for which `is_comparable` holds. Results for nulls are undefined.
+        array: Array of a type for which `is_comparable` is true. Results for nulls are undefined.
     """
     type_ = array.type
     if has_offsets(type_):
@@ -57,7 +57,7 @@ def sortable_values(array: pa.Array) -> Values:
 
 
 def is_nan(array: pa.Array) -> NDArray[np.bool_]:
-    """Return whether each value is NaN, of either sign. False for a null."""
+    """Return a mask of the values that are NaN, with either sign. False for a null."""
     if not pa.types.is_floating(array.type):
         return np.zeros(len(array), np.bool_)
     return np.isnan(sortable_values(array))
@@ -92,7 +92,7 @@ def hashes_of(values: pa.Array) -> Hashes:
     """Return the hash of each value. Undefined for a null.
 
     Args:
-        values: Values of a type for which `has_hash` holds.
+        values: Values of a type for which `has_hash` is true.
     """
     count = len(values)
     if not count:
@@ -108,9 +108,12 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def hashes_to_find(values: pa.Array) -> Hashes | None:
-    """Return the hashes of all values that equal one of the given values. Returns None for NaN: any filter may match.
+    """Return the hashes of all values that equal one of the given values.
 
-    Zeros of both signs are equal, but have different hashes. The many forms of NaN are also equal.
+    0.0 and -0.0 are equal, but have different hashes. NaN has many bit patterns, each with a different hash.
+
+    Returns:
+        The hashes, or None if a value is NaN, because every filter may then match.
     """
     if not pa.types.is_floating(values.type):
         return hashes_of(values)

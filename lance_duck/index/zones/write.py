@@ -1,4 +1,4 @@
-"""Write the files of zone maps and Bloom filters."""
+"""Writes the files of zone maps and Bloom filters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lance_duck.wire.pb import index_pb2
 
 
 def write_zone_map(writer: SegmentWriter, statistics: ZoneStatistics, nulls: RowSet, size: int, seeds: bool) -> Details:
-    """Write a zone map file, from zones in any order. Returns the details of the segment."""
+    """Write a zone map file from the statistics of zones in any order. Returns the details of the segment."""
     statistics = statistics.take(np.argsort(statistics.zones.first, kind="stable"))
     type_ = statistics.low.type
     bounds = [pa.field(name, type_) for name in BOUNDS]
@@ -58,7 +58,7 @@ class FilterWriter:
 
     Args:
         writer: Writer of the segment.
-        items: Rows of a zone.
+        items: Row count of a zone.
         probability: Probability of a false positive.
     """
 

@@ -1,4 +1,4 @@
-"""Zones: row ranges of one fragment that a file summarizes, and their bounds."""
+"""Zones, which are the row ranges that a file summarizes, and their statistics. A zone lies within one fragment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFSET_BITS = np.uint64(OFFSET_MASK)
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """Zones. Methods expect them in ascending order of the first row.
+    """The extents of zones. Methods expect the zones in ascending order of their first rows.
 
     Attributes:
         first: Address of the first row of each zone.
@@ -41,7 +41,7 @@ class Zones:
 
     @property
     def fragments(self) -> Rows:
-        """Id of the fragment of each zone."""
+        """Fragment id of each zone."""
         return self.first >> FRAGMENT_BITS
 
     @property
@@ -50,11 +50,11 @@ class Zones:
         return self.first & OFFSET_BITS
 
     def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
-        """Return a number for each zone. Adjacent zones that may be merged share a number.
+        """Return the group number of each zone. Adjacent zones that can be merged have the same number.
 
         Args:
-            joinable: bool: whether each zone may be joined with others.
-            rows_per_zone: Number of offsets that a joined zone may span.
+            joinable: bool: whether each zone may be merged with others.
+            rows_per_zone: Maximum number of offsets that a merged zone spans.
         """
         offsets = self.offsets.astype(np.int64)
         cell = offsets // rows_per_zone
@@ -67,16 +67,16 @@ class Zones:
 
     @cached_property
     def overlapping(self) -> frozenset[int]:
-        """Ids of fragments with overlapping zones, whose summaries may not hold for all their rows.
+        """Ids of fragments with overlapping zones. The summaries of these zones may be wrong for some rows.
 
-        A writer that merges segments may keep zones of a fragment from before its column was rewritten.
+        When a writer merges segments, it may keep outdated zones of a fragment whose column was rewritten.
         """
         ends = self.first + self.length.astype(np.uint64)
         crossing = np.flatnonzero(self.first[1:] < np.maximum.accumulate(ends)[:-1])
         return frozenset((self.first[crossing + 1] >> FRAGMENT_BITS).tolist())
 
     def rows(self, mask: Mask) -> RowSet:
-        """Return the rows of some zones."""
+        """Return the rows of the marked zones."""
         first, length = self.first[mask], self.length[mask]
         if not len(first):
             return RowSet({})
@@ -89,7 +89,7 @@ class Zones:
         return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
 
     def count(self, mask: Mask) -> int:
-        """Return the number of offsets spanned by zones."""
+        """Return the number of offsets that the marked zones span."""
         return int(self.length[mask].sum())
 
     def row_bound(self, fragment_id: int) -> int | None:
@@ -100,7 +100,7 @@ class Zones:
 
 
 def null_counts(nulls: RowSet, zones: Zones) -> Ints:
-    """Return the number of nulls in each zone. If zones overlap, a null counts in each."""
+    """Return the number of nulls in each zone. A null in overlapping zones counts in each of them."""
     counts = np.zeros(len(zones), np.int64)
     starts = zones.offsets.astype(np.int64)
     for fragment_id, part in nulls.parts.items():
@@ -117,8 +117,8 @@ class ZoneStatistics:
 
     Attributes:
         zones: Extents of the zones.
-        low: Least value of each zone. Null if it is unknown or does not exist, NaN if all values are null or NaN.
-        high: Greatest value of each zone. NaN if the zone contains a NaN.
+        low: Minimum of each zone. Null if it is unknown or does not exist, NaN if all values are null or NaN.
+        high: Maximum of each zone. NaN if the zone contains a NaN.
         nulls: Number of nulls of each zone.
         nans: Number of NaNs of each zone.
     """
@@ -163,7 +163,7 @@ def pieces_of(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple
 
 
 def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
-    """Merge the pieces of each group into one zone. Groups ascend."""
+    """Merge the pieces of each group into one zone. Group numbers ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
     if len(begins) == len(groups):
         return pieces
@@ -177,9 +177,11 @@ def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
 
 
 def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
-    """Return statistics with the extremes that files have: of floats, -0.0 is below 0.0, and NaN above all.
+    """Apply the rules of the file to the minimums and maximums of floats.
 
-    A zone with only NaN also has NaN as its minimum. Without one, some readers treat it as a zone of nulls.
+    A minimum of zero becomes -0.0, and a maximum of zero becomes 0.0. The maximum of a zone that contains NaN becomes
+    NaN. If all its values are null or NaN, its minimum also becomes NaN, because some readers take a null minimum for a
+    zone of nulls.
     """
     if pa.types.is_floating(low.type):
         minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], number_dtype(low.type)))
@@ -199,14 +201,14 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return the number of marked values in each range. An empty mask marks nothing."""
+    """Return the number of marked values in each range. With an empty mask, all numbers are 0."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return the minimum of `low` and the maximum of `high`, for each range."""
+    """Return the minimum of `low` and the maximum of `high` in each range."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
@@ -214,7 +216,7 @@ def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa
 
 
 def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Compute extremes stretch by stretch. Fast for long stretches."""
+    """Compute the minimums and maximums range by range. Fast for long ranges."""
     pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
     of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
     of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]
@@ -222,7 +224,7 @@ def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[p
 
 
 def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Compute the extremes of all pieces at once. Fast for short pieces."""
+    """Compute the minimums and maximums of all ranges at once. Fast for short ranges."""
     groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
     table = pa.table({"group": groups, "low": low, "high": high})
     extremes = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
@@ -230,7 +232,7 @@ def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.A
 
 
 def _form(type_: pa.DataType) -> pa.DataType:
-    """Return the type that values are cast to for min/max, which Arrow does not support for all types."""
+    """Return a type that Arrow's min and max support, and to which values of the given type can be cast."""
     if pa.types.is_float16(type_):
         return pa.float32()
     return pa.int64() if pa.types.is_duration(type_) else type_

@@ -1,4 +1,4 @@
-"""Arrow arrays of bytes and of lists as buffers, and back."""
+"""Converts Arrow arrays of binary values and of lists to buffers, and back."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class BinaryLists:
 
     Attributes:
         data: uint8, bytes of all values.
-        offsets: int64 (values + 1,), byte offsets of the values, ending with the total. Within `data`.
-        lists: int64 (lists + 1,), first value of each list, followed by the number of values.
+        offsets: int64 (values + 1,), offset of each value in `data`, followed by the end of the last value.
+        lists: int64 (lists + 1,), index of each list's first value, followed by the number of values.
     """
 
     data: Bytes
@@ -63,7 +63,7 @@ class BinaryLists:
 
 
 def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
-    """Return the bytes of values, and the values' offsets, ending with the total. Both arrays are read-only."""
+    """Return the bytes of values, and the offsets of the values, followed by the total size. Both are read-only."""
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
         return _NO_BYTES, readonly(np.zeros(1, np.int64))

@@ -1,17 +1,17 @@
 """Blocks of postings: the documents of a term in ascending order, with the term's frequency in each.
 
 Blocks of 128 documents
-    full       f32 greatest score | u32 first id | u8 b | 16·b bytes: differences | u8 c | 16·c bytes: frequencies
-    fewer      f32 greatest score | words: u32 of each id, u32 of each frequency
-                                  | varints: the first id, differences; frequencies
-Blocks of 256 documents do not have a score
+    full       f32 maximum score | u32 first id | u8 b | 16·b bytes: differences | u8 c | 16·c bytes: frequencies
+    fewer      f32 maximum score | words: u32 of each id, u32 of each frequency
+                                 | varints: the first id, differences; frequencies
+Blocks of 256 documents, which do not have a score
     full       u32 first id | u8 b | 32·b bytes: differences | u8 w | u8 e ≤ 31 | 32·w bytes: frequencies & (2^w - 1)
                | e times: u8 index, varint: frequency >> w
     fewer      varints
 
 b, c, w are widths in bits. The difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
-256) of 32-bit words, see `kernels.postings.packing`. The maximum score of a block is an upper bound of its documents'
-scores: max of idf · 2.2 · f / (f + norm), by the partition's statistics at the time of writing.
+256) of 32-bit words, see `kernels.postings.packing`. The maximum score of a block is an upper bound of the scores of
+its documents: the maximum of idf · 2.2 · f / (f + norm). It uses the statistics of the partition when it was written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BlockForm:
 
     Attributes:
         size: Number of documents of a full block: 128 or 256.
-        is_varint: Whether numbers of a partial block are varints, otherwise words.
+        is_varint: Whether the numbers of a partial block are varints. Otherwise they are words.
     """
 
     size: int = 128
@@ -53,7 +53,7 @@ class BlockForm:
         return self.size != LARGE
 
     def counts(self, lengths: Int64s) -> Int64s:
-        """Return the number of blocks of each term, given its number of documents."""
+        """Return the number of blocks of each term, given the number of its documents."""
         return -(-lengths // self.size)
 
 
@@ -90,7 +90,7 @@ def decode(
 
 
 def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: str) -> int:
-    """Check that terms have the blocks that their lengths require, and the minimum size for their postings.
+    """Check that each term has as many blocks as its length requires, and enough bytes for its postings.
 
     Returns:
         Number of postings of all terms.
@@ -115,11 +115,11 @@ def encode(
     """Return the blocks of each term, list<large_binary>.
 
     Args:
-        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
+        bounds: int64 (terms + 1,), index of each term's first posting, followed by the number of postings.
         ids: Documents, ascending within each term.
         frequencies: Frequency of each posting, at least 1.
-        scores: Greatest score of each block. Ignored if the format does not store scores.
-        form: Format of the blocks.
+        scores: Maximum score of each block. Ignored if the format does not store scores.
+        form: Form of the blocks.
     """
     counts = form.counts(np.diff(bounds))
     lists = np.concatenate([[0], np.cumsum(counts)])

@@ -2,18 +2,21 @@
 
 u64 version (1 … 3) | u64 0 | nodes | u64 number of terms | u64 address of the root | u32 masked CRC-32C (version 3)
 
-A node's address is the offset of its last byte, the state byte, and its fields are read backwards from there; address 0
-is the final node without transitions and output. The target of a transition is the address of the node's first byte
-minus the delta; delta 0 is address 0. A term's id is the sum of the outputs on its path plus the final output.
+The address of a node is the offset of its last byte, the state byte. Its fields are read backwards from there. Address
+0 stands for the final node that has neither transitions nor an output. The target of a transition is the address of the
+node's first byte minus the delta. A delta of 0 stands for address 0. The id of a term is the sum of the outputs on its
+path and the final output.
 
     11cccccc   one transition, to the node that ends just before; output 0: input byte if c = 0, else COMMON[c - 1]
     10cccccc   one transition: input byte if c = 0; sizes byte (bytes of the delta, 4 bits, bytes of the output,
                4 bits); delta; output
-    0Fnnnnnn   any, F: final: count byte if n = 0 (1 means 256); sizes byte; if count > 32, from version 2 on, an index
-               of 256 bytes (number of the transition by input, ≥ count: none); inputs, the last transition first;
-               deltas; outputs; the final output if F and outputs have bytes
+    0Fnnnnnn   any number of transitions; F: the node is final: count byte if n = 0 (1 means 256); sizes byte; if count
+               > 32, from version 2 on, an index of 256 bytes (number of the transition for each input; a number ≥ count
+               means that there is none); inputs, the last transition first; deltas; outputs; the final output if F is
+               set and outputs have bytes
 
-Little-endian throughout. The checksum covers all bytes before it: CRC-32C rotated right by 15 bits, plus 0xa282ead8.
+All numbers are little-endian. The checksum covers all bytes before it: CRC-32C rotated right by 15 bits, plus
+0xa282ead8.
 """
 
 from __future__ import annotations
@@ -36,10 +39,10 @@ from lance_duck.kernels.postings.fst import CRC_TABLES, NODE_FIELDS, crc32c, fin
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 FST_SLOTS: Final = 1 << 12
-"""Number of nodes remembered for sharing while the automaton is built. With 30,000 words, 2^8 make it 8 % larger, 2^18
-make it 2 % larger (`benchmarks/postings.py`)."""
+"""Number of nodes that are remembered for sharing while the automaton is built. For 30,000 words, the automaton is 8 %
+larger with 2^8 nodes, and 2 % larger with 2^18 nodes (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
-"""Maximum word length, in characters, for fuzzy searches in the FST. Bounds memory."""
+"""Maximum word length for fuzzy searches in the FST, in characters. Limits memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 """The input byte for each code in the state byte, most frequent first."""
 
@@ -59,7 +62,7 @@ class Fst:
 
     Attributes:
         where: Name of the file, for messages.
-        num_terms: Number of terms, by its tail.
+        num_terms: Number of terms, from the footer.
         nbytes: Size of the automaton in bytes.
     """
 
@@ -122,7 +125,7 @@ class Fst:
         return [data[low:high] for low, high in pairwise(bounds)]
 
     def terms(self, num_bytes: int) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:
-        """Return all terms in byte order, and the id of each: every number below `num_terms` once.
+        """Return all terms in byte order, and their ids, which are the numbers below `num_terms` in any order.
 
         Args:
             num_bytes: Total size of the terms according to the file, in bytes.
@@ -171,8 +174,8 @@ def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
     """Open an automaton, without reading its nodes.
 
     Raises:
-        CorruptError: The bytes are not an automaton, or were changed.
-        UnsupportedError: The automaton has another version.
+        CorruptError: The bytes are not an automaton, or do not match its checksum.
+        UnsupportedError: The version of the automaton is not supported.
     """
     if len(data) < _HEAD.size + _TAIL.size:
         raise CorruptError("the term dictionary is truncated", where=where, found=f"{len(data)} bytes")
@@ -197,7 +200,7 @@ def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
 
 
 def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the automaton of terms.
+    """Build the automaton of terms, in serialized form.
 
     Args:
         terms: Distinct terms, in order of their bytes.

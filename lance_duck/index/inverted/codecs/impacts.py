@@ -1,13 +1,13 @@
-"""Impacts: pairs of frequency and length in blocks, which bound scores independently of the statistics.
+"""Impacts: pairs of frequency and length for each block, which limit scores independently of the statistics.
 
-A term has an entry for each block, then one for each 32 blocks.
+A term has one entry per block, followed by one entry per 32 blocks.
     entry      varint last document | varint number of pairs | pairs
     pair       varint (frequency - previous frequency - 1) · 2 + x | x = 1: u8 code - previous code; x = 0: code + 1
-Both ascend in an entry, from 0. Only undominated pairs are kept: no other pair has both a frequency at least as great
-and a code at most as great.
+Frequencies and codes ascend within an entry, starting from 0. A pair is omitted if another pair of the block has at
+least its frequency and at most its code.
 
-The code of a length of n bits is the length if n < 4, otherwise its four highest bits without the first, and
-(n - 3) · 8. A code is decoded as the shortest length that has it, which keeps bounds safe.
+The code of a length with n bits is the length itself if n < 4. Otherwise it is (n - 3) · 8 plus the three bits after
+the highest bit. A code is decoded to the shortest length with that code, so the limits are never too low.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def encode(
     """Return the entries of each term, list<large_binary>.
 
     Args:
-        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
+        bounds: int64 (terms + 1,), index of each term's first posting, followed by the number of postings.
         ids: Documents, ascending within each term.
         frequencies: Frequency of each posting.
         codes: uint8 (documents,), length code of each document in the partition.
-        form: Format of the posting blocks.
+        form: Form of the posting blocks.
     """
     blocks = form.counts(np.diff(bounds))
     groups = -(-blocks // GROUP)

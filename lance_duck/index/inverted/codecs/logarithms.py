@@ -1,7 +1,7 @@
 """Natural logarithms of float32, bit for bit equal to Lance's.
 
-Lance calls the C library. Its `logf` is not the nearest float32 for about one number in a hundred, so neither the
-rounded float64 logarithm nor numpy's always matches it.
+Lance calls the `logf` of the C library. For about one number in a hundred, its result is not the nearest float32, so
+neither the rounded float64 logarithm nor numpy's logarithm always matches it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache
 def _logf() -> Callable[[float], float]:
-    """Return the C library's `logf`, or if it is missing, the float64 logarithm, which the caller rounds."""
+    """Return the C library's `logf`. If it is missing, returns the float64 logarithm, which the caller rounds."""
     try:
         logf = ctypes.CDLL(_LIBRARIES[sys.platform]).logf
     except (KeyError, OSError, AttributeError):

@@ -1,14 +1,15 @@
 """Positions of terms in documents.
 
-Formats 2 and 3, a stream for each term
-    _compressed_position     blocks, one after the other, one for each block of postings
+Formats 2 and 3: one stream per term
+    _compressed_position     consecutive blocks, one per posting block
     _position_block_offset   offset of each block
-    block                    differences: for each document its first position, then the difference of each position
-                             from the one before; each 128 of them u8 b | 16·b bytes, see `kernels.postings.packing`;
-                             the rest varints. With positions_codec varint_doc_delta_v2 all are varints
-Format 1, a list for each document
-    _position                u32 number | each 128: u32 first | u8 b | 16·b bytes: differences, the first 0 | the rest:
-                             words; each document is a separate value
+    block                    differences: the first position of each document, then the difference of each position from
+                             the previous one. Groups of 128 differences: u8 b | 16·b bytes, see
+                             `kernels.postings.packing`; the rest: varints. With the positions_codec
+                             varint_doc_delta_v2, all differences are varints
+Format 1: one list per document
+    _position                u32 number | groups of 128: u32 first | u8 b | 16·b bytes: differences, the first one 0 |
+                             the rest: words; each document is a separate value
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ class PositionBlocks:
 
     Attributes:
         data: uint8, bytes of all blocks.
-        begins: int64 (blocks,), start offset of each block, within `data` and at most its end.
-        ends: int64 (blocks,), end offset of each block, within `data`.
-        lists: int64 (terms + 1,), first block of each term, followed by the number of blocks.
+        begins: int64 (blocks,), start of each block in `data`, at most the block's end.
+        ends: int64 (blocks,), end of each block in `data`.
+        lists: int64 (terms + 1,), index of each term's first block, followed by the number of blocks.
         has_groups: See `PositionStream`.
     """
 
@@ -78,7 +79,7 @@ class PositionBlocks:
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
     def of_term(self, i: int) -> PositionBlocks:
-        """Return a copy of one term's blocks, of which there is at least one."""
+        """Return a copy of one term's blocks. The term has at least one block."""
         first, last = int(self.lists[i]), int(self.lists[i + 1])
         low, high = int(self.begins[first]), int(self.ends[last - 1])
         lists = np.array([0, last - first], np.int64)
@@ -92,7 +93,7 @@ class PositionBlocks:
 
 
 def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
-    """Join the blocks of terms, one from each part. There is at least one part."""
+    """Concatenate the blocks of single terms, at least one."""
     sizes = [0, *accumulate(len(part.data) for part in parts)]
     return PositionBlocks(
         readonly(np.concatenate([part.data for part in parts])),
@@ -111,14 +112,15 @@ def blocks_of(
     form: BlockForm,
     where: str,
 ) -> PositionBlocks:
-    """Return the blocks of streams. Their numbers are checked when they are read.
+    """Return the blocks of streams. Positions are checked later, when they are decoded.
 
     Args:
-        values: Bytes of the streams, and the streams' offsets, ending with the total. Within the bytes.
-        starts: The values of `PositionStream.starts`, and the offsets of the terms' lists, ending with the total.
+        values: Bytes of the streams, and the valid offsets of the streams in them, followed by the total size.
+        starts: The values of `PositionStream.starts`, and the index of each term's first value, followed by the number
+            of values.
         has_groups: See `PositionStream`.
-        lengths: int64 (terms,), number of postings of each term. At least one term.
-        form: Format of the posting blocks.
+        lengths: int64 (terms,), number of postings of each term. There must be at least one term.
+        form: Form of the posting blocks.
         where: Name of the file, for messages.
 
     Raises:
@@ -139,9 +141,9 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
 
     Args:
         stream: The streams.
-        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
+        bounds: int64 (terms + 1,), index of each term's first posting, followed by the number of postings.
         frequencies: Number of positions of each posting.
-        form: Format of the posting blocks.
+        form: Form of the posting blocks.
         where: Name of the file, for messages.
 
     Raises:
@@ -168,7 +170,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
 
 
 def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: BlockForm) -> PositionStream:
-    """Encode the positions of terms as streams. Arguments as for `decode`.
+    """Encode the positions of terms as streams. For the arguments, see `decode`.
 
     Raises:
         InvalidInputError: The positions of a term take more than 4 GiB.
@@ -188,7 +190,7 @@ def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: Block
 
 
 def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where: str) -> UInt32s:
-    """Decode positions like `decode`, from a column of format 1: list<list<large_binary>>.
+    """Decode the positions of a format 1 column, list<list<large_binary>>. See `decode`.
 
     Raises:
         CorruptError: The column is corrupt.
@@ -226,7 +228,7 @@ def _check_no_nulls(stream: PositionStream, where: str) -> None:
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
-    """Return an array for the positions of postings, checked to be no more than `most`."""
+    """Allocate an array for the positions of postings. Their number must be at most `most`."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
         raise CorruptError("too many positions", where=where, expected=f"at most {most}", found=count)

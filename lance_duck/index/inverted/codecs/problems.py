@@ -1,4 +1,4 @@
-"""Errors for corrupt bytes, by kernel status."""
+"""Converts the status codes of kernels to errors for corrupt bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_code(code: int, what: str, where: str, place: str) -> None:
 
     Args:
         code: Status of the kernel.
-        what: The data that it read, for messages.
+        what: The data that the kernel read, for messages.
         where: Name of the file, for messages.
         place: The unit that the status counts, such as "term".
     """

@@ -1,4 +1,4 @@
-"""Maximum block scores: BM25 in float32, computed like Lance.
+"""Maximum block scores: BM25 in float32, computed as in Lance.
 
 idf = ln((N - df + 0.5) / (df + 0.5) + 1); norm = 1.2 · (0.25 + 0.75 · tokens / average tokens);
 score = idf · 2.2 · (f / (f + norm)).
@@ -35,15 +35,15 @@ def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) ->
 
 def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
     """Return the norms of documents, float32, from their token counts."""
-    divisor = np.float32(average or 1)  # 0: list elements without any word
+    divisor = np.float32(average or 1)  # 0 if no list element has a word
     return K1 * (_ONE - B + B * lengths.astype(np.float32) / divisor)
 
 
 def coded_lengths(lengths: NDArray[np.uint32]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32]]:
-    """Return the narrowest integer code for each length, and the length of each code.
+    """Number the distinct lengths. Returns the code of each length as a narrow integer, and the length of each code.
 
-    Searches read norms at random, so memory latency dominates. Codes for up to 255 words per text take a quarter of the
-    norms' memory.
+    Searches read norms in random order, so memory latency dominates. Codes of texts with up to 255 words take a quarter
+    of the memory of norms.
     """
     most = int(lengths.max(initial=0))
     if most < 1 << 16:
@@ -63,12 +63,12 @@ def greatest_scores(
     """Return the maximum score of each posting block.
 
     Args:
-        bounds: First posting of each term, and the total posting count.
-        ids: Documents, ascending in each term.
+        bounds: Index of each term's first posting, followed by the number of postings.
+        ids: Documents, ascending within each term.
         frequencies: Frequency of each posting, at least 1.
         weights: The idf of each term.
         norms: Norm of each document.
-        block_size: Number of postings of a block.
+        block_size: Number of postings per block.
     """
     scores = np.empty(int((-(-np.diff(bounds) // block_size)).sum()), np.float32)
     postings = readonly(bounds), readonly(ids), readonly(frequencies)

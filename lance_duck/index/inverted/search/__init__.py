@@ -1,7 +1,7 @@
 """Searches of a partition: document scores from compressed postings.
 
 You hold: an open partition, term ids with weights, document norms, and a mask of documents.
-You get: documents with their scores, either all matches or the best ones.
+You get: documents with their scores, either all matches or the matches with the highest scores.
 Never here: query trees, statistics of several partitions, and unindexed rows (`scan/text`).
 """
 

@@ -1,9 +1,10 @@
 """The search for the best documents. Impacts allow skipping blocks of postings.
 
-Blocks of a single term are read in the order of their bounds, until none reaches the lowest of the best scores. For
-several terms, ids are divided into windows. A window's bound is the sum of its terms' bounds. Within a window, terms
-that together do not reach the lowest of the best scores are looked up only for documents of the other terms. If all
-terms are required, documents of the rarest term are looked up in the others.
+The threshold is the k-th best score so far. Blocks of a single term are read in descending order of their bounds, until
+all remaining bounds are below the threshold. For several terms, document ids are divided into windows. The bound of a
+window is the sum of the bounds of its terms. If some terms of a window cannot reach the threshold together, their
+postings are looked up only for the documents of the other terms. If all terms are required, the documents of the rarest
+term are looked up in the postings of the others.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def best_documents(
         average: Average number of terms per document.
         keys: uint64 (documents,), key of each document.
         k: Number of documents, at least 1.
-        mask: bool (documents,), whether each document may match. None if all may.
-        least: Lowest score of a returned document.
+        mask: bool (documents,), whether each document may match. None if all documents may match.
+        least: Minimum score of the returned documents.
 
     Raises:
         CorruptError: Postings or impacts are corrupt.
@@ -71,7 +72,7 @@ def best_documents(
 def scoring_of(
     terms: WeightedTerms, norms: Norms, mask: Mask | None, keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.float32], Norms, Mask, NDArray[np.uint64], NDArray[np.int64]]:
-    """Return `scoring` of `kernels.postings.search.best`."""
+    """Return the argument `scoring` of `kernels.postings.search.best`."""
     slots = terms.slots if terms.has_variants else np.arange(len(terms.ids))
     allowed = NO_MASK if mask is None else readonly(mask)
     return readonly(terms.weights), norms, allowed, readonly(keys), readonly(slots)
@@ -100,7 +101,7 @@ def _having_all(
     mask: Mask | None,
     least: float,
 ) -> tuple[Documents, Float32s]:
-    """Return the best documents that have all of several terms, in any order."""
+    """Return the best documents that contain all of several terms, in any order."""
     found = intersected(partition, terms, average)
     scoring = scoring_of(terms, partition.norms(average), mask, keys)
     most = min(k, found.shortest)
@@ -122,7 +123,7 @@ def _pruned(
     mask: Mask | None,
     least: float,
 ) -> tuple[Documents, Float32s]:
-    """Return the best documents that have a term, in any order."""
+    """Return the best documents that contain at least one term, in any order."""
     count = len(terms.ids)
     last, bounds = block_bounds(postings, impacts, terms, average)
     lists, scoring = (*postings.buffers, last, True), scoring_of(terms, norms, mask, keys)

@@ -1,4 +1,4 @@
-"""Upper bounds of scores, for blocks and for windows of documents, from impacts."""
+"""Upper bounds of scores for blocks and for windows of documents, computed from impacts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ _FLOORS = length_floors().astype(np.float64)
 def windows_of(
     postings: PostingBlocks, last: NDArray[np.int64], bounds: NDArray[np.float64], *, every: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
-    """Return the bounds of terms and documents in windows, the order in which windows are searched, and their size.
+    """Divide documents into windows, and order the windows for the search.
 
-    A few of the most promising windows come first, to establish a threshold. The others ascend, so each block is
-    decoded only once.
+    A few of the windows with the highest bounds come first, to establish a threshold. The others ascend, so that each
+    block is decoded only once.
+
+    Returns:
+        The bound of each term in each window, the bound of each window, the search order, and the window size.
     """
     size = window_size(int(postings.lengths.sum()), postings.num_documents)
     count, lists = -(-postings.num_documents // size), postings.blocks.lists
@@ -48,7 +51,7 @@ def window_size(num_postings: int, num_documents: int) -> int:
 def block_bounds(
     postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the last document of each block, and the bound of the term's score in it."""
+    """Return the last document of each block, and an upper bound of the term's scores in the block."""
     lists = postings.blocks.lists
     entries, size = len(impacts.offsets) - 1, len(impacts.data)
     last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
@@ -76,5 +79,5 @@ def block_bounds(
 
 @lru_cache(maxsize=16)
 def _norms_of_codes(average: float) -> NDArray[np.float64]:
-    """Return, for each code, a lower bound of the norm of its shortest length."""
+    """Return a lower bound of the norm of each code's shortest length."""
     return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

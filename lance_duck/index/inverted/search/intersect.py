@@ -1,8 +1,8 @@
-"""The postings to read, and to skip, in a search for documents that contain all of several terms.
+"""Selects the postings to read in a search for documents that contain all of several terms.
 
-Impacts rule out windows of documents. They are not read if so few documents are expected to match that skipping would
-not help. The first documents of blocks then show which blocks of the longer lists contain the documents of the
-shortest.
+Impacts rule out windows of documents. If only few documents are expected to match, skipping windows would not save
+time, so impacts are not read. In the longer posting lists, the first document of each block then shows which blocks
+may contain the documents of the shortest list.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE
 
 @dataclass(frozen=True, eq=False)
 class Intersection:
-    """The postings of terms that a document must all have.
+    """The postings of terms that a document must all contain.
 
     Attributes:
         postings: The postings, in the order of the terms.
         shortest: Number of documents of the rarest term.
-        lists: `postings` of `kernels.postings.search.best`.
-        windows: `windows` of `kernels.postings.search.best`.
+        lists: The argument `postings` of `kernels.postings.search.best`.
+        windows: The argument `windows` of `kernels.postings.search.best`.
     """
 
     postings: PostingBlocks
@@ -41,13 +41,16 @@ class Intersection:
     windows: Any
 
     def work(self) -> Any:
-        """Return the work arrays of `kernels.postings.search.intersect`."""
+        """Return the argument `work` of `kernels.postings.search.intersect`."""
         rarest = np.argsort(self.postings.lengths, kind="stable")
         return work_of(self.postings, rarest, int(self.windows[-1]))
 
 
 def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -> Any:
-    """Return `work` of `kernels.postings.search.intersect`, for a sequence of terms and a window size in documents."""
+    """Return the argument `work` of `kernels.postings.search.intersect`.
+
+    `sequence` is the order of the terms, and `window` is the number of documents in a window.
+    """
     count, size = len(postings), postings.form.size
     room = np.empty((2, count, size), np.uint32)
     rows = np.empty((ROWS_BEFORE + count, window + 1), np.int64)
@@ -56,11 +59,11 @@ def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -
 
 
 def intersected(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
-    """Read the postings of terms, at least one, that must all be in a document.
+    """Read the postings of one or more terms that a document must all contain.
 
     Args:
         partition: The partition.
-        terms: The terms, one for each word: variants are not supported.
+        terms: The terms. Each query word has one term, because variants are not supported.
         average: Average number of terms per document.
 
     Raises:
@@ -82,7 +85,7 @@ def intersected(partition: InvertedPartition, terms: WeightedTerms, average: flo
 
 
 def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
-    """Return an upper bound of each block's last document, from the first document of the next block."""
+    """Return an upper bound of each block's last document, derived from the first document of the next block."""
     last = np.empty(int(postings.blocks.lists[-1]), np.int64)
     code = bound_documents(*postings.buffers, postings.num_documents, last)
     check_code(code, "postings", postings.where, "term")
@@ -90,6 +93,6 @@ def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
 
 
 def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
-    """Return windows without bounds, in ascending order: see `windows_of`."""
+    """Return all windows in ascending order, without useful bounds: see `windows_of`."""
     count = -(-num_documents // LARGEST_WINDOW)
     return np.empty((0, 0)), np.full(count, np.inf), np.arange(count), LARGEST_WINDOW

@@ -1,4 +1,4 @@
-"""Finds all matching documents by scoring every posting: the reference for searches that skip postings."""
+"""Finds all matching documents by scoring every posting: the reference implementation of searches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WeightedTerms:
         weights: float32 (terms,), idf of each term, at least 0.
         slots: int64 (terms,), the query word of each term, ascending. Equal for the variants of a word.
         num_slots: Number of query words, including those without a term in this partition.
-        every: Whether a document must contain a term of each word, instead of any word.
+        every: Whether a document must contain a term of each word. Otherwise, a term of any word is sufficient.
     """
 
     ids: NDArray[np.int64]
@@ -39,38 +39,38 @@ class WeightedTerms:
 
     @classmethod
     def plain(cls, ids: NDArray[np.int64], weights: Float32s, *, every: bool = False) -> WeightedTerms:
-        """Return terms for distinct words, one each. An id is -1 if the partition does not contain the term."""
+        """Build the terms of distinct words with one term each. Ids are -1 for terms that the partition lacks."""
         slots = np.flatnonzero(ids >= 0)
         return cls(ids[slots], weights[slots], slots, len(ids), every)
 
     @property
     def has_variants(self) -> bool:
-        """Whether several words have terms here, and some word has several."""
+        """Whether several words have terms in this partition, and at least one word has several terms."""
         return 1 < self._num_found < len(self.slots)
 
     @property
     def can_match(self) -> bool:
-        """Whether a document can match at all."""
+        """Whether any document can match."""
         if not len(self.ids):
             return False
         return not self.every or self._num_found == self.num_slots
 
     @property
     def _num_found(self) -> int:
-        """Number of words that have a term here."""
+        """Number of words that have a term in this partition."""
         return len(set(self.slots.tolist()))
 
 
 def matching_documents(
     partition: InvertedPartition, terms: WeightedTerms, average: float, mask: Mask | None = None
 ) -> tuple[Documents, Float32s]:
-    """Return the documents that match, ascending, and their scores.
+    """Return the matching documents in ascending order, and their scores.
 
     Args:
         partition: The partition.
         terms: The terms.
         average: Average number of terms per document.
-        mask: bool (documents,), whether each document may match. None if all may.
+        mask: bool (documents,), whether each document may match. None if all documents may match.
 
     Raises:
         CorruptError: Postings are corrupt.

@@ -1,7 +1,7 @@
-"""The search for documents that have a phrase: positions are read only of documents that have all words.
+"""The search for documents that contain a phrase. Positions are read only for documents that contain all its words.
 
-Documents are found like in `best`, for all of several terms. The positions of the highest-scoring documents are decoded
-first, until enough have the phrase.
+These documents are found by the search of `best` for several required terms. The positions of documents with high
+scores are decoded first, until enough documents contain the phrase.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PhraseOrder:
 
     Attributes:
         places: int64 (words,), position of each word in the query, strictly ascending.
-        slop: Number of additional positions allowed between a word and the one before it.
+        slop: Maximum number of additional positions between a word and the previous word.
     """
 
     places: NDArray[np.int64]
@@ -40,7 +40,7 @@ class PhraseOrder:
 
     @property
     def distances(self) -> NDArray[np.int64]:
-        """Distance of each word from the previous one, 0 for the first."""
+        """Distance of each word from the previous word, 0 for the first word."""
         distances = np.zeros(len(self.places), np.int64)
         np.subtract(self.places[1:], self.places[:-1], out=distances[1:])
         return distances
@@ -59,20 +59,20 @@ def best_phrases(
 
     Args:
         partition: The partition.
-        terms: A term for each word, in the order of the words, all required.
+        terms: One term for each word, in the order of the words. All terms are required.
         order: Order of the words.
         average: Average number of terms per document.
         keys: uint64 (documents,), key of each document.
         k: Maximum number of documents, at least 1. The highest scores are kept, and ties are resolved by the smallest
-            key. All by default.
-        mask: bool (documents,), whether each document may match. None if all may.
+            key. By default, all documents are returned.
+        mask: bool (documents,), whether each document may match. None if all documents may match.
 
     Returns:
         Documents and scores, in any order. None if the partition does not store position blocks, or the phrase has too
-        many words. The positions of all documents must then be read.
+        many words. The caller must then read the positions of all documents.
 
     Raises:
-        UnsupportedError: The form of the positions is not supported.
+        UnsupportedError: The position format is not supported.
         CorruptError: Postings, impacts or positions are corrupt.
     """
     if len(terms.ids) < terms.num_slots:
@@ -93,7 +93,7 @@ def best_phrases(
 
 
 def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
-    """Search, and repeat once if a document has too many positions for the buffer."""
+    """Run the search. If a document has too many positions for the buffer, repeats it once with a larger buffer."""
     documents, count = np.empty(len(best), np.int64), len(found.postings)
     most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
     pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)

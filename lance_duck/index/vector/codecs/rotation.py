@@ -1,12 +1,12 @@
 """Rotations of vectors before they are rounded to bits. They preserve lengths and inner products.
 
-fast      four rounds; round r takes d bits of the signs, least bit first, from byte r d / 8 on: where a bit is 1, the
-          number changes its sign. Then the first (r even) or last (r odd) 2 ** n numbers, n as large as fits in d, go
-          through a Walsh-Hadamard transform, divided by the root of their number; if these were not all numbers, both
-          halves x, y of the vector become (x + y) / √2, (x - y) / √2
+fast      four rounds on the d numbers of a vector. Round r takes d bits of the signs, least significant bit first, from
+          byte r d / 8 on. A number changes its sign if its bit is 1. Then the first (r even) or last (r odd) 2 ** n
+          numbers are replaced by their Walsh-Hadamard transform, divided by √(2 ** n). n is the largest integer with
+          2 ** n <= d. If 2 ** n < d, both halves x, y of the vector then become (x + y) / √2, (x - y) / √2
 matrix    the product of a matrix and the vector
 
-Kernels rotate vectors. The result for a vector does not depend on other vectors or the thread count.
+Kernels rotate vectors. The result for a vector does not depend on other vectors or on the thread count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Rotation:
 
     Attributes:
         kind: "fast" or "matrix".
-        parameters: uint8 (ROUNDS * dim / 8,): the signs; or float32 (dim, dim): the matrix.
+        parameters: The signs, uint8 (ROUNDS * dim / 8,), or the matrix, float32 (dim, dim).
     """
 
     kind: Literal["fast", "matrix"]
@@ -39,7 +39,7 @@ class Rotation:
 
     @classmethod
     def drawn(cls, dim: int) -> Rotation:
-        """Return the fast rotation for a dimension. It is deterministic, so that its segments can be merged."""
+        """Return the fast rotation for a dimension. It is always the same, so that segments can be merged."""
         return cls("fast", np.random.default_rng(_SEED).integers(0, 256, ROUNDS * dim // 8, np.uint8))
 
     @property
@@ -48,7 +48,7 @@ class Rotation:
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the rotated vectors, (n, dim), C-contiguous. Not finite if sums exceed float32."""
+        """Return the rotated vectors, (n, dim), C-contiguous. Numbers are not finite if sums overflow float32."""
         rotated = np.empty((len(vectors), self.dim), np.float32)
         rows = readonly(np.ascontiguousarray(vectors, np.float32))
         assert rows.shape == rotated.shape
@@ -59,12 +59,12 @@ class Rotation:
         return rotated
 
     def equals(self, other: Rotation) -> bool:
-        """Return whether another rotation is the same."""
+        """Return whether both rotations are the same."""
         return self.kind == other.kind and np.array_equal(self.parameters, other.parameters)
 
     @property
     def nbytes(self) -> int:
-        """Upper bound of the bytes in memory."""
+        """Upper bound of the size in memory, in bytes."""
         return int(self.parameters.nbytes) + (4 * ROUNDS * self.dim if self.kind == "fast" else 0)
 
     @cached_property
@@ -73,7 +73,7 @@ class Rotation:
 
 
 def scales(signs: NDArray[np.uint8], dim: int) -> NDArray[np.float32]:
-    """Return the factors of a vector's numbers before each round: float32 (ROUNDS, dim).
+    """Return the factors that multiply the numbers of a vector before each round: float32 (ROUNDS, dim).
 
     They combine the signs with the divisor of the transform. Dividing first keeps sums of large numbers finite.
     """

@@ -1,26 +1,27 @@
-"""RaBitQ: signs and further bits of rotated residuals (vectors less their centroid), and factors to correct distances.
+"""RaBitQ: signs and further bits of rotated residuals (vector minus centroid), and factors that correct distances.
 
-    _rabit_codes, __blocked_ex_codes                      see `index.vector.codecs.rq_codes`; the latter only with
-                                                          more than one bit
-    __add_factors, __scale_factors, __error_factors       float32, from the signs alone; writers before pylance 8 left
-                                                          out the last one
+    _rabit_codes, __blocked_ex_codes                      see `index.vector.codecs.rq_codes`; __blocked_ex_codes only
+                                                          with more than one bit
+    __add_factors, __scale_factors, __error_factors       float32, from the signs alone; writers before pylance 8 did
+                                                          not write __error_factors
     __add_factors_ex, __scale_factors_ex                  float32, from all bits; only with more than one bit
     metadata   {"rotation_type", "fast_rotation_signs", "rotate_mat_position", "code_dim", "num_bits", "packed",
                "query_estimator"}; with a matrix, global buffer "rotate_mat_position" is a Tensor message
 
-Let c be the centroid and r the residual, both rotated, b the signs less a half, v the number in the e further bits, and
-f = 2 ** e signs + v - (2 ** e - 1 / 2). The distance of the rotated query q is ⟨q, f⟩ scale_ex + add_ex + |q - c|² for
-l2, and for cosine, of normalised vectors; for dot it is ⟨q, f⟩ scale_ex + add_ex - ⟨q, c⟩:
+Let c be the rotated centroid and r the rotated residual. Let b be the signs minus 1 / 2, v the number in the e further
+bits, and f = 2 ** e signs + v - (2 ** e - 1 / 2). For l2, and for cosine with normalised vectors, the distance from a
+rotated query q is ⟨q, f⟩ scale_ex + add_ex + |q - c|². For dot, it is ⟨q, f⟩ scale_ex + add_ex - ⟨q, c⟩. The factors
+from the signs are:
 
                l2, cosine                             dot
     scale      -2 |r|² / ⟨r, b⟩                       -|r|² / ⟨r, b⟩
     add        |r|² + 2 |r|² ⟨c, b⟩ / ⟨r, b⟩          1 - ⟨r, c⟩ + |r|² ⟨c, b⟩ / ⟨r, b⟩
-    error      3.8 |r| √((|r|² dim / 4 / ⟨r, b⟩² - 1) / (dim - 1))        half of it
+    error      3.8 |r| √((|r|² dim / 4 / ⟨r, b⟩² - 1) / (dim - 1))        half of the value for l2
 
-In the factors from all bits, f replaces b. If "query_estimator" is "residual", as before pylance 8, add is |r|², or for
-dot 1 - ⟨r, c⟩, and scale is the above times √dim / 2.
+In the factors from all bits, f replaces b. If "query_estimator" is "residual", as before pylance 8, add is |r|² for l2
+and cosine, and 1 - ⟨r, c⟩ for dot, and scale is multiplied by √dim / 2.
 
-A row in memory has the signs, then the further bits, then the factors.
+A row in memory consists of the signs, the further bits and the factors, in this order.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ class Rounding:
     """The rotation and rounding of the vectors of a segment.
 
     Attributes:
-        bits: Bits of a number, 1 … 9.
+        bits: Bits per number, 1 … 9.
         rotation: Rotation of vectors before they are rounded.
-        of_residual: Whether factors are for queries less the centroid.
-        has_error: Whether there is a factor for the error.
+        of_residual: Whether factors are for residuals of queries, from which the centroid is subtracted.
+        has_error: Whether rows have an error factor.
     """
 
     bits: int
@@ -83,12 +84,12 @@ class Rounding:
 
     @property
     def extra(self) -> int:
-        """Number of bits per number, without its sign."""
+        """Bits per number, without the sign."""
         return self.bits - 1
 
     @property
     def width(self) -> int:
-        """Bytes of a row in memory."""
+        """Size of a row in memory, in bytes."""
         return self.dim // 8 * self.bits + 4 * len(self.factors)
 
     @cached_property
@@ -98,7 +99,7 @@ class Rounding:
 
     @cached_property
     def codes(self) -> dict[str, int]:
-        """Bytes of the columns of codes, by name."""
+        """Bytes per row of each code column, by name."""
         widths = {SIGNS: self.dim // 8}
         return widths | {EXTRA: blocked_width(self.dim, self.extra)} if self.extra else widths
 
@@ -151,7 +152,7 @@ class Rounding:
         return raw.view("<f4").astype(np.float32, copy=False)
 
     def equals(self, other: Rounding | None) -> bool:
-        """Return whether another rounding gives rows the same meaning."""
+        """Return whether rows have the same meaning with both roundings."""
         return (
             other is not None
             and (self.bits, self.of_residual, self.has_error) == (other.bits, other.of_residual, other.has_error)
@@ -160,11 +161,11 @@ class Rounding:
 
 
 def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rounding:
-    """Return the rounding that the metadata of a storage describe.
+    """Return the rounding that the metadata of a segment describes.
 
     Raises:
-        CorruptError: The metadata contradict themselves, or the dimension.
-        UnsupportedError: The metadata have values that no known writer writes.
+        CorruptError: The metadata contradicts itself or the dimension.
+        UnsupportedError: The metadata has values that no known writer writes.
     """
     where = file.path
     bits = 1 if metadata.get("num_bits") is None else json_integer(metadata, "num_bits", 1, MOST_BITS, where)
@@ -216,11 +217,11 @@ def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric:
 
 
 def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], metric: str) -> Bytes:
-    """Return rows of a partition in the byte layout of faiss, uint8 (n, code size), C-contiguous.
+    """Convert the rows of a partition to the byte layout of faiss, uint8 (n, code size), C-contiguous.
 
     Args:
         rounding: Rounding of the rows.
-        rows: Rows, as `Rounding.rows` returns them.
+        rows: Rows from `Rounding.rows`.
         centroid: float32 (dim,), rotated.
         metric: "l2", "cosine" or "dot".
     """
@@ -248,7 +249,7 @@ def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], 
 
 
 def _products(bits: Bytes, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return, for each row of bits, the sum of its set bits' weights. Independent of other rows, to the bit."""
+    """Return the sum of the weights of each row's set bits. The result for a row never depends on other rows."""
     sums = np.empty(len(bits), np.float32)
     sum_weights(readonly(bits), readonly(np.ascontiguousarray(weights, np.float32).reshape(-1)), sums)
     return sums

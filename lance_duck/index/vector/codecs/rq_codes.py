@@ -1,16 +1,17 @@
-"""Codes of RaBitQ: the layout of their columns in a file, and conversion to and from rows.
+"""RaBitQ codes: the layout of their columns in a file, and conversion to and from rows.
 
-A number of a rotated residual has a sign bit, 1 for zero and above, and, with more than one bit, e further bits for its
-magnitude.
+Each number of a rotated residual has a sign bit, which is 1 for zero and positive numbers. With more than one bit per
+number, it also has e further bits for its magnitude.
 
-    _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition; byte i of a row has the signs of
-                         numbers 8 i …, least bit first. A block of 32 rows has dim / 8 groups of 32 bytes, group i for
-                         byte i of these rows: first 16 bytes with the lower halves; of these, byte j has the half of
-                         row P[j] in its lower half, and the half of row P[j] + 16 in its upper half, P = 0 8 1 9 2 10
-                         … 7 15; then 16 bytes with the upper halves likewise. The rows beyond the last block are byte 0
-                         of all of them, then byte 1, …
-    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits; each 64 numbers are 8 e bytes,
-                         in an order that depends on e: see `_place`; the last 64 are filled up with zeros
+    _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition. Byte i of a row has the signs of
+                         numbers 8 i …, least significant bit first. Rows are stored in blocks of 32. A block has
+                         dim / 8 groups of 32 bytes. Group i stores byte i of each row of the block, split into two
+                         halves of 4 bits. The first 16 bytes store the lower halves: byte j has the half of row P[j]
+                         in its lower 4 bits, and the half of row P[j] + 16 in its upper 4 bits, with P = 0 8 1 9 2 10
+                         … 7 15. The next 16 bytes store the upper halves in the same way. The rows after the last full
+                         block are stored as byte 0 of all these rows, then byte 1, …
+    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits. 64 numbers take 8 e bytes, in
+                         an order that depends on e: see `_place`. The last 64 numbers are padded with zeros
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ def blocked_width(dim: int, bits: int) -> int:
 
 
 def extra_of(column: Bytes, dim: int, bits: int) -> Bytes:
-    """Return further bits by rows, (n, dim * bits / 8): number after number, least bit first."""
+    """Return the further bits of each row, (n, dim * bits / 8): number by number, least significant bit first."""
     every = np.unpackbits(column, axis=1, bitorder="little")
     return np.packbits(every[:, _places(dim, bits)], axis=1, bitorder="little")
 
 
 def blocked_extra(extra: Bytes, dim: int, bits: int) -> Bytes:
-    """Return the column of further bits, (n, `blocked_width`)."""
+    """Return the file column of the further bits, (n, `blocked_width`)."""
     every = np.zeros((len(extra), 8 * blocked_width(dim, bits)), np.uint8)
     every[:, _places(dim, bits)] = np.unpackbits(extra, axis=1, bitorder="little")
     return np.packbits(every, axis=1, bitorder="little")
@@ -73,7 +74,7 @@ def blocked_extra(extra: Bytes, dim: int, bits: int) -> Bytes:
 
 @lru_cache(64)
 def _places(dim: int, bits: int) -> NDArray[np.int64]:
-    """Return the position in a row of a file of each bit: int64 (dim * bits,), by number and bit."""
+    """Return the position of each bit within a row of the file: int64 (dim * bits,), ordered by number and bit."""
     inside = np.array([[_place(bits, number, bit) for bit in range(bits)] for number in range(_NUMBERS)])
     numbers = np.arange(dim)
     places = inside[numbers % _NUMBERS] + (numbers // _NUMBERS * _NUMBERS * bits)[:, None]
@@ -83,7 +84,7 @@ def _places(dim: int, bits: int) -> NDArray[np.int64]:
 
 
 def _place(bits: int, number: int, bit: int) -> int:
-    """Return the bit position of bit `bit` of number `number`, within 64 numbers of `bits` bits."""
+    """Return the position of one bit of one number within the bits of 64 numbers. A number has `bits` bits."""
     quarter, of_quarter = divmod(number, 16)
     top = 8 * (of_quarter % 8) + 2 * quarter + of_quarter // 8
     if bits == 1:

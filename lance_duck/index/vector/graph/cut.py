@@ -1,6 +1,6 @@
-"""Remove vectors from a graph. The other vectors keep their remaining neighbours.
+"""Removes vectors from a graph. The other vectors keep their remaining neighbours.
 
-A vector that loses many neighbours gets the nearest neighbours of the lost ones instead.
+If a vector loses many neighbours, they are replaced by the nearest of their own neighbours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lance_duck.index.vector.graph.hnsw import Graph
 Neighbors = NDArray[np.int64]
 
 _MANY: Final = 0.25
-_FEW_GONE: Final = 4  # lost neighbours of a vector whose neighbours replace them
+_FEW_GONE: Final = 4  # maximum number of lost neighbours per vector whose neighbours are considered
 _AT_ONCE: Final = 32 << 20  # size of the vectors that are compared together
 
 
@@ -25,7 +25,7 @@ def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.b
     Args:
         graph: Graph over all vectors.
         vectors: float32 (n, dim), vectors of the graph. Normalised for cosine.
-        lives: bool (n,), whether each vector remains. At least one does.
+        lives: bool (n,), whether each vector remains. At least one vector must remain.
         metric: "l2", "cosine" or "dot".
     """
     numbers = np.where(lives, np.cumsum(lives) - 1, -1)
@@ -46,7 +46,7 @@ def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.b
 
 
 class _Level:
-    """One level of a graph from which vectors are removed."""
+    """One level of a graph, while vectors are removed from it."""
 
     def __init__(
         self, graph: Graph, level: int, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str
@@ -54,11 +54,11 @@ class _Level:
         self._graph = graph
         self._room = slice(int(graph.room[level]), int(graph.room[level + 1]))
         self._vectors = vectors
-        self._lives = np.append(lives, np.False_)  # -1, a missing neighbour, does not count as live
+        self._lives = np.append(lives, np.False_)  # index -1 stands for a missing neighbour, which is not live
         self._is_dot = metric == "dot"
 
     def cut(self, members: Neighbors) -> Neighbors:
-        """Return the living neighbours of vectors, (members, room), followed by -1."""
+        """Return the live neighbours of vectors, (members, room), padded with -1."""
         table = self._of(members)
         alive = self._lives[table]
         had = np.count_nonzero(table >= 0, axis=1)
@@ -104,5 +104,5 @@ class _Level:
 
 
 def _left(table: Neighbors) -> Neighbors:
-    """Move neighbours to the front of each row, in order, followed by -1."""
+    """Move the neighbours in each row to the front, in their order, and pad the row with -1."""
     return np.take_along_axis(table, np.argsort(table < 0, axis=1, kind="stable"), axis=1)

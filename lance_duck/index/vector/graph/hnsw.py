@@ -1,7 +1,7 @@
 """HNSW graphs as the arrays of faiss: building and searching them.
 
-faiss stores the neighbours of all levels of a vector consecutively. Each level has the maximum number of slots, padded
-with -1. It does not check its input.
+faiss stores the neighbours of a vector consecutively, level by level. Each level has the maximum number of slots, and
+empty slots contain -1. faiss does not validate these arrays.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Graph:
 
     Attributes:
         levels: int32 (n,), number of levels of each vector.
-        room: int32 (levels + 1,), number of neighbour slots on all lower levels.
+        room: int32 (levels + 1,), total number of neighbour slots on the levels below each level.
         offsets: uint64 (n + 1,), first slot of each vector in `neighbors`.
         neighbors: int32, neighbours of each vector, level by level, padded with -1.
-        entry_point: Vector where walks begin, on the highest level. -1 without vectors.
+        entry_point: Vector on the highest level at which walks begin. -1 if the graph does not have vectors.
     """
 
     levels: NDArray[np.int32]
@@ -48,7 +48,7 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Size of the arrays, in bytes."""
         return self.levels.nbytes + self.offsets.nbytes + self.neighbors.nbytes
 
 
@@ -61,12 +61,12 @@ def build_graph(
     max_level: int = MAX_LEVEL,
     storage: Any = None,
 ) -> Graph:
-    """Build a graph by inserting the vectors one after another, with all threads.
+    """Build a graph by inserting the vectors one by one, with all threads.
 
     Args:
         vectors: float32 (n, dim), C-contiguous and finite. Normalised for cosine.
         metric: "l2", "cosine" or "dot".
-        m: Maximum number of neighbours of a vector, at least 2. Twice as many on level 0.
+        m: Maximum number of neighbours of a vector, at least 2. Level 0 allows twice as many.
         ef_construction: Number of candidates in the search for a vector's neighbours.
         max_level: Maximum number of levels.
         storage: Trained, empty faiss index that receives the vectors and computes the distances. By default, distances
@@ -81,7 +81,7 @@ def build_graph(
     vector_storage = storage if storage is not None else flat_storage(vectors.shape[1], metric)
     index: Any = faiss.IndexHNSW(vector_storage, m)
     index.hnsw.efConstruction = ef_construction
-    index.keep_max_size_level0 = True  # as in Lance: narrow walks, with ef slightly above k, keep their recall
+    index.keep_max_size_level0 = True  # as in Lance: keeps the recall of walks with ef close to k
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
     faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
     if len(vectors):
@@ -124,9 +124,9 @@ def index_of(storage: Any, graph: Graph) -> Any:
 
 
 def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str]:
-    """Return the vectors in the form that graphs are built over, float32, and the metric to build with.
+    """Return the float32 vectors from which graphs are built, and the metric for building.
 
-    Bits become numbers, 0 and 1: their squared distance is the number of different bits.
+    Each bit of a binary vector becomes the number 0 or 1. The squared distance is then the number of different bits.
     """
     if metric != "hamming":
         return np.ascontiguousarray(vectors, np.float32), metric

@@ -1,8 +1,8 @@
-"""Graphs joined from near neighbours: several times as fast as inserting all vectors.
+"""Joins graphs from near neighbours. This is several times as fast as inserting all vectors.
 
-Randomly chosen vectors, including all those of the higher levels, are inserted into a sparse graph. This graph connects
-all clusters. Then each vector is joined with near neighbours: first those in different directions, then vectors that
-have it as a neighbour, and finally the nearest ones, until its slots are full.
+Randomly chosen vectors are inserted into a sparse graph, including all vectors of the higher levels. This graph
+connects all clusters. Then each vector gets near neighbours until its slots are full: first neighbours in different
+directions, then vectors that have it as a neighbour, and finally its nearest neighbours.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SEED: Final = 1
 _PART: Final = 4  # 1/4 of the vectors is inserted into the sparse graph
 _AT_ONCE: Final = 1 << 12  # rows per task
 _SPARSE_SHARE: Final = 0.75  # maximum share of a vector's slots for the sparse graph
-_ASKED: Final = 512  # vectors that a graph is tested with
+_ASKED: Final = 512  # number of vectors for testing a graph
 _EF: Final = 64
 _REACHED: Final = 0.98
 _LEAST_FOUND: Final = 0.9
-"""Minimum share of a sample's near neighbours that must be found. Vectors with many uncorrelated dimensions, heavy
-tails, or widely varying lengths have lower shares, and their graphs have lower recall than graphs of single insertions,
-even if they find their own vectors. With 20,000 vectors and 32 and 64 candidates, recall was lower by 0.05 and 0.03 at
-a share of 0.56, by 0.12 and 0.07 at 0.81 (varying lengths), by 0.02 and 0.01 at 0.87, and by 0.002 and 0 at 0.94
-(`benchmarks/graph_joins.py`)."""
+"""Minimum share of the near neighbours of a sample that must be found for joining a graph. The share is lower for
+vectors with many uncorrelated dimensions, heavy tails, or widely varying lengths. Their joined graphs have a lower
+recall than graphs built by insertion, even if walks reach all vectors. With 20,000 vectors, the recall with 32 and 64
+candidates was lower by 0.05 and 0.03 at a share of 0.56, by 0.12 and 0.07 at 0.81 (varying lengths), by 0.02 and 0.01
+at 0.87, and by 0.002 and 0 at 0.94 (`benchmarks/graph_joins.py`)."""
 _LARGEST: Final = 1e15
 
 
@@ -43,13 +43,13 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
 
     Args:
         vectors: float32 (n, dim), finite, with n >= `_PART`.
-        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Twice as many on level 0.
+        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Level 0 allows twice as many.
         ef_construction: Number of candidates for an insertion into the sparse graph.
         max_level: Maximum number of levels.
 
     Returns:
-        The graph. None if too few near neighbours are found, if walks do not reach all vectors (for example because
-        many are equal), or if squared numbers would overflow.
+        The graph, or None if insertion is required. This is the case if too few near neighbours are found, if walks do
+        not reach enough vectors (for example because many are equal), or if squared numbers could overflow.
     """
     if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
         return None
@@ -65,7 +65,7 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
 
 
 def _sparse(vectors: Vectors, members: Rows, m: int, ef_construction: int, max_level: int) -> Graph:
-    """Return a graph of some vectors, including all vectors on higher levels, which come first."""
+    """Return a graph of some vectors, sorted by descending level. It contains all vectors of the higher levels."""
     levels = np.ones(len(members), np.int32)
     for level in range(1, max_level):
         levels[: int(len(vectors) / m**level)] = level + 1
@@ -77,7 +77,7 @@ def _sparse(vectors: Vectors, members: Rows, m: int, ef_construction: int, max_l
 
 
 def _fixed(sparse: Graph, members: Rows, count: int, width: int) -> Numbers:
-    """Return neighbours from level 0 of the sparse graph, (count, width), followed by -1."""
+    """Return the neighbours on level 0 of the sparse graph, (count, width), padded with -1."""
     places = sparse.offsets[:-1].astype(np.int64)[:, None] + np.arange(width)
     numbers = sparse.neighbors[places]
     numbers = np.take_along_axis(numbers, np.argsort(numbers < 0, axis=1, kind="stable"), axis=1)
@@ -88,7 +88,7 @@ def _fixed(sparse: Graph, members: Rows, count: int, width: int) -> Numbers:
 
 
 def _join(vectors: Vectors, nearest: NearNeighbors, table: Numbers) -> None:
-    """Append the neighbours of all vectors to those already in the table."""
+    """Add near neighbours of all vectors to the neighbours in the table."""
     far, numbers, order, _ = nearest
     count, width = table.shape
     batches = [order[first : first + _AT_ONCE] for first in range(0, count, _AT_ONCE)]

@@ -1,7 +1,7 @@
-"""Near neighbours of all vectors among each other, block by block.
+"""Finds near neighbours of all vectors of a set within the set, block by block.
 
-A block is the vectors around a centroid. They are compared with the blocks that are near to most of them. Vectors at
-the border of a block may miss some of their neighbours.
+A block consists of the vectors around a centroid. These vectors are compared with the blocks that are near most of
+them. Vectors at the border of a block may miss some of their neighbours.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ Numbers = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 PROBES: Final = 8
-"""Number of blocks that count as near a vector. `benchmarks/partition_costs.py --rows 40000 --dimension 32 --only
-PROBES`: of 40 neighbours of clustered vectors, 2 blocks find 0.980, 4 find 0.994, 8 and 16 find 0.997; of uniform
-vectors 0.37 to 0.39."""
+"""Number of blocks that count as near a vector. For 40 neighbours of clustered vectors, the share that is found is
+0.980 with 2 blocks, 0.994 with 4, and 0.997 with 8 and 16. For uniform vectors, it is 0.37 to 0.39
+(`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only PROBES`)."""
 
 MOST_BLOCKS: Final = 24
-"""Maximum number of blocks that a block is compared with. `benchmarks/partition_costs.py --rows 40000 --dimension 32
---only MOST_BLOCKS`: for uniform vectors, 12 blocks find 0.26 of the neighbours in 0.8 of the time, 24 find 0.39, and 48
-find 0.41, without comparing all their tiles. For clustered vectors, 12 find 0.991, 24 and 48 find 0.997."""
+"""Maximum number of blocks with which a block is compared. For uniform vectors, the share of neighbours that is found
+is 0.26 with 12 blocks, in 0.8 of the time, 0.39 with 24 blocks, and 0.41 with 48 blocks, whose tiles are not all
+compared. For clustered vectors, it is 0.991 with 12 blocks, and 0.997 with 24 and 48
+(`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only MOST_BLOCKS`)."""
 
 ENOUGH: Final = 0.9
-"""A block is compared with this share of its vectors' near blocks. The others are near to few vectors.
-`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`: for clustered vectors, 0.7 finds 0.988 of the
-neighbours, 0.9 finds 0.997, and so does 1 in a tenth more time."""
+"""Share of its vectors' near blocks with which a block is compared. The other blocks are near only a few vectors. For
+clustered vectors, 0.7 finds 0.988 of the neighbours, and 0.9 finds 0.997. 1 also finds 0.997, in a tenth more time
+(`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`)."""
 
 _SEED: Final = 7
 _ALL: Final = 2048  # up to this many vectors form a single block
@@ -52,8 +53,8 @@ _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
 _FILLED: Final = 64  # tiles that one task fills
 _ASSIGNED: Final = 1 << 13  # vectors that one task assigns to blocks
-_TESTED: Final = 64  # vectors that one of two tasks compares with all: each with 6,000 to 8,000 others before
-_ROUNDED: Final = np.float32(1.0001)  # distances that differ by less are the same, but for the order of sums
+_TESTED: Final = 64  # vectors that each of two tasks compares with all others; before, each met 6,000 to 8,000 others
+_ROUNDED: Final = np.float32(1.0001)  # distances within this ratio may be equal except for rounding
 
 
 class NearNeighbors(NamedTuple):
@@ -91,7 +92,7 @@ def near(vectors: Vectors, k: int) -> NearNeighbors:
 
 
 def _probes(vectors: Vectors, middle: Vectors, num_blocks: int) -> Numbers:
-    """Return the nearest blocks of each vector, (n, probes), its own first."""
+    """Return the nearest blocks of each vector, (n, probes). The first one is the block of the vector."""
     if num_blocks == 1:
         return np.zeros((len(vectors), 1), np.int32)
     size = min(len(vectors), num_blocks * _SAMPLE)
@@ -129,11 +130,11 @@ def _nearest_centroids(vectors: Vectors, centroids: Vectors, middle: Vectors, k:
 
 
 class _Tiles:
-    """Vectors in tiles, to be compared with others.
+    """Vectors in tiles. Other vectors are compared with whole tiles.
 
     Args:
         vectors: float32 (n, dim), read-only.
-        middle: float32 (dim,), a central vector. Subtracting it reduces rounding errors of products.
+        middle: float32 (dim,), a central vector. It is subtracted to reduce rounding errors of products.
         places: int64 (tiles · `TILE`,), row of each slot; -1 for empty slots.
     """
 
@@ -152,11 +153,11 @@ class _Tiles:
         side_by_side(fill, range(0, count, _FILLED))
 
     def nearest(self, vectors: Vectors, rows: Rows, chosen: Rows, k: int) -> tuple[Far, Numbers, Numbers]:
-        """Find the nearest vectors in some tiles, and a few more.
+        """Find the k nearest vectors in some tiles, and a few more candidates.
 
         Returns:
-            Squared distances less the row's squared length, and slots in the tiles, both (rows, k + `SLACK`) and
-            unsorted, and the number of candidates of each row.
+            Squared distances minus the row's squared length, slots in the tiles, and the number of candidates of each
+            row. Distances and slots are (rows, k + `SLACK`) and unsorted.
         """
         height = -(-len(rows) // ROWS) * ROWS
         mine = np.zeros((height, self._dim), np.float32)
@@ -169,12 +170,12 @@ class _Tiles:
 
 
 class _VectorBlocks:
-    """The vectors of all blocks, in tiles that each have vectors of one block.
+    """The vectors of all blocks, in tiles. A tile contains vectors of a single block.
 
     Args:
         vectors: float32 (n, dim), read-only.
         middle: float32 (dim,), the mean of the vectors.
-        probes: int32 (n, probes), near blocks of each vector, its own first.
+        probes: int32 (n, probes), near blocks of each vector. The first one is the block of the vector.
         count: Number of blocks.
 
     Attributes:
@@ -196,7 +197,7 @@ class _VectorBlocks:
         self._numbers = places.astype(np.int32)
 
     def compare(self, block: int, far: Far, numbers: Numbers) -> None:
-        """Compare the vectors of a block with near blocks, and write their neighbours."""
+        """Compare the vectors of a block with near blocks, and write their neighbours to `far` and `numbers`."""
         mine = self.order[self._ends[block - 1] if block else 0 : self._ends[block]]
         if not len(mine):
             return
@@ -207,7 +208,7 @@ class _VectorBlocks:
             sort_nearest(self._vectors, rows, self._numbers, np.ascontiguousarray(places), counts, far, numbers)
 
     def found_share(self, far: Far) -> float:
-        """Return the share of nearest neighbours in `far`, judged by distance on a sample."""
+        """Return the share of true nearest neighbours in `far`, measured by distance for a sample of vectors."""
         count, k = len(self._vectors), min(far.shape[1], len(self._vectors) - 1)
         if not k:
             return 1.0
@@ -229,9 +230,9 @@ class _VectorBlocks:
         return float(found.sum() / (k * len(sample)))
 
     def _near_tiles(self, block: int, probes: Numbers) -> Rows:
-        """Return the tiles of a block and of near blocks, its own first.
+        """Return the tiles of a block, followed by the tiles of near blocks.
 
-        The farthest are dropped if there are too many.
+        If there are too many tiles, the tiles of the farthest blocks are dropped.
         """
         counts = np.bincount(probes.ravel(), minlength=len(self._ends))
         counts[block] = len(probes)

@@ -2,14 +2,15 @@
 
 index.idx   rows of a partition: one per vector and level, level by level
     __vector_id u32             position of the vector in the partition; level 0 has all vectors, in order
-    __neighbors list<u32>       neighbours of the vector on this level: at most 2·m on level 0, m above
-    _distance list<f32>         distances of the neighbours: written, read by no search
+    __neighbors list<u32>       neighbours of the vector on this level: at most 2·m on level 0, m on higher levels
+    _distance list<f32>         distances of the neighbours: always written, but searches do not read them
 lance:hnsw  JSON text per partition: entry_point, params {m, ef_construction, max_level, …}, level_offsets: first row of
-            each level, and the number of rows at the end; trailing levels may be empty; "" for no vectors at all
-            pylance before 12: vector 0 is the entry point and has a row on every level up to max_level; level_offsets
-            count that row on level 0 only, so a partition has one row more for each upper level, empty ones too
+            each level, followed by the number of rows; trailing levels may be empty; "" for a partition without vectors
+            pylance before 12: vector 0 is the entry point, and has a row on every level up to max_level. level_offsets
+            only count its row on level 0, so a partition has one additional row for each higher level, even if the
+            level is empty otherwise
 
-Reading checks everything that a walk relies on.
+Readers validate everything that a walk depends on.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class GraphMetadata:
     """Metadata of the graph of one partition, from `lance:hnsw`.
 
     Attributes:
-        entry_point: Vector where walks begin.
-        level_offsets: First row of each level, and the number of rows.
+        entry_point: Vector at which walks begin.
+        level_offsets: First row of each level, followed by the number of rows.
         params: m, ef_construction, max_level and other parameters, as written.
     """
 
@@ -65,7 +66,7 @@ class GraphMetadata:
         return self.level_offsets[-1] if self.level_offsets else 0
 
     def to_json(self) -> str:
-        """Return the metadata as JSON, or "" without vectors."""
+        """Return the metadata as JSON, or "" if the partition does not have vectors."""
         if not self.num_rows:
             return ""
         text = {
@@ -82,7 +83,7 @@ class GraphRows:
 
     Attributes:
         rows: Rows with `GRAPH_SCHEMA`.
-        metadata: First rows of the levels, entry point and parameters.
+        metadata: The first row of each level, the entry point and the parameters.
     """
 
     rows: pa.RecordBatch
@@ -90,10 +91,10 @@ class GraphRows:
 
 
 def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
-    """Read `lance:hnsw`: one entry per partition.
+    """Parse `lance:hnsw`, which has one entry per partition.
 
     Raises:
-        CorruptError: The text is not JSON of this form.
+        CorruptError: The text is not valid JSON for graphs.
     """
     parts = parsed(text, list, f"{where}: {METADATA_KEY}")
     return [_metadata(part, where) for part in parts]
@@ -103,7 +104,7 @@ def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
     """Return the metadata of the graphs of a segment's partitions. Returns [] if its kind does not have graphs.
 
     Raises:
-        CorruptError: The metadata contradict the rows of the file.
+        CorruptError: The metadata contradicts the rows of the file.
     """
     if files.graph_partitions is None:
         return []
@@ -136,7 +137,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
         where: Path for error messages.
 
     Raises:
-        CorruptError: Level 0 lacks a vector, another level has a vector that the level below lacks, a neighbour is not
+        CorruptError: Level 0 lacks a vector, a higher level has a vector that the level below lacks, a neighbour is not
             on the level of its vector, or the entry point is not a vector.
     """
     starts, lengths, items = _lists(neighbors, where)
@@ -157,7 +158,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
         first, count = starts[low:high], lengths[low:high]
         edges = items[first[0] : first[-1] + count[-1]]
         _check_neighbors(edges, levels, level, where)
-        if level == 0:  # all vectors in order: most of the file
+        if level == 0:  # all vectors in order, which are most of the file
             filled[_taken(count, room[levels])] = edges
         else:
             places = offsets[numbers[low:high]] + room[level] - (first - first[0])
@@ -172,11 +173,11 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
 
 
 def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params: Any) -> GraphRows:
-    """Return a graph as the rows that Lance writes.
+    """Convert a graph to the rows that Lance writes.
 
     Args:
         graph: Graph over the vectors.
-        vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store their distances.
+        vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store distances between them.
         metric: "l2", "cosine" or "dot".
         params: m, ef_construction and max_level used for the build. max_level is at least the number of levels.
     """
@@ -221,7 +222,7 @@ def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
 
 
 def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the first row and the end of each level, without empty levels at the end."""
+    """Return the first row and the end of each level, except for empty levels at the end."""
     bounds = list(pairwise(offsets))
     while bounds and bounds[-1][0] == bounds[-1][1]:
         bounds.pop()
@@ -236,7 +237,7 @@ def _plain(array: pa.Array, where: str) -> NDArray[Any]:
 
 
 def _lists(array: pa.Array, where: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-    """Return the first item and the number of items of each list, and all items."""
+    """Return the index of each list's first item, the item count of each list, and all items."""
     if array.null_count or not pa.types.is_list(array.type) or array.type.value_type != pa.uint32():
         raise CorruptError("invalid neighbour lists", where=where, expected="lists of uint32", found=array.type)
     bounds = array.offsets.to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Searches of open segments: inverted lists loaded on demand, graphs, and binary vectors.
+"""Searches of open segments: inverted lists, which are loaded on demand, graphs, and binary vectors.
 
 You hold: an open segment, queries, k, and a mask of allowed positions. You get: positions and distances, see
 `contract`.

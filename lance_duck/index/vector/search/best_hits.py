@@ -1,4 +1,4 @@
-"""The nearest vectors of each query so far, merged from several searches."""
+"""Merges the results of several searches, and keeps the nearest vectors of each query."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class BestHits:
     """The nearest vectors of each query so far.
 
     Attributes:
-        k: Number of neighbours of a query, at most the number of vectors.
+        k: Number of neighbours per query, at most the number of vectors.
 
     Args:
         queries: Number of queries.
-        k: Neighbours of each query.
+        k: Requested number of neighbours per query.
         num_rows: Number of vectors.
     """
 
@@ -30,14 +30,14 @@ class BestHits:
         self._positions = np.full((queries, self.k), -1, np.int64)
 
     def put(self, distances: Distances, positions: Int64s) -> None:
-        """Merge neighbours of all queries. The first ones are stored directly if each query has k."""
+        """Merge neighbours of all queries. If this is the first call, and each query has k neighbours, stores them."""
         if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
             self._distances, self._positions = distances, positions
         else:
             self.merge(np.arange(len(distances)), distances, positions)
 
     def merge(self, queries: Int64s, distances: Distances, positions: Int64s) -> None:
-        """Merge in neighbours of some queries. Positions of -1 are ignored."""
+        """Merge neighbours of the given queries. Positions of -1 are ignored."""
         distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
         positions = np.hstack([self._positions[queries], positions])
         order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
@@ -45,13 +45,13 @@ class BestHits:
         self._positions[queries] = np.take_along_axis(positions, order, axis=1)
 
     def are_short(self, queries: Int64s) -> NDArray[np.bool_]:
-        """Return whether each of some queries has fewer than k neighbours."""
+        """Return a mask of the given queries that have fewer than k neighbours."""
         short: NDArray[np.bool_] = self._positions[queries, -1] < 0
         return short
 
     @property
     def limits(self) -> Distances:
-        """float32 (queries,), distance of each query's k-th neighbour; inf if it has fewer."""
+        """float32 (queries,), distance of each query's k-th neighbour, or inf if the query has fewer neighbours."""
         return self._distances[:, -1]
 
     def hits(self) -> Hits:

@@ -1,4 +1,4 @@
-"""Compares queries with partition centroids, to find near partitions."""
+"""Compares queries with the centroids of partitions, to find near partitions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def near_partitions(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the partitions with the nearest centroids for each query, nearest first, with faiss's distances.
 
-    Results do not depend on other queries in the batch, because calls are too small for faiss to multiply matrices.
-    Slices of queries are distributed over threads. faiss's own threads spin while they wait for each other, which takes
-    longer than the comparisons.
+    The result for a query does not depend on other queries in the batch, because each call is too small for faiss to
+    multiply matrices. Slices of queries are distributed over threads. The threads of faiss would spin while they wait
+    for each other, for longer than the comparisons take.
 
     Args:
         centroids: faiss index of the centroids.
@@ -27,7 +27,7 @@ def near_partitions(
         count: Number of partitions per query.
 
     Returns:
-        Distances, float32 (queries, count), and partitions, int64 (queries, count); -1 for missing ones.
+        Distances, float32 (queries, count), and partitions, int64 (queries, count); -1 for missing partitions.
     """
     distances = np.empty((len(queries), count), np.float32)
     places = np.empty((len(queries), count), np.int64)

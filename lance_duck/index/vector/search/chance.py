@@ -1,7 +1,7 @@
-"""Filters that are tied to the vectors: allowed vectors are distributed more unevenly than by chance.
+"""Detects filters that are tied to the vectors: their allowed vectors are more unevenly distributed than by chance.
 
-Settings are measured with randomly allowed vectors. If a filter allows some clusters and not others, the neighbours of
-a query may be in partitions that these settings do not reach: see `frontier`.
+Search settings are measured with randomly allowed vectors. If a filter allows some clusters but not others, the
+neighbours of a query may be in partitions that these settings do not reach: see `frontier`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Counts = NDArray[np.int64]
 
 
 class AllowedCounts:
-    """Counts of allowed vectors by partition, cached for the last mask. Safe to use from several threads.
+    """Counts allowed vectors per partition, and caches the counts of the last mask. Safe to use from several threads.
 
     Args:
         partitions: Partitions of the segment.
@@ -37,7 +37,7 @@ class AllowedCounts:
         return self._counted(allowed)[0]
 
     def are_tied(self, allowed: NDArray[np.bool_]) -> bool:
-        """Return whether partitions differ in their share of allowed vectors by more than chance explains.
+        """Return whether the share of allowed vectors differs between partitions by more than chance explains.
 
         Args:
             allowed: bool (vectors,): whether each vector may be found.
@@ -45,7 +45,7 @@ class AllowedCounts:
         return self._counted(allowed)[1]
 
     def are_few(self, allowed: NDArray[np.bool_], share: float, nearest: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether the nearest partitions of each query hold far fewer allowed vectors than chance explains.
+        """Return whether each query's nearest partitions have far fewer allowed vectors than chance explains.
 
         Args:
             allowed: bool (vectors,): whether each vector may be found.
@@ -70,11 +70,11 @@ class AllowedCounts:
 
 
 def are_uneven(counts: Counts, sizes: Counts) -> bool:
-    """Return whether the chosen shares of groups differ significantly and substantially.
+    """Return whether the share of allowed vectors differs significantly and substantially between groups.
 
     Args:
-        counts: Chosen things of each part.
-        sizes: Size of each group, at least 1.
+        counts: Number of allowed vectors in each group.
+        sizes: Number of vectors in each group, at least 1.
     """
     total, chosen = int(sizes.sum()), int(counts.sum())
     if len(counts) < 2 or not 0 < chosen < total:
@@ -83,14 +83,14 @@ def are_uneven(counts: Counts, sizes: Counts) -> bool:
     squares = (counts - share * sizes) ** 2
     by_chance = share * (1 - share) * sizes
     dispersion = float((squares / by_chance).mean())
-    excess = float(((squares - by_chance) / sizes).sum()) / (share**2 * total)  # large groups do not hide others
+    excess = float(((squares - by_chance) / sizes).sum()) / (share**2 * total)  # weighs groups by size
     return dispersion > 1 + TIED_DEVIATIONS * math.sqrt(2 / len(counts)) and excess > TIED_UNEVENNESS**2
 
 
 def are_few(counts: Counts, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether counts of allowed vectors are far below their expected values.
+    """Return a mask of the counts of allowed vectors that are far below their expected values.
 
-    Also true for partitions without expected vectors: they do not show where neighbours are.
+    Also true if the expected value is 0, because the partitions then do not show where neighbours are.
     """
     few: NDArray[np.bool_] = counts < np.minimum(
         ALLOWED_OF_EXPECTED * expected, expected - DEVIATIONS * np.sqrt(expected)

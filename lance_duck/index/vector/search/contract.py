@@ -1,8 +1,8 @@
 """The interface of open vector segments, and the parameters and results of their searches.
 
-Vectors of a segment are numbered by position, 0 … num_rows - 1, in storage order; `rows` returns their row ids or
-addresses. Distances match Lance's `_distance`: squared Euclidean for l2, 1 - cosine similarity, 1 - inner product for
-dot, number of different bits for hamming.
+The positions of vectors in a segment are 0 … num_rows - 1, in storage order. `rows` returns their row ids or addresses.
+Distances match Lance's `_distance`: the squared Euclidean distance for l2, 1 - cosine similarity for cosine, 1 - inner
+product for dot, and the number of different bits for hamming.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Probe:
 
     Attributes:
         nprobes: Number of partitions to search first.
-        max_nprobes: Maximum number of partitions to search while fewer than k rows are found. None for all.
-        ef: Number of candidates that a graph walk keeps. None selects a number that suits k.
+        max_nprobes: Maximum number of partitions to search while fewer than k rows are found. None for all partitions.
+        ef: Number of candidates that a graph walk keeps. By default, it is derived from k.
         lower: Inclusive lower bound of distances. None if unbounded.
         upper: Exclusive upper bound of distances. None if unbounded.
-        share: Share of the vectors that may be found, 0 to 1, if the settings assume randomly allowed vectors. If the
-            filter is tied to the vectors, the search continues. None to keep to the settings.
+        share: Share of the vectors that may be found, 0 to 1. If it is set, a search with a filter that is tied to the
+            vectors continues beyond the settings, which assume randomly allowed vectors. None to keep to the settings.
         recall: Share of the neighbours to find if the filter is tied to the vectors, 0 to 1. With 1, all partitions
             with allowed vectors are searched.
-        is_alone: Whether each query is searched as if it were the only one. In larger batches, a graph partition may be
-            compared as a whole, which finds more. Settings are measured with single queries.
+        is_alone: Whether each query is searched like a single query. For larger batches, all vectors of a graph
+            partition may be compared, which finds more neighbours. Settings are measured with single queries.
     """
 
     nprobes: int = 20
@@ -70,8 +70,8 @@ class Shape:
         num_partitions: Number of partitions.
         has_graphs: Whether partitions are searched by graph walks instead of being compared as a whole.
         code_bytes: Bytes read per vector.
-        table_bytes: Size in bytes of the codebook. A search turns it into a distance table per partition, and looks up
-            code bytes there. 0 if codes are compared directly.
+        table_bytes: Size of the codebook in bytes. A search converts it to one distance table per partition, in which
+            code bytes are looked up. 0 if codes are compared directly.
     """
 
     num_rows: int
@@ -103,7 +103,7 @@ class VectorIndex(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """The properties that the work of a search depends on."""
+        """The properties that determine the cost of a search."""
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
@@ -114,34 +114,35 @@ class VectorIndex(Protocol):
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
             k: Number of neighbours per query, at least 1. May exceed the number of vectors.
-            allowed: bool (num_rows,), whether each position may be found. None if all may. The search continues in
-                further partitions until it finds k of them or reaches `probe.max_nprobes`.
+            allowed: bool (num_rows,), whether each position may be found. None if all positions may be found. The
+                search continues in further partitions until it finds k allowed vectors, or reaches
+                `probe.max_nprobes`.
             probe: Extent of the search.
         """
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
-        """Return whether partitions differ in their share of allowed vectors by more than chance explains.
+        """Return whether the share of allowed vectors differs between partitions by more than chance explains.
 
         Args:
             allowed: bool (num_rows,): whether each position may be found.
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many partitions are nearer to a query than a vector's partition, and searched before it.
+        """Return the rank of each vector's partition for a query: how many partitions are searched before it.
 
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
-            positions: int64 (queries, m), positions of vectors. -1 gets the number of partitions as its rank.
+            positions: int64 (queries, m), positions of vectors. The rank of -1 is the number of partitions.
 
         Returns:
             int64 (queries, m).
         """
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, like pylance's index_statistics."""
+        """Return the statistics of the segment in the form of pylance's index_statistics."""
 
     def prewarm(self) -> None:
-        """Read all that searches read, and cache it."""
+        """Read all data that searches use, and cache it within limits."""
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The statistics of a vector segment, as in pylance's index_statistics."""
+"""The statistics of a vector segment, in the form of pylance's index_statistics."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lance_duck.index.vector.open import VectorFiles
 
 
 def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
-    """Return the statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
+    """Return the statistics of a segment: index_type, metric_type, num_partitions, partition sizes and loss.
 
-    Includes the graph of the first non-empty partition.
+    The statistics include the graph of the first non-empty partition.
     """
     sub_index: dict[str, Any] = {}
     first = next((graph for graph in graphs if graph.num_rows), None)
@@ -23,7 +23,7 @@ def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[st
     sub_index |= files.metadata
     for left_out in ("codebook_position", "codebook_tensor"):
         sub_index.pop(left_out, None)
-    # For cosine, codes of PQ are compared by l2.
+    # With the metric cosine, PQ codes are compared by l2.
     metric = "l2" if (files.storage, files.metric) == ("PQ", "cosine") else files.metric
     sub_index |= {"index_type": "HNSW" if files.has_graphs else files.storage, "metric_type": metric}
     return {

@@ -1,12 +1,13 @@
-"""The partitions to search next for queries whose filter is tied to the vectors.
+"""Selects the partitions to search next for queries whose filter is tied to the vectors.
 
-A vector x of a partition with centroid c has a squared distance of |q - c|² + |x - c|² + 2 (q - c)·(c - x) from a query
-q. Over the vectors of an index, the second term varies little. The third one is normally distributed around 0, and its
-deviation grows with |q - c|. Its `Spread` is measured with sampled vectors as queries. The expected number of
-neighbours in a partition follows from three numbers: its allowed vectors, its centroid's distance, and the distance of
-the k-th neighbour so far. The partitions with the most expected neighbours are searched, at most doubling the searched
-set, until the remaining partitions are expected to contain no more than the tolerated share of missed neighbours. Only
-ratios between partitions matter, so an error of the model that is the same for all of them has no effect.
+Let x be a vector of a partition with centroid c. Its squared distance from a query q is
+|q - c|² + |x - c|² + 2 (q - c)·(c - x). The second term varies little between the vectors of an index. The third term
+is normally distributed around 0, and its deviation grows with |q - c|. `Spread` measures both terms with sampled
+vectors as queries. Three numbers then determine the expected number of neighbours in a partition: the count of its
+allowed vectors, the distance of its centroid, and the distance of the k-th neighbour so far. The partitions with the
+most expected neighbours are searched next. Each step at most doubles the number of searched partitions. The search ends
+when the remaining partitions are expected to contain only the tolerated share of missed neighbours. Only ratios between
+partitions matter, so a model error that is the same for all partitions does not have an effect.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lance_duck.index.vector.search.contract import Probe
 Int64s = NDArray[np.int64]
 Numbers = NDArray[np.float32]
 
-_STEPS: Final = 256  # of the normal distribution for each deviation
+_STEPS: Final = 256  # steps of the normal distribution per standard deviation
 _WIDEST: Final = 12
 
 
@@ -34,13 +35,13 @@ _WIDEST: Final = 12
 class Spread:
     """The spread of a segment's vectors around their centroids, in faiss's distance.
 
-    That is the squared Euclidean distance, or the inner product with its sign changed.
+    faiss's distance is the squared Euclidean distance, or the negated inner product.
 
     Attributes:
-        radius: Mean difference between a vector's and its centroid's distance from a query.
-        radius_deviation: Standard deviation of the difference that does not depend on the query.
-        deviation: Standard deviation of the remainder, in units of the centroid distance, or of the query length for
-            inner products.
+        radius: Mean of |x - c|², by which a vector is farther from a query than its centroid. 0 for inner products.
+        radius_deviation: Standard deviation of |x - c|². 0 for inner products.
+        deviation: Standard deviation of the remaining difference, divided by the distance between query and centroid,
+            or for inner products, by the length of the query.
     """
 
     radius: float
@@ -49,11 +50,11 @@ class Spread:
 
     @classmethod
     def of(cls, vectors: Numbers, centroids: Numbers, *, is_dot: bool) -> Spread:
-        """Measure the spread on a sample of vectors. Each is a query against all others.
+        """Measure the spread on a sample of vectors. Each vector is compared as a query with all others.
 
         Args:
             vectors: float32 (n, dim), drawn from all partitions.
-            centroids: float32 (n, dim): centroid of the partition of each.
+            centroids: float32 (n, dim), the centroid of each vector's partition.
             is_dot: Whether distances are inner products.
         """
         wide, centres = vectors.astype(np.float64), centroids.astype(np.float64)
@@ -70,7 +71,7 @@ class Spread:
 
 
 class Frontier:
-    """The partitions that queries still have to search. Not safe to use from several threads.
+    """The partitions that are still to be searched for each query. Not safe to use from several threads.
 
     Args:
         distances: float32 (queries, partitions), faiss's distance of each centroid. Inner products are negated.
@@ -98,7 +99,7 @@ class Frontier:
         self._num_searched = np.zeros(len(distances), np.int64)
         self._k = k
         self._nprobes = max(probe.nprobes, 1)
-        self._missed = (1 - probe.recall) / 2  # the other half may be missed within partitions
+        self._missed = (1 - probe.recall) / 2  # searches within partitions may miss the other half
 
     def first(self) -> Int64s:
         """Return the nearest partitions with at least k allowed vectors: int64 (queries, n), padded with -1."""
@@ -107,13 +108,13 @@ class Frontier:
         return self._taken(np.broadcast_to(np.arange(is_first.shape[1]), is_first.shape), self._is_open & is_first)
 
     def further(self, limits: Numbers) -> Int64s:
-        """Return the partitions to search next: int64 (queries, n), padded with -1. n is 0 if no query needs any.
+        """Return the partitions to search next: int64 (queries, n), padded with -1. n is 0 when the search is complete.
 
         Args:
             limits: float32 (queries,): faiss's distance of the k-th neighbour so far.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.nan_to_num((limits[:, None] - self._expected) * self._steps, copy=False)  # of infinite distances
+            steps = np.nan_to_num((limits[:, None] - self._expected) * self._steps, copy=False)  # infinite distances
         np.clip(steps, -_WIDEST * _STEPS, _WIDEST * _STEPS, out=steps)
         neighbours = self._counts * _normal()[steps.astype(np.int32) + _WIDEST * _STEPS]
         tolerated = self._missed * neighbours.sum(axis=1)
@@ -128,8 +129,8 @@ class Frontier:
         """Return the wanted partitions of each query in order, padded with -1, and mark them as searched.
 
         Args:
-            ranks: int64 (queries, n): partitions by the number of nearer ones.
-            wanted: bool (queries, n).
+            ranks: int64 (queries, n): partitions as ranks, which count the nearer partitions.
+            wanted: bool (queries, n), whether each partition is wanted.
         """
         numbers = np.count_nonzero(wanted, axis=1)
         self._num_searched += numbers
@@ -142,7 +143,7 @@ class Frontier:
 
 
 def faiss_limits(limits: Numbers, metric: str, probe: Probe) -> Numbers:
-    """Convert Lance's k-th neighbour distances to faiss's, capped by the probe's upper bound."""
+    """Convert distances of k-th neighbours from Lance's to faiss's, limited to the upper bound of the probe."""
     if probe.upper is not None:
         limits = np.minimum(limits, np.float32(probe.upper))
     return limits - 1 if metric == "dot" else limits * np.float32(2 if metric == "cosine" else 1)
@@ -152,7 +153,7 @@ def sampled_places(partitions: Partitions) -> list[tuple[int, int]]:
     """Draw a reproducible sample of vectors for `Spread.of`, as pairs of a partition and a position in it.
 
     Args:
-        partitions: Partitions of the segment, which is not empty.
+        partitions: Partitions of a segment that is not empty.
     """
     rng, lengths = np.random.default_rng(0), partitions.lengths
     filled = np.flatnonzero(lengths)

@@ -1,9 +1,10 @@
-"""A partition of a segment with graphs, in memory, searched by a graph walk or by comparing all vectors.
+"""An in-memory partition of a segment with graphs. A graph walk or a comparison of all vectors searches it.
 
-A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed. If few vectors are
-allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors, allowed or not. Allowed vectors
-that it meets elsewhere may not be the nearest ones. If too few of the nearest are allowed, the walk is repeated with
-twice the candidates. If chance does not explain how few they are, all allowed vectors are compared.
+A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed. If only a few vectors
+are allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors, whether they are allowed or
+not. Other allowed vectors that it encounters may not be the nearest allowed vectors. If too few of the nearest vectors
+are allowed, the walk is repeated with twice the candidates. If there are fewer than chance explains, all allowed
+vectors are compared.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class GraphPartition:
 
     Args:
         files: Files of the segment.
-        codes: Codes of the partition, as `VectorFiles.codes` returns them.
+        codes: Codes of the partition, from `VectorFiles.codes`.
         graph: Function that reads the graph. Called on first use.
     """
 
@@ -96,18 +97,18 @@ class GraphPartition:
         *,
         is_alone: bool = False,
     ) -> tuple[Distances, Int64s]:
-        """Return the nearest vectors by faiss's distance: squared Euclidean, or inner product for dot.
+        """Return the nearest vectors by faiss's distance: the squared Euclidean distance, or for dot the inner product.
 
         Args:
             queries: float32 (queries, dim), C-contiguous.
             k: Number of neighbours per query.
-            allowed: bool (num_vectors,), whether each vector may be found. None if all may.
+            allowed: bool (num_vectors,), whether each vector may be found. None if all vectors may be found.
             ef: Number of candidates of a walk without a filter.
-            is_alone: Whether each query is searched as if it were the only one.
+            is_alone: Whether each query is searched like a single query.
 
         Returns:
-            Distances, float32 (queries, n), and vectors, int64 (queries, n), nearest first; n is k, or less if fewer
-            may be found.
+            Distances, float32 (queries, n), and vectors, int64 (queries, n), nearest first. n is k, or the number of
+            allowed vectors if that is smaller.
         """
         count = self.num_vectors if allowed is None else int(np.count_nonzero(allowed))
         k = min(k, count)
@@ -136,7 +137,7 @@ class GraphPartition:
     def _nearest_allowed(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int, is_alone: bool
     ) -> tuple[Distances, Int64s]:
-        """Return the nearest of `count` allowed vectors, by walks with `width` candidates if these suffice."""
+        """Return the nearest of `count` allowed vectors. Uses walks with `width` candidates if these find enough."""
         if _is_costly(width, count, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, allowed)
         far, near = self._walk(queries, width, width)
@@ -160,7 +161,7 @@ class GraphPartition:
         return distances, places
 
     def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Int64s) -> tuple[Distances, Int64s]:
-        """Recompute distances, independently of how vectors were found, and sort both, nearest first."""
+        """Recompute distances so that they do not depend on the search method, and sort both, nearest first."""
         distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
         if self._is_flat:
             measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)
@@ -175,7 +176,7 @@ class GraphPartition:
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
 
     def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Int64s]:
-        """Return the k nearest vectors that a walk of `width` candidates finds; -1 at the end if fewer."""
+        """Return the k nearest vectors that a walk with `width` candidates finds, padded with -1."""
         distances = np.empty((len(queries), k), np.float32)
         places = np.empty((len(queries), k), np.int64)
         pointers = faiss.swig_ptr(queries), k, faiss.swig_ptr(distances), faiss.swig_ptr(places)
@@ -185,7 +186,7 @@ class GraphPartition:
     def _look_at_all(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[Distances, Int64s]:
-        """Return the nearest of all allowed vectors. The result is exact with respect to the codes."""
+        """Compare all allowed vectors, and return the nearest. The result is exact with respect to the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
         step = max(LOAD_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Int64s]] = []
@@ -197,7 +198,7 @@ class GraphPartition:
         return best[0]
 
     def decode(self, ids: Int64s) -> NDArray[np.float32]:
-        """Decode the codes of some ascending vectors: float32 (vectors, dim)."""
+        """Decode the codes of the given vectors, which ascend: float32 (vectors, dim)."""
         stored_codes = self._codes
         codes = (
             stored_codes[int(ids[0]) : int(ids[-1]) + 1]
@@ -238,7 +239,7 @@ class GraphPartition:
 
 
 def _is_costly(width: int, count: int, num_queries: int) -> bool:
-    """Return whether a walk of `width` candidates for each query takes longer than comparing `count` vectors."""
+    """Return whether walks with `width` candidates per query take longer than comparing `count` vectors."""
     return count <= width * (WALK if num_queries < MANY_QUERIES else WALK_TOGETHER)
 
 

@@ -1,4 +1,4 @@
-"""Graph searches: for each query, faiss finds the nearest partitions and walks their graphs."""
+"""Graph searches. For each query, faiss finds the nearest partitions, and walks their graphs."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class GraphIndex:
 
     Args:
         files: Files of the segment.
-        limit: Cache size for partitions, in bytes. The last used one is cached even if it is larger.
+        limit: Cache size for partitions, in bytes. The last used partition is cached even if it is larger.
 
     Raises:
-        CorruptError: The metadata of the graphs contradict the rows of the file.
+        CorruptError: The metadata of the graphs contradicts the rows of the file.
         UnsupportedError: The metric is hamming.
     """
 
@@ -108,12 +108,12 @@ class GraphIndex:
 
     @property
     def shape(self) -> Shape:
-        """The properties that the work of a search depends on."""
+        """The properties that determine the cost of a search."""
         width = self.files.code_width * (4 if self.is_exact else 1)
         return Shape(self.num_rows, self.files.num_partitions, True, width)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, like pylance's index_statistics."""
+        """Return the statistics of the segment in the form of pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     @safe_after_fork
@@ -146,9 +146,10 @@ class GraphIndex:
     def _visits(
         self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> Iterator[tuple[int, Int64s]]:
-        """Yield partitions with the queries to search there, then more partitions for queries that need them.
+        """Yield partitions with the queries that search them: first the nearest ones, then more for some queries.
 
-        These are queries with fewer than k hits, and those whose allowed neighbours lie farther than the first ones.
+        Queries search more partitions if they have fewer than k hits, or if their allowed neighbours may be in farther
+        partitions.
         """
         count = self.files.num_partitions
         max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
@@ -167,13 +168,13 @@ class GraphIndex:
     def _tied_visits(
         self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_], probe: Probe, ids: Int64s
     ) -> Iterator[tuple[int, Int64s]]:
-        """Yield the partitions in which a filter that is tied to the vectors leaves neighbours of some queries."""
+        """Yield partitions with the queries that search them, for a filter that is tied to the vectors."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
         step = max(INDEX_BLOCK_ROWS // count, 1)
         for numbers in (ids[i : i + step] for i in range(0, len(ids), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             near, order = near_partitions(self._centroids, batch, count)
-            distances = np.full_like(near, np.inf)  # faiss leaves out infinite ones
+            distances = np.full_like(near, np.inf)  # faiss omits infinite distances
             np.put_along_axis(distances, order, -near if self._is_dot else near, axis=1)
             lengths = np.linalg.norm(batch, axis=1) if self._is_dot else None
             frontier = Frontier(distances, lengths, counts, self._spread(), best.k, probe)
@@ -183,7 +184,7 @@ class GraphIndex:
                 partitions = frontier.further(faiss_limits(best.limits[numbers], self.metric, probe))
 
     def _by_partition(self, query_ids: Int64s, partitions: Int64s) -> Iterator[tuple[int, Int64s]]:
-        """Yield each partition that has vectors, with the queries that search it.
+        """Yield each non-empty partition with the queries that search it.
 
         Args:
             query_ids: int64 (queries,).
@@ -212,7 +213,7 @@ class GraphIndex:
     def _look(
         self, partition: int, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[Distances, Int64s]:
-        """Return distances and positions of the nearest vectors of a partition; -1 at the end if fewer than k."""
+        """Return distances and positions of the k nearest vectors in a partition. Positions are padded with -1."""
         rows = self.files.partitions.rows(partition)
         mine = None if allowed is None else allowed[rows]
         if self.files.storage == "PQ" and has_residual(self.metric):
@@ -220,7 +221,7 @@ class GraphIndex:
         ef = probe.ef or max(k + k // 2, LEAST_EF)
         opened, candidates = self._partition(partition), k
         while True:
-            with one_thread(probe.is_alone):  # with a few short walks, threads would mostly wait for each other
+            with one_thread(probe.is_alone):  # for a few short walks, threads would mostly wait for each other
                 distances, positions = opened.search(vectors, candidates, mine, ef, is_alone=probe.is_alone)
             self._measure(distances)
             if probe.lower is None or distances.shape[1] < candidates:

@@ -1,8 +1,8 @@
-"""Binary vector searches: numpy compares all vectors in each query's nearest partitions.
+"""Binary vector searches. numpy compares each query with all vectors of its nearest partitions.
 
-flat    fixed_size_list<uint8, dim>, partition after partition; centroids have the same type
+flat    fixed_size_list<uint8, dim>, partition by partition; centroids have the same type
 
-Graphs are not used. All vectors of a partition are compared.
+These searches do not use graphs.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from lance_duck.index.vector.search.ranks import partition_ranks
 
 
 class HammingIndex:
-    """An open segment of uint8 vectors: a `VectorIndex`. Distances are numbers of different bits.
+    """An open segment of uint8 vectors: a `VectorIndex`. A distance is the number of different bits.
 
     Attributes:
         metric: "hamming".
-        dim: Bytes of a vector.
+        dim: Size of a vector, in bytes.
         num_rows: Number of vectors.
         is_exact: True.
         files: Files of the segment.
-        graphs: Metadata of the graph of each partition. [] if the kind does not have graphs.
+        graphs: Metadata of the graph of each partition. [] if the index type does not have graphs.
 
     Args:
         files: Files of the segment.
         limit: Cache size for partitions, in bytes.
 
     Raises:
-        CorruptError: The metadata of the graphs contradict the rows of the file.
+        CorruptError: The metadata of the graphs contradicts the rows of the file.
     """
 
     metric = "hamming"
@@ -83,11 +83,11 @@ class HammingIndex:
 
     @property
     def shape(self) -> Shape:
-        """The properties that the work of a search depends on."""
+        """The properties that determine the cost of a search."""
         return Shape(self.num_rows, self.files.num_partitions, False, self.dim)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, like pylance's index_statistics."""
+        """Return the statistics of the segment in the form of pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:

@@ -1,4 +1,4 @@
-"""Searches of lists: for each query faiss finds the nearest partitions, and the nearest vectors in them."""
+"""Searches of inverted lists. For each query, faiss finds the nearest partitions, and the nearest vectors in them."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class IvfIndex:
 
     @property
     def shape(self) -> Shape:
-        """The properties that the work of a search depends on."""
+        """The properties that determine the cost of a search."""
         width = self.files.code_width * (4 if self.is_exact else 1)
         return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of a segment, like pylance's index_statistics."""
+        """Return the statistics of the segment in the form of pylance's index_statistics."""
         return figures(self.files)
 
     @safe_after_fork
@@ -121,7 +121,7 @@ class IvfIndex:
     def _search_above(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, Int64s]:
-        """Search with a lower bound: for more and more neighbours, until k of each query reach the bound."""
+        """Search with a lower bound. Requests more and more neighbours until each query has k above the bound."""
         results = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
         return np.vstack([d for d, _ in results]), np.vstack([p for _, p in results])
 
@@ -171,7 +171,7 @@ class IvfIndex:
     def _search_tied(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_], probe: Probe
     ) -> tuple[_Distances, Int64s]:
-        """Search the partitions in which a filter that is tied to the vectors leaves neighbours."""
+        """Search with a filter that is tied to the vectors, in the partitions that `Frontier` selects."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
         best, selector = BestHits(len(vectors), k, k), self._selector(allowed)
         step = max(INDEX_BLOCK_ROWS // count, 1)
@@ -180,7 +180,7 @@ class IvfIndex:
             order = self._nearest_partitions(batch, count)
             lengths = np.linalg.norm(batch, axis=1) if self.metric == "dot" else None
             sign = np.float32(1 if lengths is None else -1)
-            coarse = np.full_like(order[0], sign * np.float32(np.inf))  # faiss leaves out infinite distances
+            coarse = np.full_like(order[0], sign * np.float32(np.inf))  # faiss omits infinite distances
             np.put_along_axis(coarse, order[1], order[0], axis=1)
             frontier = Frontier(sign * coarse, lengths, counts, self._spread(), k, probe)
             partitions = frontier.first()
@@ -201,7 +201,7 @@ class IvfIndex:
         return self._known_spread
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
-        """Return a faiss selector of allowed positions. Reuses the last one for the same mask."""
+        """Return a faiss selector of allowed positions. The selector of the last mask is cached."""
         last = self._last_selector
         if last is not None and last.allowed is allowed and not allowed.flags.writeable:
             return last
@@ -250,7 +250,7 @@ class IvfIndex:
         selector: Selector | None,
         probe: Probe,
     ) -> tuple[_Distances, Int64s]:
-        """Return the nearest vectors of each query in some partitions, with their `_distance`."""
+        """Return the nearest vectors of each query in the given partitions, with Lance's `_distance`."""
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)
@@ -283,11 +283,11 @@ def _search_lists(
     near: tuple[Int64s, _Distances],
     found: tuple[_Distances, Int64s],
 ) -> None:
-    """Search the lists of near partitions, whose distances are known, with faiss, and write to `found`.
+    """Search the lists of near partitions with faiss, and write the results to `found`.
 
     Args:
         index: faiss index with the lists.
-        k: Neighbours of each query.
+        k: Number of neighbours per query.
         parameters: faiss parameters of the search.
         vectors: float32 (queries, dim).
         near: Partitions of each query, int64 (queries, partitions), and the distances of their centroids, float32.
@@ -329,13 +329,13 @@ class Selector:
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """The extent of a search that extends to more partitions.
+    """The extent of a search that may continue in more partitions.
 
     Attributes:
-        allowed: bool (num_rows,), whether each position may be found. None if all may.
-        selector: The faiss selector of these positions.
+        allowed: bool (num_rows,), whether each position may be found. None if all positions may be found.
+        selector: The faiss selector of the allowed positions.
         probe: Extent of the search.
-        width: Number of partitions that were searched first.
+        width: Number of partitions that are searched first.
         max_partitions: Maximum number of partitions to search.
     """
 

@@ -1,4 +1,4 @@
-"""In-memory inverted lists, which are loaded on first probe, several partitions at once."""
+"""Inverted lists in memory. A list is loaded when it is probed for the first time, together with others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID_BYTES: Final = 8
 
 
 def _flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty lists of vectors.
+    """Return a faiss index with empty lists, for vectors.
 
     Args:
         files: Files of a segment with flat storage.
@@ -37,7 +37,7 @@ def _flat_bytes(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty code lists. Takes the arguments of `_flat_lists`."""
+    """Return a faiss index with empty lists, for SQ codes. The arguments are the same as for `_flat_lists`."""
     kind = faiss.ScalarQuantizer.QT_8bit_uniform
     index = faiss.IndexIVFScalarQuantizer(quantizer, files.dim, files.num_partitions, kind, metric, False)
     faiss.copy_array_to_vector(faiss_bounds(*files.bounds), index.sq.trained)
@@ -47,16 +47,16 @@ def _scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 def faiss_bounds(start: float, end: float) -> Any:
     """Return the trained state of faiss's QT_8bit_uniform for Lance's bounds: float32 [vmin, vdiff].
 
-    faiss encodes as Lance does. It decodes to the middle of the numbers of a code, vmin + (c + 1/2) / 255 vdiff.
+    faiss encodes numbers like Lance. It decodes a code c to the middle of its interval, vmin + (c + 1/2) / 255 vdiff.
     """
     return np.array([start, end - start], np.float32)
 
 
 def _product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty lists of codes. Arguments as for `_flat_lists`.
+    """Return a faiss index with empty lists, for PQ codes. The arguments are the same as for `_flat_lists`.
 
-    faiss's precomputed tables of distances between centroids and codes are disabled: they make distances less precise
-    and searches no faster (`benchmarks/partition_costs.py`).
+    faiss can precompute tables of distances between centroids and codes. They are disabled, because they make distances
+    less precise, and do not make searches faster (`benchmarks/partition_costs.py`).
     """
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
@@ -70,13 +70,13 @@ _MAKERS: Final = {"FLAT": _flat_lists, "SQ": _scalar_lists, "PQ": _product_lists
 
 
 class LoadedLists:
-    """A faiss index with some of the lists of a segment; ids in the lists are positions. Lists are never removed.
+    """A faiss index with some lists of a segment. The ids in the lists are positions. Lists are never removed.
 
     Attributes:
         index: faiss's IndexIVF. Search it only with `search_preassigned`.
-        present: bool (partitions + 1,): mask of loaded lists. The last one, for -1, is always loaded.
-        used: int64 (partitions + 1,): time at which each list was probed last.
-        nbytes: Bytes of the lists.
+        present: bool (partitions + 1,): mask of loaded lists. The last item stands for -1, and is always true.
+        used: int64 (partitions + 1,): time at which each list was last probed.
+        nbytes: Size of the lists, in bytes.
     """
 
     def __init__(self, index: Any, files: VectorFiles) -> None:
@@ -90,7 +90,7 @@ class LoadedLists:
         index.replace_invlists(self.lists, False)
 
     def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
-        """Add a list of codes (n, code size) of the positions from `first` on."""
+        """Add the list of a partition: codes (n, code size) for the positions from `first` on."""
         ids = np.arange(first, first + len(codes), dtype=np.int64)
         self.lists.add_entries(partition, len(codes), faiss.swig_ptr(ids), faiss.swig_ptr(codes))
         self.nbytes += codes.nbytes + ids.nbytes
@@ -100,10 +100,10 @@ class LoadedLists:
 class Lists:
     """The lists of a segment. Safe to use from several threads.
 
-    All probed lists stay cached within the limit. Beyond it, the least recently used ones are dropped.
+    Probed lists are cached up to the limit. Beyond it, the least recently used lists are dropped.
 
     Attributes:
-        centroids: float32 (partitions, dim), as queries are compared with them: rotated if queries are.
+        centroids: float32 (partitions, dim), for comparison with queries. They are rotated if queries are rotated.
 
     Args:
         files: Files of the segment.
@@ -127,11 +127,11 @@ class Lists:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the loaded lists and the centroids."""
+        """Size of the loaded lists and the centroids, in bytes."""
         return int(self._loaded.nbytes + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
-        """Return loaded lists that include the given partitions. -1 is ignored.
+        """Load the lists of the given partitions if necessary, and return all loaded lists. -1 is ignored.
 
         Raises:
             CorruptError: The file is corrupt.
@@ -143,7 +143,7 @@ class Lists:
         if loaded.present[partitions].all():
             return loaded
         with self._lock:
-            if self._lock.was_held:  # by a thread that the fork did not copy, perhaps incompletely
+            if self._lock.was_held:  # a thread that was lost in the fork may have left the lists incomplete
                 self._loaded = LoadedLists(self._index(), self.files)
                 self._lock.was_held = False
             loaded = self._loaded
@@ -157,7 +157,7 @@ class Lists:
             return loaded
 
     def vectors(self, places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
-        """Decode the codes at positions in lists: float32 (places, dim), rotated if queries are.
+        """Decode codes: float32 (places, dim). The vectors are rotated if queries are rotated.
 
         Args:
             places: Pairs of a partition and a position in its list.
@@ -176,13 +176,13 @@ class Lists:
                 loaded.add(partition, self._stored(partition, codes), int(offsets[partition]))
 
     def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return codes of a partition in the byte layout of faiss."""
+        """Convert the codes of a partition to the byte layout of faiss."""
         if self.files.rounding is not None:
             return rabit_bytes(self.files.rounding, codes, self.centroids[partition], self.files.metric)
         return _flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
     def _groups(self, partitions: Sequence[int]) -> list[list[int]]:
-        """Return partitions in groups, each to be read at once."""
+        """Split partitions into groups that are read together."""
         groups: list[list[int]] = []
         size = LOAD_BYTES
         for partition in partitions:
@@ -194,7 +194,7 @@ class Lists:
         return groups
 
     def _renewed(self, old: LoadedLists, needed: NDArray[np.int64]) -> LoadedLists:
-        """Return new lists with the needed loaded ones and the most recently used, up to half of the limit."""
+        """Copy the needed lists and the most recently used lists from `old`, up to half of the limit."""
         new = LoadedLists(self._index(), self.files)
         new.used[:] = old.used
         present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))

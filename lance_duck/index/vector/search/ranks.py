@@ -1,4 +1,4 @@
-"""Ranks of partitions: the number of partitions that are nearer to a query than the one with a given vector."""
+"""Ranks of partitions. The rank for a query and a vector is the number of partitions nearer than the vector's."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ def partition_ranks(
 
     Args:
         files: Files of the segment.
-        queries: (queries, dim), in the form that searches compare with centroids.
+        queries: (queries, dim), in the form in which searches compare them with centroids.
         positions: int64 (queries, m); -1 for missing vectors.
-        nearest_first: Function that returns, for some queries, all partitions, nearest first: int64 (queries,
-            partitions).
+        nearest_first: Function that returns all partitions for each query, nearest first: int64 (queries, partitions).
     """
     partitions = files.partitions
     ranks = np.full(positions.shape, len(partitions), np.int64)

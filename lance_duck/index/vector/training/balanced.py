@@ -1,10 +1,10 @@
-"""Partition centroids: k-means that also moves centroids from crowded clusters to those that need them.
+"""Trains partition centroids with a k-means that also moves redundant centroids to clusters that need more.
 
-Plain k-means stays near its random start: some centroids share one cluster, others cover many clusters. The mean of
-many clusters is near everything, so nearly every search visits its partition, which is also large. Here rounds of
-k-means alternate with exchanges. A redundant centroid is removed, and its rows move to the next nearest ones. A
-partition whose halves are far apart gets two centroids. An exchange is judged by the change in the sum of squared
-distances, plus a price for uneven sizes, `EVENNESS`.
+Plain k-means stays near its random start: some centroids share one cluster, and others cover many clusters. The mean of
+many clusters is near all queries, so nearly every search visits its partition, which is also large. This module
+therefore alternates rounds of k-means with exchanges. In an exchange, a redundant centroid is removed, and its rows
+move to their next nearest centroids. In return, a partition whose halves are far apart gets two centroids. An exchange
+is made if it lowers the sum of squared distances plus a price for uneven sizes, `EVENNESS`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from lance_duck.kernels.vectors.halves import WORK_ROWS, halve_partitions
 
 Vectors = NDArray[np.float32]
 
-_FIRST: Final = 0.3  # share of plain rounds at the start, with a part of the sample
-_LAST: Final = 0.25  # share of plain rounds at the end, with the whole sample; exchanges happen in between
+_FIRST: Final = 0.3  # share of plain rounds at the start, on a part of the sample
+_LAST: Final = 0.25  # share of plain rounds at the end, on the whole sample, after the exchanges
 
 
 @dataclass(frozen=True)
 class Halves:
-    """Partitions that are cut in two.
+    """Partitions and the halves into which they can be split.
 
     Attributes:
-        middles: float32 (partitions, dim), means of the partitions; NaN for empty ones.
-        means: float32 (partitions, 2, dim), means of the halves; undefined for uncut partitions.
-        gains: float64 (partitions,), decrease in the sum of squared distances; 0 for uncut partitions.
-        pairs: int64 (partitions,), product of the halves' sizes; 0 for uncut partitions.
+        middles: float32 (partitions, dim), means of the partitions; NaN for empty partitions.
+        means: float32 (partitions, 2, dim), means of the halves; undefined if a partition cannot be split.
+        gains: float64 (partitions,), decrease in the sum of squared distances; 0 if a partition cannot be split.
+        pairs: int64 (partitions,), product of the halves' sizes; 0 if a partition cannot be split.
     """
 
     middles: Vectors
@@ -44,12 +44,12 @@ class Halves:
 
 
 def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Vectors:
-    """Return the centroids, float32 (count, dim), of a sample, by Euclidean distances.
+    """Train the centroids of a sample, float32 (count, dim), by Euclidean distance.
 
     Args:
-        sample: float32 (n, dim), whose squared distances are finite, with n >= `count`.
+        sample: float32 (n, dim), with n >= `count`. Squared distances must be finite.
         count: Number of centroids.
-        rounds: Rounds of training, at most.
+        rounds: Maximum number of training rounds.
         seed: Seed of random choices.
     """
     part = sample[:: max(len(sample) // (SETTLED_SAMPLE * count), 1)]
@@ -64,7 +64,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return centroids after rounds of plain k-means. By default, it starts from random vectors."""
+    """Return the centroids after rounds of plain k-means. If `centroids` is None, it starts from random vectors."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)
@@ -98,12 +98,12 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
 
 
 def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Halves:
-    """Return the halves of partitions, by k-means with two centroids that starts along the longest axis of each.
+    """Split each partition into halves, by k-means with two centroids. They start along the partition's longest axis.
 
     Args:
-        vectors: float32 (n, dim), whose squared distances are finite.
+        vectors: float32 (n, dim). Squared distances must be finite.
         order: int64 (n,), rows sorted by partition.
-        starts: int64 (partitions + 1,), beginning of the rows of each partition in `order`.
+        starts: int64 (partitions + 1,), start of each partition's rows in `order`, followed by n.
     """
     count, dim, largest = len(starts) - 1, vectors.shape[1], int(np.diff(starts).max(initial=0))
     middles, means = np.full((count, dim), np.nan, np.float32), np.empty((count, 2, dim), np.float32)
@@ -118,12 +118,12 @@ def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]
 def _pairs(
     gains: NDArray[np.float64], losses: NDArray[np.float64], heirs: list[NDArray[np.int64]]
 ) -> list[tuple[int, int]]:
-    """Return pairs of a partition to split and a centroid to remove for it, while exchanges pay off.
+    """Return the useful exchanges: pairs of a partition to split, and a centroid to remove in return.
 
     Args:
-        gains: Gain of cutting each partition.
+        gains: Gain of splitting each partition.
         losses: Loss of removing each centroid.
-        heirs: For each removed centroid, the centroids that its rows move to. The one with the most rows is kept.
+        heirs: Centroids to which the rows of each centroid move if it is removed. The heir with the most rows is kept.
     """
     is_taken = np.zeros(len(gains), np.bool_)
     spare = iter(np.argsort(losses, kind="stable").tolist())

@@ -1,4 +1,4 @@
-"""The rule for retraining an index because of partition imbalance. Pure, and tested alone."""
+"""The rule for retraining an index because its partitions are unbalanced."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:
     """Return whether an index should be retrained: it has grown, and its partitions are uneven or too large.
 
     Args:
-        opened: All open segments of the index, which share the centroids of the first one.
-        details: Details of the first segment. If they do not have the number of vectors that it was trained with, as
-            with user-given centroids, the result is False.
+        opened: All open segments of the index. They share the centroids of the first one.
+        details: Details of the first segment. If they do not store the number of trained vectors, the result is False.
+            This is the case for centroids that a user provided.
     """
     trained = trained_rows(details)
     count = sum(index.num_rows for index in opened)

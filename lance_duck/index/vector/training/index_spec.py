@@ -1,4 +1,4 @@
-"""The specification of a vector index: its parameters, checked, and their form in the manifest."""
+"""The specification of a vector index: its checked parameters, and their form in the manifest."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ class VectorSpec:
 
     Attributes:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
-        metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
+        metric: "l2", "cosine" or "dot", or "hamming" for vectors of bytes.
         dim: Number of dimensions.
-        num_partitions: Number of partitions. None selects a number that suits the row count.
+        num_partitions: Number of partitions. None derives it from the row count.
         target_partition_size: Target row count of a partition. None for the kind's default.
         num_sub_vectors: Number of sub-vectors of PQ. 0 for other storages.
-        bits: Code width in bits: of a PQ sub-vector 4 or 8, of an RQ number 1 … 9. 8 for other storages.
+        bits: Code width in bits: 4 or 8 for a PQ sub-vector, 1 … 9 for an RQ number. 8 for other storages.
         centroids: float32 (partitions, dim), uint8 for hamming. None to train them.
         codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors). None to train it.
-        bounds: Numbers represented by codes 0 and 255 of SQ. None uses the extremes of the vectors.
+        bounds: Numbers that the SQ codes 0 and 255 represent. None uses the minimum and maximum of the vectors.
         m: Maximum number of neighbours of a vector in a graph.
         ef_construction: Number of candidates for an insertion into a graph.
         max_level: Maximum number of levels of a graph.
         sample_rate: Number of training vectors per centroid.
         max_iters: Maximum number of training rounds.
         asked_partitions: The user's num_partitions, which the details record. 0 if not set.
-        trained_rows: Number of table vectors when the given centroids were trained. 0 if they were not trained.
+        trained_rows: Number of vectors in the table when the centroids were trained. 0 if a user provided them.
     """
 
     kind: str
@@ -94,7 +94,7 @@ class VectorSpec:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorSpec:
-        """Check a user's parameters.
+        """Build a specification from a user's parameters, and check them.
 
         Args:
             parameters: Parameters by pylance's names. `index_type`, such as "IVF_PQ", is required.
@@ -102,7 +102,7 @@ class VectorSpec:
 
         Raises:
             InvalidInputError: A parameter is unknown, or invalid for this column.
-            UnsupportedError: The kind of index is not supported, or not for this column.
+            UnsupportedError: The index type is not supported, or does not support this column.
         """
         values = {name: value for name, value in parameters.items() if value is not None}
         unknown = sorted(map(str, values.keys() - set(_KNOWN)))
@@ -166,12 +166,12 @@ class VectorSpec:
 
     @property
     def is_trained(self) -> bool:
-        """Whether the specification has everything that vectors are encoded with."""
+        """Whether the specification is complete, so that vectors can be encoded without training."""
         parameter = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": (), "RQ": ()}[self.storage]
         return self.centroids is not None and parameter is not None
 
     def partitions_for(self, num_rows: int) -> int:
-        """Return the number of partitions for a number of vectors: at least one, and at most that number."""
+        """Return the number of partitions for `num_rows` vectors, from 1 to `num_rows`."""
         if self.centroids is not None:
             return len(self.centroids)
         count = self.num_partitions
@@ -208,7 +208,7 @@ class VectorSpec:
 
 
 def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
-    """Raise UnsupportedError if the metric for several vectors a row is not cosine."""
+    """Raise UnsupportedError if a column has several vectors per row, and the metric is not cosine."""
     metric = metric_of(parameters.get("metric") or "l2")
     if is_multivector(type_) and metric != "cosine":
         raise UnsupportedError(
@@ -236,7 +236,7 @@ def _number(parameters: Mapping[str, Any], name: str, least: int, most: int) -> 
 
 
 def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
-    """Return the settings of product quantisation, checked."""
+    """Return the checked settings of product quantisation."""
     bits = _number(parameters, "num_bits", 1, 8) or 8
     if bits not in (4, 8):
         raise InvalidInputError("num_bits", expected="4 or 8", found=bits)
@@ -271,10 +271,10 @@ def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
 
 
 def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
-    """Return a user's codebook as (parts, 2 ** bits, dim / parts). Accepts that array, its rows, or flat numbers."""
+    """Return a user's codebook as an array (parts, 2 ** bits, dim / parts). Accepts other shapes of the same size."""
     numbers = _numbers(value, "pq_codebook")
     num_parts = parts
-    if num_parts is not None and numbers.shape == (1 << bits, dim):  # as a `PqModel` has it
+    if num_parts is not None and numbers.shape == (1 << bits, dim):  # the shape in a `PqModel`
         numbers = numbers.reshape(-1)
     if num_parts is None and numbers.ndim > 1 and numbers.shape[-1]:
         num_parts = dim // numbers.shape[-1]
@@ -296,7 +296,7 @@ def _bounds(value: Any) -> tuple[float, float]:
 
 
 def _numbers(value: Any, name: str) -> NDArray[Any]:
-    """Return finite numbers from an array of numpy or Arrow (lists, tensors), or from nested lists."""
+    """Convert a numpy array, an Arrow array (lists, tensors), or nested lists to finite numbers."""
     try:
         numbers = np.asarray(_from_arrow(value))
         with np.errstate(over="ignore"):
@@ -309,7 +309,7 @@ def _numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(value: Any) -> Any:
-    """Return an Arrow array in a form that numpy accepts. Other values are unchanged."""
+    """Convert an Arrow array to a form that numpy accepts. Other values are returned unchanged."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks()
     if isinstance(value, pa.FixedShapeTensorArray):

@@ -1,4 +1,4 @@
-"""Lloyd's k-means over distributed vectors: each process sums up its own vectors, and the sums are merged."""
+"""Lloyd's k-means over distributed vectors. Each process sums up its vectors, and the sums are merged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.model import nearest_centroids, quantizer
 
 _APART: Final = 1 / 1024  # relative distance between the two copies of a split centroid
-_ENOUGH: Final = 1e-4  # share of the distance sum; a round that gains less is the last
+_ENOUGH: Final = 1e-4  # share of the distance sum; training ends after a round with a smaller decrease
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Sums:
 
     Attributes:
         sums: float64 (centroids, dim), sum of the vectors nearest to each centroid.
-        counts: int64 (centroids,), number of these vectors.
-        loss: Sum of faiss's distances, or of 1 - product for dot.
+        counts: int64 (centroids,), number of vectors nearest to each centroid.
+        loss: Sum of faiss's distances, or for dot, of 1 - inner product.
     """
 
     sums: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Sums:
 
 @safe_after_fork
 def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric: str) -> Sums:
-    """Sum up vectors (n, dim), normalised for cosine, by their nearest centroids (k, dim)."""
+    """Sum up the vectors (n, dim) that are nearest to each centroid (k, dim). For cosine, vectors are normalised."""
     sums = np.zeros(centroids.shape, np.float64)
     if not len(vectors):
         return Sums(sums, np.zeros(len(centroids), np.int64), 0.0)
@@ -50,7 +50,7 @@ def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric
 def moved(parts: Sequence[Sums], centroids: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
     """Return the centroids of the next round, and the loss of this one.
 
-    An empty centroid splits the largest cluster.
+    A centroid without vectors moves to the largest cluster, and splits it.
     """
     counts = np.sum([part.counts for part in parts], axis=0)
     sums = np.sum([part.sums for part in parts], axis=0)
@@ -72,7 +72,7 @@ def is_settled(before: float | None, loss: float) -> bool:
 
 
 def some_of(vectors: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
-    """Return `count` randomly chosen vectors in their order. Requires at least `count` vectors."""
+    """Return `count` randomly chosen vectors in their original order. There must be at least `count` vectors."""
     positions = np.random.default_rng(seed).choice(len(vectors), count, replace=False)
     sample: NDArray[Any] = vectors[np.sort(positions)]
     return sample

@@ -1,4 +1,4 @@
-"""Models, which encode vectors into the codes of Lance's files: centroids, bounds or codebooks. faiss encodes."""
+"""Models, which encode vectors as the codes of Lance's files. They consist of centroids, bounds and codebooks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _STEPS: Final = 255
 
 @dataclass(frozen=True)
 class Model:
-    """The trained parameters that a segment is encoded with.
+    """The trained parameters with which a segment is encoded.
 
     Attributes:
-        kind: Kind of index, as in "IVF_PQ".
-        metric: Metric, as in "l2".
-        item: dtype of stored numbers: the column's, or float32 for bfloat16.
+        kind: Index type, such as "IVF_PQ".
+        metric: Metric, such as "l2".
+        item: dtype of stored numbers, which is the dtype of the column, or float32 for bfloat16.
         centroids: float32 (partitions, dim), uint8 for hamming.
-        loss: Sum of the distances of the sample, scaled to all vectors. None if unknown.
-        bounds: Numbers represented by codes 0 and 255 of SQ.
+        loss: Sum of the distances between the sample and its centroids, scaled to all vectors. None if unknown.
+        bounds: Numbers that the SQ codes 0 and 255 represent.
         codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), for PQ.
         rounding: Rotation and rounding of vectors by RQ. None for other storages.
         m: Maximum number of neighbours of a vector in a graph.
@@ -83,12 +83,12 @@ class Model:
         return self.item if self.storage == "FLAT" else np.dtype(np.uint8)
 
     def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
-        """Return each vector's nearest partition (normalised for cosine), and faiss's distance to it."""
+        """Return each vector's nearest partition, and faiss's distance to it. For cosine, vectors are normalised."""
         return nearest_centroids(self._quantizer, vectors)
 
     @safe_after_fork
     def encode(self, vectors: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return the codes (n, code_width) of vectors (n, dim) in partitions. For cosine, vectors are normalised."""
+        """Encode vectors (n, dim) in partitions as codes (n, code_width). For cosine, vectors are normalised."""
         if self.storage == "FLAT":
             with np.errstate(over="ignore"):
                 stored: NDArray[Any] = vectors.astype(self.item, copy=False)
@@ -109,7 +109,7 @@ class Model:
 
     @safe_after_fork
     def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return approximate vectors, (n, dim), with the same codes. RQ codes cannot be decoded."""
+        """Decode codes to approximate vectors, (n, dim). RQ codes cannot be decoded."""
         assert self.rounding is None
         if self.storage == "FLAT":
             return codes
@@ -138,10 +138,12 @@ class Model:
 
 @safe_after_fork
 def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
-    """Return each vector's nearest centroid and its finite distance, or the first centroid if all are infinite.
+    """Return each vector's nearest centroid, and its finite distance.
+
+    If the distances of a vector to all centroids are infinite, returns the first centroid.
 
     Args:
-        quantizer: faiss index of the centroids, as `quantizer` returns it.
+        quantizer: A result of `quantizer`: the faiss index of the centroids.
         vectors: (n, dim), normalised for cosine.
     """
     distances, partitions = quantizer.search(vectors, 1)

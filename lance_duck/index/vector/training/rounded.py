@@ -11,7 +11,7 @@ from lance_duck.index.vector.codecs.rq import Rounding
 from lance_duck.kernels.vectors.rabit_encode import fit_codes
 
 _EPSILON: Final = 1.9
-"""Standard deviations of an error that a search allows for."""
+"""Number of standard deviations in the error bound that searches use."""
 
 
 def rounded(
@@ -50,8 +50,8 @@ def _codes(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
     """Return the signs of residuals (n, dim), their further bits, and the decoded numbers.
 
-    Codes depend only on directions. Vectors are first scaled to a length of about 1, because some squares would
-    overflow.
+    Codes depend only on the direction of a residual. Residuals are first scaled to a length of about 1, because
+    squares of large numbers would overflow.
     """
     largest = np.abs(residuals).max(axis=1, initial=0)
     finite = np.isfinite(largest)
@@ -74,7 +74,7 @@ def _factors(
     *,
     of_residual: bool = False,
 ) -> dict[str, NDArray[Any]]:
-    """Return the factors by column name, from residuals and codes, both (n, dim). 0 for zero residuals."""
+    """Return the factors by column name, from residuals and codes, both (n, dim). They are 0 for zero residuals."""
 
     def products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = np.einsum("ij,ij->i", one, other, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Trains centroids, bounds and codebooks on a sample of vectors, with faiss. It is deterministic."""
+"""Trains centroids, bounds and codebooks with faiss on a sample of vectors. Training is deterministic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
 SEED: Final = 1234
-"""Seed of the training sample for centroids. The sample for codebooks has the next number."""
+"""Random seed of the training sample for centroids. The seed of the codebook sample is one higher."""
 
 
 _CODES_OF_4_BITS: Final = 16
@@ -31,16 +31,16 @@ _LONGEST: Final = 1e18
 
 
 class Trainable(Protocol):
-    """Training vectors: all indexed vectors, as in a `VectorSpill`, or a substitute."""
+    """The vectors from which a model is trained, such as a `VectorSpill` with all indexed vectors."""
 
     def __len__(self) -> int:
-        """Return the number of all vectors."""
+        """Return the total number of vectors."""
 
     def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
-        """Return all rows and vectors, batch by batch, for their bounds."""
+        """Return all rows and vectors, batch by batch. Training computes the SQ bounds from them."""
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return `count` random vectors, (count, dim), or all if there are not more."""
+        """Return `count` random vectors, (count, dim), or all vectors if there are not more."""
 
 
 @safe_after_fork
@@ -49,7 +49,7 @@ def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
 
     Args:
         spec: Specification. Its centroids, bounds and codebook, if any, are used unchanged.
-        vectors: All indexed vectors, at least one unless nothing is to be trained.
+        vectors: All indexed vectors. There must be at least one vector, unless the specification is complete.
         item: dtype of stored numbers.
 
     Raises:
@@ -72,7 +72,7 @@ def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
 
 
 def brought(spec: VectorSpec, item: np.dtype[Any]) -> Model:
-    """Return the model of a specification that has centroids, with its bounds and codebook if it has them."""
+    """Build the model of a specification with centroids. It also gets the bounds and the codebook if they are set."""
     assert spec.centroids is not None
     model = Model(
         spec.kind,
@@ -117,7 +117,7 @@ def _remedy(spec: VectorSpec, num_vectors: int, needed: int) -> str:
 
 
 def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
-    """Round numbers to a possibly narrower storage type, but keep their dtype."""
+    """Round numbers to the precision of the storage type, which may be narrower. The dtype does not change."""
     if item.itemsize >= numbers.itemsize:
         return numbers
     largest = np.finfo(item).max
@@ -126,12 +126,12 @@ def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
 
 
 def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
-    """Return the vectors in the metric's form, C-contiguous, and normalised for cosine."""
+    """Return the vectors in the form for a metric: C-contiguous, and normalised for cosine."""
     return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
 
 
 def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDArray[Any], float]:
-    """Return the centroids of a sample, and the sum of its distances to them."""
+    """Return the centroids of a sample, and the sum of the distances between its vectors and their centroids."""
     if spec.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means = _partitions(bits, count, spec)
@@ -148,7 +148,7 @@ def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDAr
 
 
 def _partitions(sample: NDArray[np.float32], count: int, spec: VectorSpec) -> NDArray[np.float32]:
-    """Return the centroids of partitions, by Euclidean distances."""
+    """Return the centroids of partitions, trained by Euclidean distance."""
     short = _short(sample)
     if len(short) < count:
         return _some(sample, count)
@@ -161,7 +161,7 @@ def _partitions(sample: NDArray[np.float32], count: int, spec: VectorSpec) -> ND
 
 
 def _some(sample: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """Return `count` vectors of a sample, evenly spread, repeated if there are too few."""
+    """Return `count` evenly spaced vectors of a sample. Vectors are repeated if there are too few."""
     return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
 
 
@@ -180,19 +180,19 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, spec: VectorS
 
 
 def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vectors whose squared distances fit float32, because others make faiss abort the process."""
+    """Return the vectors whose squared distances fit into float32. Other vectors would make faiss abort the process."""
     numbers = np.abs(sample).max(axis=1, initial=0)
     is_short = numbers <= _LONGEST / np.sqrt(sample.shape[1])
     return sample if is_short.all() else np.ascontiguousarray(sample[is_short])
 
 
 def apart(low: float, high: float) -> tuple[float, float]:
-    """Return the SQ bounds for the minimum and maximum of vectors. Equal bounds are moved apart."""
+    """Return SQ bounds for a minimum and a maximum. If both are equal, the bounds are moved apart."""
     return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
 
 
 def numbers_between(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
-    """Return the minimum and maximum number in vectors."""
+    """Return the smallest and the largest number in vectors."""
     low, high = np.inf, -np.inf
     for chunk in chunks:
         if chunk.size:
