@@ -35,7 +35,7 @@ def union_of(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 def difference_of(left: NDArray[_Number], right: NDArray[Any]) -> NDArray[_Number]:
-    """Return the distinct numbers of the first array that the second one lacks, ascending, like `np.setdiff1d`."""
+    """Return the distinct numbers that are in the first array but not in the second, ascending, like `np.setdiff1d`."""
     return np.setdiff1d(distinct(left), distinct(right), assume_unique=True)
 
 

@@ -173,7 +173,7 @@ class BlobColumn:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.
 
     Raises:
-        InvalidInputError: The column is of another type.
+        InvalidInputError: The column is not binary or large_binary.
     """
 
     def __init__(self, blob_column: Any) -> None:
