@@ -42,9 +42,7 @@ def without_negative_scale(type_: pa.DataType) -> pa.DataType:
 
 
 def wide_decimal(type_: pa.DataType) -> pa.DataType | None:
-    """Find the first decimal type in a type, at any depth, for which `is_wide` is true. Returns None if there is not
-    any.
-    """
+    """Return the first wide decimal type in a type, at any depth, or None. See `is_wide`."""
     type_ = storage_type(type_)
     if pa.types.is_decimal(type_):
         return type_ if is_wide(type_) else None

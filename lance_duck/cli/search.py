@@ -64,8 +64,9 @@ def search(
 def _nearest(
     dataset: ld.LanceDataset, vector: str | None, like: int | None, column: str | None, condition: str | None
 ) -> Mapping[str, Any]:
-    """Return the arguments for a vector search. The vector may be the vector of an existing row. The results then
-    exclude that row.
+    """Return the arguments for a vector search.
+
+    The vector may be the vector of an existing row. The results then exclude that row.
     """
     if vector is not None and like is not None:
         raise InvalidInputError("both --vector and --like", where="search", expected="one of them")

@@ -50,8 +50,9 @@ class ColumnReader(Protocol):
         """
 
     def is_dictionary(self) -> bool:
-        """Return whether every page is dictionary-encoded. Reading the column as `dictionary(int32, value)` is then
-        free.
+        """Return whether every page is dictionary-encoded.
+
+        Reading the column as `dictionary(int32, value)` is then free.
         """
 
     def has_no_nulls(self) -> bool:

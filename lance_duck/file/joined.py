@@ -163,9 +163,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
 
 
 def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> NDArray[np.void]:
-    """Return the footers. Checks that they have equal counts, and that the positions ascend and lie within each
-    file.
-    """
+    """Return the footers. Checks that their counts are equal, and that positions ascend within each file."""
     if int(sizes.min()) < FOOTER.size:
         raise CorruptError("a joined file is too short", where=where, expected=f">= {FOOTER.size} bytes")
     footers = np.frombuffer(b"".join([file[-FOOTER.size :] for file in files]), _FOOTER)

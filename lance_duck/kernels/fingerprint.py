@@ -68,9 +68,7 @@ def _facts(function: FunctionType, callers: tuple[FunctionType, ...]) -> Iterato
 
 
 def _of_global(value: Any, names: Mapping[str, None], callers: tuple[FunctionType, ...]) -> Iterator[bytes]:
-    """Yield the identity of a global. For modules of this package, only the members that the function uses are
-    hashed.
-    """
+    """Yield the identity of a global. For modules of this package, hashes only the members in use."""
     if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == _PACKAGE:
         for name in names:
             if name in vars(value):

@@ -129,7 +129,7 @@ class KernelCompiler(_compiler):  # type: ignore[misc]
     lower: type[Any] = _typed.NativeLowering
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's pipeline. It uses a lean library if this numba was tested."""
+        """Return numba's pipeline. The pipeline uses a lean library if the installed numba was tested."""
         if not is_tested():
             return list(super().define_pipelines())
         state = self.state
@@ -152,7 +152,10 @@ class SubroutineCompiler(KernelCompiler):
 
 
 def rebuilt(target: Any, reduced: Iterable[Any]) -> Any:
-    """Rebuild a `CompileResult` from the output of `_reduce`. Returns None for bitcode of an untested numba."""
+    """Rebuild a `CompileResult` from the output of `_reduce`.
+
+    Returns None for bitcode if the installed numba was not tested.
+    """
     library, descriptor, environment, signature, _mode, _lifted, _annotation, reload, environments = reduced
     name, kind, data = library
     if kind != _BITCODE:

@@ -97,9 +97,7 @@ class LegacyFileWriter:
         return self._bounds[-1] + self._pending_rows
 
     def tell(self) -> int:
-        """Return the current size of the file, in bytes, including rows that are not written because their batch is not
-        full.
-        """
+        """Return the current size of the file, in bytes, including buffered rows of an incomplete batch."""
         return self._sink.position + self._pending_bytes
 
     def reaches(self, size: int) -> bool:

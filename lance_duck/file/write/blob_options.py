@@ -91,8 +91,9 @@ class BlobOptions:
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """Return the id of the base path that contains a file, and the name below it. Returns (0, URI) if no base path
-        contains the file.
+        """Return the id of the base path that contains a file, and the name below it.
+
+        Returns (0, URI) if no base path contains the file.
 
         Raises:
             InvalidInputError: The file is outside all base paths and the options forbid this, or the URI is not

@@ -28,9 +28,7 @@ class Space(Protocol):
         """Options for blobs."""
 
     def append(self, data: Buffer) -> int:
-        """Write a buffer into the data file immediately, at a multiple of 64. Returns the buffer's position in the
-        file.
-        """
+        """Write a buffer to the data file immediately, at a multiple of 64. Returns its position in the file."""
 
     def sidecar(self) -> tuple[int, Sink]:
         """Create a sidecar, and return its blob id, from 1 upwards, and its sink.

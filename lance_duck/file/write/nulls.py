@@ -53,9 +53,7 @@ def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | N
 
 
 def _as_lists(array: pa.MapArray) -> pa.ListArray:
-    """Return a map as lists of entries. Arrow's cast cannot do this, because it rejects null structs with a required
-    field.
-    """
+    """Return a map as lists of entries. Arrow's cast rejects null structs that have a required field."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets_of(array), pa.int32()), entries, mask=mask)

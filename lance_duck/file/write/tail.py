@@ -171,9 +171,7 @@ def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
 
 
 def _descriptor_fields(schema: Schema) -> list[file_pb2.Field]:
-    """Return the fields of the file descriptor. A `lance.blob.v2` becomes a packed struct with the location of its
-    bytes.
-    """
+    """Return the descriptor's fields. A `lance.blob.v2` becomes a packed struct with the location of its bytes."""
     return schema_to_proto(Schema(tuple(_described(f) for f in schema.fields)))
 
 

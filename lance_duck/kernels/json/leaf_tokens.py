@@ -1,5 +1,4 @@
-"""Kernels for tokens of JSON leaves. Equal tokens share a number. Each distinct token is written once, as
-"path,type,value".
+"""Kernels for tokens of JSON leaves. Each distinct token has a number and is written as "path,type,value".
 
 Key of a token in the table of distinct words:
 

@@ -127,9 +127,7 @@ def _digits(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _is_infinite(data: Bytes, start: int, point: int, mantissa: int, exponent: int) -> bool:
-    """Return whether a number is too large for a float. Its digits end at `mantissa`, its decimal point is at
-    `point`.
-    """
+    """Return whether a number is too large for a float. The digits end at `mantissa`, the point is at `point`."""
     at = start
     while at < mantissa and (data[at] == 48 or data[at] == 46):
         at += 1
