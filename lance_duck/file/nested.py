@@ -176,7 +176,7 @@ class _NodeBuilder:
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """Return (leaf, layer of the field) pairs: for leaf `first`, or with `several` for the first leaf of each file."""
+        """Return (leaf, layer of the field) for leaf `first`, or with `several` for the first leaf of each file."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         guides = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]

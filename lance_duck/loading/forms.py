@@ -84,8 +84,9 @@ def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def to_jax(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as JAX arrays, by column: see `to_numpy`. 64-bit types become 32-bit, unless `jax_enable_x64` is
-    set.
+    """Return a batch as JAX arrays, by column: see `to_numpy`.
+
+    64-bit types become 32-bit types, unless `jax_enable_x64` is set.
 
     Raises:
         UnsupportedError: JAX is not installed.
@@ -126,9 +127,7 @@ def _numpy(array: pa.Array, field: pa.Field) -> Any:
 
 
 def _is_bfloat16(field: pa.Field) -> bool:
-    """Return whether a field is bfloat16. If the extension type is not registered, the field has two-byte binary
-    values.
-    """
+    """Return whether a field is bfloat16, including two-byte values of the unregistered extension type."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == _BFLOAT16)
     return (field.metadata or {}).get(b"ARROW:extension:name") == _BFLOAT16.encode()

@@ -133,9 +133,7 @@ class RestNamespace(Namespace):
         """
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the locations of the tables directly in a namespace. Tables that are dropped during the call are
-        skipped.
-        """
+        """Return the locations of the tables directly in a namespace. Skips tables that are dropped during the call."""
         parts, places = name_parts(name), {}
         for table in self.list_tables(parts):
             try:
