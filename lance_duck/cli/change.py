@@ -56,7 +56,7 @@ def cleanup(
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there are any."""
+    """Read the whole table and list its problems. The exit code is 1 if there are problems."""
     dataset = open_table(table, version, tag)
     problems = dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():

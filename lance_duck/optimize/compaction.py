@@ -129,9 +129,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, repr=False)
 class CompactionPlan:
-    """Tasks that can run in parallel, in any process. The plan can be compared, pickled, and converted to JSON and
-    back.
-    """
+    """Tasks that can run in parallel, in any process. The plan can be compared, pickled, and stored as JSON."""
 
     tasks: list[CompactionTask]
     read_version: int

@@ -62,7 +62,7 @@ class DatasetOptimizer:
 
         Raises:
             InvalidInputError: An option is unknown or invalid.
-            RetryableError: Each attempt conflicted with another writer.
+            RetryableError: All attempts conflicted with other writers.
         """
         return compact_table(self._dataset, options, transaction_properties, progress)
 

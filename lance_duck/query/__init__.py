@@ -1,5 +1,4 @@
-"""Full-text queries with pylance's names (see `lance_duck.scan.text.query`), and functions that mark their words in
-texts.
+"""Full-text queries with pylance's names (see `lance_duck.scan.text.query`), and markup of their words in texts.
 
 You hold: words and options. You get: validated queries, or texts with marked words (`marks`). Never here: searches.
 """

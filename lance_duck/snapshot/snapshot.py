@@ -179,9 +179,7 @@ class Snapshot:
         return self.fragments[place]
 
     def physical_rows(self, fragment: Fragment) -> int:
-        """Return a fragment's row count, including deleted rows. Reads the data file if an old manifest does not store
-        the count.
-        """
+        """Return a fragment's row count, including deleted rows. For an old manifest, reads the data file."""
         if fragment.physical_rows or not fragment.files:
             return fragment.physical_rows
         return self.data_file(fragment.files[0]).num_rows

@@ -250,9 +250,7 @@ def _no_table(store: Store) -> NotFoundError:
 
 
 def _tables_below(store: Store) -> list[str]:
-    """Return the first tables in a local directory that the user may have mistaken for a table. Empty for object
-    stores.
-    """
+    """Return the first tables in a local directory that may have been mistaken for a table. Empty for object stores."""
     if local_path(store.uri) is None:
         return []
     try:

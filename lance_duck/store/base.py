@@ -54,9 +54,7 @@ class Store(Protocol):
 
     @property
     def checksums(self) -> bool:
-        """Whether new files get checksums, and whether data and index files are verified. Small files are always
-        verified.
-        """
+        """Whether new files get checksums and data and index files are verified. Small files are always verified."""
 
     @property
     def can_list(self) -> bool:

@@ -160,9 +160,8 @@ class HubFolder:
         request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
         token = dict(self.options).get("hf_token")
         if token:
-            request.add_unredirected_header(
-                "Authorization", f"Bearer {token}"
-            )  # not sent to other servers after a redirect
+            # The header is not sent to other servers after a redirect.
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
         passing = (URLError, HTTPException, ConnectionError, TimeoutError)
         try:
             policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)

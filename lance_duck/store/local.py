@@ -204,9 +204,7 @@ class LocalStore:
 
     def _root_of(self, place: str) -> str | None:
         for root in self._roots:
-            if (
-                place.startswith(root.rstrip(os.sep) + os.sep) and place != root
-            ):  # the root of a disk ends with a separator
+            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # the path "/" ends with a separator
                 return root
         return None
 

@@ -263,7 +263,7 @@ def remove_empty_folders(path: str) -> None:
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Translate errors of the operating system while writing."""
+    """Translate operating system errors while writing."""
     try:
         yield
     except LanceDuckError:
@@ -296,9 +296,7 @@ def _begin(place: str) -> tuple[str, BinaryIO]:
         temporary = temporary_name(place)
         try:
             return temporary, open(temporary, "xb", buffering=BUFFER_BYTES)
-        except (
-            FileNotFoundError
-        ):  # the directory does not exist yet, or another process just deleted it because it was empty
+        except FileNotFoundError:  # the directory does not exist yet, or it was empty and has just been deleted
             _make_directories(os.path.dirname(place))
         except FileExistsError:
             continue

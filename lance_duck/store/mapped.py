@@ -330,7 +330,7 @@ def open_regular(path: str) -> BinaryIO:
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Translate errors of the operating system while reading."""
+    """Translate operating system errors while reading."""
     try:
         yield
     except LanceDuckError:
