@@ -57,9 +57,7 @@ class _Commands(typer.core.TyperGroup):
     """The command group. For an unknown command, it suggests the most likely command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command at the start of the arguments. Raises a usage error if the command is missing or
-        unknown.
-        """
+        """Return the command at the start of the arguments. Raises a usage error if it is missing or unknown."""
         word = args[0]
         meant = next((command for command, words in OTHER_WORDS.items() if word.lower() in words.split()), None)
         if meant is not None:

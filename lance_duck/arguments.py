@@ -162,9 +162,7 @@ def byte_count(value: object, where: str) -> int:
 
 
 def number_or_text(limit: str | None) -> int | str | None:
-    """Convert a limit that consists only of digits to a number. Other limits are returned unchanged, for
-    `byte_count`.
-    """
+    """Convert a limit that consists only of digits to a number. Returns other limits unchanged."""
     return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit
 
 

@@ -206,8 +206,9 @@ class LanceDataset(
     # Other versions.
 
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
-        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) is the branch's latest
-        version.
+        """Open another version: a number, a tag, or (branch, number or tag).
+
+        (branch, None) is the branch's latest version.
 
         Raises:
             NotFoundError: The version does not exist.

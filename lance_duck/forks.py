@@ -105,9 +105,7 @@ def _begin_child() -> None:
 
 
 def _open_cached_properties() -> None:
-    """Unlock the locks of cached properties. Up to Python 3.11, a cached property holds a lock during its
-    computation.
-    """
+    """Unlock the locks of cached properties. Until Python 3.11, each property has a lock for its computation."""
     modules = [module for name, module in sys.modules.copy().items() if name.partition(".")[0] == _PACKAGE]
     for class_ in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
         for member in vars(class_).values():

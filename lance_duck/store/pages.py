@@ -31,8 +31,9 @@ unknown."""
 
 
 class FilePages:
-    """The pages of a file, mapped read-only. They remain mapped while a view of them exists. No file descriptor remains
-    open.
+    """The pages of a file, mapped read-only, without an open file descriptor.
+
+    They remain mapped while a view of them exists.
 
     Args:
         descriptor: The open file, which may be closed afterwards.

@@ -111,9 +111,7 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed for the epoch set by `set_epoch`, by default for `epoch`. Returns None without random
-        order.
-        """
+        """Return the seed for the epoch set by `set_epoch`, or else for `epoch`. Returns None without random order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
@@ -298,8 +296,7 @@ class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
 
 
 class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
-    """Row positions of one rank's batches, for the argument `batch_sampler` of a DataLoader. Ranks do not share
-    positions.
+    """Row positions of one rank's batches, as the `batch_sampler` of a DataLoader. Ranks do not share positions.
 
     Args:
         length: Number of rows of the dataset.

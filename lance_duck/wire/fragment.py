@@ -183,9 +183,7 @@ class Fragments(Sequence[Fragment]):
         return tuple(counts)
 
     def stored_rows(self, fragment_id: int) -> int:
-        """Return a fragment's physical row count in the manifest, even if it may be wrong. Returns 0 if it is not
-        set.
-        """
+        """Return a fragment's physical row count in the manifest, even if it may be wrong. Returns 0 if unset."""
         return int(self._protos[self.places[fragment_id]].physical_rows)
 
     def summary(self) -> dict[str, str]:
