@@ -281,7 +281,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write new columns of this fragment. Takes the arguments of `LanceDataset.add_columns`.
+        """Write new columns of this fragment. The arguments are the same as for `LanceDataset.add_columns`.
 
         Returns:
             The fragment and the table schema, both with the new columns, for `LanceOperation.Merge`.

@@ -87,11 +87,11 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
 
 
 def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str | None:
-    """Return the metadata of a table with the entries of additional columns.
+    """Return a table's metadata, with the entries of additional columns.
 
     Args:
         old: Metadata of the table.
-        new: Metadata of the data with the new columns.
+        new: Metadata of the data that contains the new columns.
         names: The new columns.
     """
     added = None if new is None else _parsed(new)

@@ -8,7 +8,7 @@
 
     offset | size | trailer field (little-endian)
     0      | 8    | file size in bytes
-    8      | 8    | digest of global buffer 0 and all that follows it
+    8      | 8    | digest of global buffer 0 and all following bytes
     16     | 8    | block size in bytes, a multiple of 64
     24     | 8    | digest over the block without its trailer
     32     | 4    | version, 1
@@ -54,7 +54,7 @@ class Trailer:
 
     Attributes:
         file_size: Bytes of the file.
-        tail: Digest of global buffer 0 and all that follows it.
+        tail: Digest of global buffer 0 and all following bytes.
         size: Bytes of the block.
         digest: Digest of the block without its trailer.
         kind: Version, algorithm, and logarithm of the bytes that a digest covers.
@@ -73,7 +73,7 @@ class Checksums:
 
     Attributes:
         extents: uint64, one row for each extent: position and size in the file, ascending.
-        digests: uint64, of the blocks of each extent, in order.
+        digests: uint64, block digests of each extent, in order.
     """
 
     extents: Extents
@@ -94,7 +94,7 @@ def block_bytes(
     Args:
         extents: Position and size of each range of bytes written before the block, ascending.
         block_digests: For each extent, the digests of its blocks.
-        tail: Global buffer 0 and all that follows it.
+        tail: Global buffer 0 and all following bytes.
         position: Offset of the block in the file.
     """
     all_digests = np.concatenate(block_digests) if block_digests else np.empty(0, np.uint64)
@@ -141,10 +141,10 @@ def has_trailer(end: bytes, file_size: int) -> bool:
 
 
 def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int, where: str) -> None:
-    """Compare global buffer 0 and all that follows it with their digest.
+    """Compare global buffer 0 and all following bytes with their digest.
 
     Args:
-        end: Global buffer 0 and all that follows it.
+        end: Global buffer 0 and all following bytes.
         trailer: The trailer of the block before them.
         file_size: Bytes of the file.
         where: Name of the file, for messages.

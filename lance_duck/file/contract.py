@@ -59,7 +59,7 @@ class ColumnReader(Protocol):
         """Return whether the page descriptions rule out null rows. False if only the values can show it."""
 
     def has_no_null_items(self) -> bool:
-        """Return whether the page descriptions guarantee that fixed-size lists do not contain null items.
+        """Return whether the page descriptions guarantee that the values are fixed-size lists without null items.
 
         Whole lists may be null. Returns False if only the values can show it.
         """

@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled to the field's type."""
+"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled into values of the field's type."""
 
 from __future__ import annotations
 

@@ -71,8 +71,9 @@ class LanceFile:
         num_columns: Number of physical columns.
         descriptor: Schema and number of rows.
         beside: Sidecars, managed and external blob files. None if the file was opened alone.
-        sidecars: Position and size of the sidecar digests. None if the file stores none or checksums are off.
-        is_in_memory: Whether the source is in memory. Reads then do not take requests.
+        sidecars: Position and size of the sidecar digests. None if the file does not store digests, or checksums are
+        disabled.
+        is_in_memory: Whether the source is in memory. Reads then do not need requests.
     """
 
     is_in_memory: ClassVar[bool] = False
@@ -238,7 +239,7 @@ def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
-    """Return bytes of a file whose end, from `tail_start` on, is already in memory."""
+    """Return a byte range of a file. The end of the file, from `tail_start`, is already in memory."""
     if start >= tail_start:
         return tail[start - tail_start : stop - tail_start]
     (data,) = yield [ByteRange(source, start, stop - start)]

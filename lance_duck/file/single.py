@@ -26,7 +26,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto
 
 @dataclass(frozen=True)
 class ReaderResults:
-    """Rows of a file, which can be read only once.
+    """Rows of a file. They can be read only once.
 
     Attributes:
         reader: The rows as a stream.

@@ -203,7 +203,7 @@ class RowSelection:
     # Storage.
 
     def save(self, uri: str | os.PathLike[str]) -> None:
-        """Store the row positions in order as a table, so that other processes and later runs read the same rows."""
+        """Store the row positions as a table, in order. Other processes and later runs can then read the same rows."""
         schema = pa.schema([("place", pa.int64())], {_VERSION: str(self._dataset.version)})
         write_dataset(pa.table([np.asarray(self._places, np.int64)], schema=schema), uri, mode="overwrite")
 

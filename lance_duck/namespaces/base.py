@@ -155,7 +155,7 @@ class Namespace(ABC):
     def create_table(
         self, name: Name, data: Any, mode: str = "create", **settings: Unpack[WriteArguments]
     ) -> LanceDataset:
-        """Write data to a table of this name.
+        """Write data to a table with this name.
 
         In a new table, a column of float lists becomes a float32 vector column if its name contains "vector" or
         "embedding", as in LanceDB. `vector_columns` overrides this rule: `vector_columns=[]` does not convert any

@@ -25,7 +25,7 @@ from lance_duck.store import local_path
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
-"""Maximum number of pages of a listing. Beyond it, the service is assumed to repeat itself."""
+"""Maximum number of pages of a listing. Beyond it, the service probably returns the same pages again."""
 
 
 @checked_calls

@@ -49,7 +49,7 @@ class Tag:
     """A named version.
 
     Attributes:
-        branch: Branch of the version. None is main.
+        branch: Branch of the version, or None for main.
         manifest_size: Size of the version's manifest, in bytes.
     """
 
@@ -70,7 +70,7 @@ class Branch:
     """A sequence of versions that diverges from main or another branch.
 
     Attributes:
-        parent_branch: The branch from which this branch was created. None is main.
+        parent_branch: The branch from which this branch was created, or None for main.
         branch_identifier: (parent version, identifier) of each branch on the path from main. The last pair describes
         this branch.
         parent_version: The version from which this branch was created.

@@ -56,7 +56,8 @@ def open_snapshot(
 
     Args:
         uri: Path or URI of the table.
-        version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None is the latest.
+        version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None selects the latest
+        version.
         asof: Open the newest version committed before this time. Ignored if `version` is given.
         storage_options: Object store settings. "base_{id}.{name}" is a setting for a single base path.
         commit_lock: See `Location`.
@@ -109,7 +110,7 @@ class Snapshot:
 
     @property
     def branch(self) -> str | None:
-        """Branch of the version. None is main."""
+        """Branch of the version, or None for main."""
         return self.manifest.branch
 
     @property
@@ -447,7 +448,7 @@ def _open(location: Location, version: Version | None, asof: datetime | date | s
 
 
 def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
-    """Resolve a version to its location and number. None is the latest."""
+    """Resolve a version to its location and number. None selects the latest version."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return location, version
     root = location.root

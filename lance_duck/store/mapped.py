@@ -178,7 +178,7 @@ class MappedFile:
                 held.advise(pages.WILL_NEED, begin, stop - begin)
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
-        """Release the pages of a range that will not be read soon. Its views stay valid."""
+        """Release the pages of a range that will not be read soon. Its views remain valid."""
         held = self._pages
         if held is None:
             return

@@ -147,7 +147,7 @@ class ObjectFile:
 
 
 def store_in_memory() -> ObjectStore:
-    """Return a new, empty in-memory store, which lives as long as it is referenced."""
+    """Return a new, empty in-memory store. It exists as long as it is referenced."""
     return ObjectStore("memory:", MemoryStore(), "", checksums=False)
 
 
@@ -159,7 +159,7 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without leading or trailing slashes. May be empty.
         can_list: Whether the service lists keys.
-        hub_folders: Returns the folder names below the root. Only for the Hub of Hugging Face.
+        hub_folders: Returns the folder names below the root. Only for the Hugging Face Hub.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """

@@ -87,7 +87,7 @@ def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
     """Return whether the bytes at some offsets of a mapped file are in memory.
 
     Args:
-        data: The whole file, as mapped.
+        data: The whole mapped file.
         places: int64, (n,), offsets in the file.
     """
     mincore = _mincore()

@@ -42,7 +42,7 @@ MAGIC = b"LANC"
 
 LENGTH = struct.Struct("<I")
 WRITER: Final = "lance_duck"
-"""Name of the writing library in manifests of this package."""
+"""Name of the writer in manifests from this package."""
 _STABLE: Final = "2.2"
 """File version of new data files if a manifest only declares major version 2."""
 _SCHEMAS: Final = 64

@@ -167,7 +167,7 @@ def check_buffer_size(buffer_size: Any) -> int:
 
 
 class BlobColumn:
-    """Iterates the values of a binary column as files, with None for a null.
+    """Iterates over the values of a binary column as files. A null becomes None.
 
     Args:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.

@@ -102,7 +102,7 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
     """Return the location of each blob, or None for a null. Files are not opened.
 
     Args:
-        descriptions: Descriptions as a scan returns them: (position, size), or with kind, blob_id and blob_uri.
+        descriptions: Descriptions from a scan: (position, size), or with kind, blob_id and blob_uri.
         file: The data file that contains the descriptions.
 
     Raises:

@@ -51,7 +51,7 @@ class LegacyFileWriter:
         rows_per_group: Rows of each batch after the first ones in `batch_rows`.
         batch_rows: Row counts of the first batches.
         dictionaries: Dictionary values by field id, shared by all files of the table. Missing dictionaries are built
-        from the first rows, and added here.
+        from the first rows and added to this mapping.
 
     Raises:
         UnsupportedError: The field ids are too far apart.

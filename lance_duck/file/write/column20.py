@@ -96,7 +96,7 @@ class _V20FieldWriter(Protocol):
         """Number of bytes of values that wait for a full page."""
 
     def write(self, array: pa.Array, first_row: int) -> None:
-        """Add the values of top-level rows from `first_row` on."""
+        """Add the values of the top-level rows that begin with `first_row`."""
 
     def finish(self) -> None:
         """Make pages of the remaining values."""

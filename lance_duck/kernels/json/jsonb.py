@@ -284,7 +284,7 @@ def jsonb_text(
 
     Args:
         data: The values.
-        offsets: (n + 1,), within `data`. An empty value has no text.
+        offsets: (n + 1,), within `data`. An empty value becomes an empty string.
         stack: Nesting stack, FRAME numbers for each level.
         out: Receives the text. If it is empty, nothing is written.
         ends_out: (n + 1,), receives the string offsets.

@@ -92,7 +92,7 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
-    """Return the bit width of the widest of words[first : first + count], or 0 if all are 0."""
+    """Return the bit width of the widest word in words[first : first + count], or 0 if all words are 0."""
     bits = words[first] & words.dtype.type(0)
     for i in range(count):
         bits |= words[first + i]

@@ -53,7 +53,7 @@ def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visibl
 
 @kernel
 def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
-    """Write the offsets and validity flags of a list layer. Returns the number of slots and of null slots.
+    """Write the offsets and validity flags of a list layer. Returns (number of slots, number of null slots).
 
     Args:
         rep: Repetition levels.

@@ -55,7 +55,7 @@ def build_fst(
         inputs: (size of the keys,), scratch space.
         transitions: (size of the keys, TRANSITION_FIELDS), scratch space.
         open_nodes: (longest key + 1, NODE_FIELDS), scratch space.
-        table: (a power of 2, NODE_FIELDS), scratch space, all -1.
+        table: (a power of 2, NODE_FIELDS), scratch space, initially -1.
         state: (STATE_FIELDS,), scratch space: -1, 0, 0.
         out: Output, written from `begin` on.
         begin: Number of bytes before the first node, at least 2.

@@ -63,7 +63,8 @@ def accumulate(
         mask: Flags: whether each document may match. Empty if all documents may match.
         every: Whether a document must contain a term of each slot.
         scores: (documents,), receives the sums of the old and the new scores.
-        sums: (documents,), 0 before and after. Empty if no two terms have the same word.
+        sums: (documents,), scratch space, initially 0. It is 0 again afterwards. Empty if no two terms have the same
+        word.
         hits: (documents,), output, initially 0. With `every`, the number of leading slots that a document contains.
         Otherwise 1 if it contains any slot.
         ids: (block_size,), scratch space.

@@ -83,7 +83,7 @@ def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Int64s, 
         far: float32 (n, k), squared distances to the candidates.
         nearest: int32 (n, k), rows of candidates.
         chosen: bool (n, k), the selected candidates.
-        starts: int64 (n + 1,), from `count_reversed`. Afterwards, the end of each vector's range.
+        starts: int64 (n + 1,). Input: the counts of `count_reversed`. Output: the end of each vector's range.
         ends: int32 (edges,), output: rows, vector by vector.
         lengths: float32 (edges,), output: squared distances to these rows.
     """
