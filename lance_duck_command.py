@@ -1,7 +1,7 @@
-"""The command `lance-duck`: commands and their arguments. Each command imports its implementation when it runs.
+"""The command `lance-duck`: its subcommands and their arguments. Each command imports its implementation when it runs.
 
-Importing lance_duck takes a second, because of Arrow and numba. `--help` and shell completion should not wait for it.
-Therefore, this module is outside the package.
+Importing lance_duck takes a second, because of Arrow and numba. This module is outside the package to let `--help` and
+shell completion start without this import.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ OTHER_WORDS: Final = {
     "validate": "check fsck verify",
     "versions": "history log",
 }
-"""Command names from other tools, by the command to suggest: for `lance-duck ls`, suggest `tables`."""
+"""Command names from other tools, grouped by the command to suggest: for `lance-duck ls`, it is `tables`."""
 
 
 class _Commands(typer.core.TyperGroup):
-    """The command group. For an unknown command, it suggests the most likely one."""
+    """The command group. For an unknown command, it suggests the most likely command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command at the start of the arguments. Raises a usage error if there is none."""
+        """Return the command at the start of the arguments. Raises a usage error if it is missing or unknown."""
         word = args[0]
         meant = next((command for command, words in OTHER_WORDS.items() if word.lower() in words.split()), None)
         if meant is not None:
@@ -119,7 +119,7 @@ MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1,
 
 
 def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
-    """Delegate a command with an empty body to the function of the same name in a `lance_duck.cli` module."""
+    """Delegate a command with an empty body to the function with the same name in a `lance_duck.cli` module."""
 
     def decorate(command: Callable[_P, None]) -> Callable[_P, None]:
         @wraps(command)
@@ -141,7 +141,7 @@ def main() -> None:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning like a message of the command, without the Python line that caused it."""
+    """Print a warning in the form of other messages, without the Python line that caused it."""
     sys.stdout.flush()
     print(f"lance-duck: warning: {message}", file=sys.stderr)
 
@@ -153,7 +153,8 @@ def _main() -> None:
     except OSError as error:
         if not _is_broken_pipe(error):
             _fail(import_module("lance_duck.cli.message").message_of(error))
-        # The reader closed the pipe. Without this, the interpreter would complain at exit, when it flushes.
+        # The reader closed the pipe. Without this, the interpreter would report an error when it flushes the pipe at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
@@ -171,7 +172,7 @@ class _PrintableStream:
     stream.
 
     Attributes:
-        rich_proxied_file: The inner stream, under the name that rich expects.
+        rich_proxied_file: The inner stream, with the attribute name that rich expects.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -188,12 +189,12 @@ class _PrintableStream:
 
 
 def _is_broken_pipe(error: OSError) -> bool:
-    """Return whether the output's reader is gone, which Windows reports as an invalid argument."""
+    """Return whether the output's reader is gone. Windows reports this as an invalid argument."""
     return isinstance(error, BrokenPipeError) or (_IS_WINDOWS and type(error) is OSError and error.errno == EINVAL)
 
 
 def _use_utf8() -> None:
-    """Write UTF-8 to pipes and files, as on other systems. The default encodings of Windows lack most letters."""
+    """Write UTF-8 to pipes and files on Windows, too: its default encodings lack most letters."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and not stream.isatty():
             stream.reconfigure(encoding="utf-8")
@@ -459,7 +460,7 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there are any."""
+    """Read the whole table and list its problems. The exit code is 1 if there are problems."""
 
 
 @app.command()
@@ -472,7 +473,7 @@ def repair(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Commit a version without unreadable data. Leaves out rows and index segments."""
+    """Commit a version without unreadable data. It omits unreadable rows and index segments."""
 
 
 @app.command()

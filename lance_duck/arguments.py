@@ -1,10 +1,10 @@
-"""Checks of arguments of public functions: unknown names, with a suggestion, and values of the wrong type.
+"""Checks the arguments of public functions: unknown names, with a suggestion, and values of the wrong type.
 
-Python raises a bare TypeError for a wrong argument, before this package runs or deep inside it. `checked_call` turns
-it into a `WrongTypeError`, which is also a TypeError, belongs to the error tree, and names the argument.
+For a wrong argument, Python raises a bare TypeError, either at the call or deep inside this package. `checked_call`
+turns it into a `WrongTypeError` with the name of the argument. `WrongTypeError` is a TypeError and a `LanceDuckError`.
 
 Keyword arguments that many functions share are declared once, in a TypedDict: `**options: Unpack[ScanArguments]`.
-`help` and `inspect.signature` list them one by one, with their defaults.
+`help` and `inspect.signature` list these arguments individually, with their defaults.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
-    """Return the closest existing name, preferring matches that differ only in case. Returns None if none is close."""
+    """Return the closest existing name. Prefers names that differ only in case. Returns None if no name is close."""
     by_case = {candidate.lower(): candidate for candidate in names}
     target = str(name).lower()
     near = [target] if target in by_case else get_close_matches(target, by_case, 1)
@@ -82,7 +82,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str | None:
 
 
 def _meant(name: object, names: Sequence[str]) -> str | None:
-    """Return the "did you mean" remedy for a name: another library's synonym if there is one, else the closest name."""
+    """Return the "did you mean" remedy for a name. Prefers a synonym from another library to the closest name."""
     same = next((word for word in _OTHER_WORDS.get(str(name).lower(), ()) if word in names), None)
     return did_you_mean(name, names) if same is None else f"did you mean {same!r}?"
 
@@ -102,7 +102,7 @@ def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, w
     Args:
         arguments: Names that the caller passed.
         names: Valid names.
-        where: Function or dict that received them.
+        where: Function or dict that received the names.
         what: Kind of name, for the message.
 
     Raises:
@@ -123,7 +123,7 @@ def unknown_column(name: object, names: Iterable[str], where: object = None, wha
         name: The requested column.
         names: Existing columns.
         where: Table or argument that the error is about.
-        what: Prefix of the message that states the column's role: "bad filter: ".
+        what: Prefix of the message that describes the column's role, for example "bad filter: ".
     """
     candidates = list(names)
     remedy = did_you_mean(name, candidates)
@@ -162,7 +162,7 @@ def byte_count(value: object, where: str) -> int:
 
 
 def number_or_text(limit: str | None) -> int | str | None:
-    """Return a limit of only digits as a number. Other limits are returned unchanged, for `byte_count`."""
+    """Convert a limit that consists only of digits to a number. Returns other limits unchanged."""
     return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit
 
 
@@ -174,12 +174,12 @@ def refuse_unsupported(
     None, False and empty mappings are accepted for unsupported arguments.
 
     Args:
-        function: The public function that received them.
+        function: The public function that received the arguments.
         arguments: The arguments, by name.
-        remedies: What to do instead, by name of each unsupported argument.
+        remedies: Remedy for each unsupported argument, by its name.
 
     Raises:
-        UnsupportedError: An unsupported argument has an effective value.
+        UnsupportedError: An unsupported argument has a value other than None, False or an empty mapping.
         WrongTypeError: An argument does not exist.
     """
     if not arguments.keys() <= remedies.keys():  # inspecting a signature takes a third of the time to open a table
@@ -197,10 +197,10 @@ def declared_arguments(
     declaration: type,
     remedies: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the keyword arguments that a TypedDict declares. Others are rejected, as in `refuse_unsupported`.
+    """Return the keyword arguments that a TypedDict declares. Rejects other arguments like `refuse_unsupported`.
 
     Args:
-        function: The public function that received them.
+        function: The public function that received the arguments.
         arguments: The arguments, by name.
         declaration: The TypedDict.
         remedies: See `refuse_unsupported`.
@@ -227,7 +227,7 @@ def has_defaults(defaults: object) -> Callable[[_C], _C]:
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Return the signature of a function, with the arguments of a TypedDict listed one by one."""
+    """Return the signature of a function, with the arguments of a TypedDict listed individually."""
     signature = inspect.signature(function)
     declaration = _declaration(function)
     if declaration is None:
@@ -242,10 +242,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make wrong arguments of a function raise WrongTypeError. A successful call costs one extra frame.
+    """Decorate a function to raise WrongTypeError for wrong arguments. A successful call costs one extra frame.
 
-    Nothing is checked before the function runs. If it fails with a built-in exception and an argument does not match
-    its annotation, the WrongTypeError names that argument.
+    The decorator does not check anything before the function runs. If the function fails with a built-in exception, and
+    an argument does not match its annotation, the WrongTypeError names that argument.
     """
     if hasattr(function, _CHECKED):
         return function
@@ -328,7 +328,7 @@ def shortened(value: object) -> str:
     """Return the `repr` of a value, truncated if it is long."""
     try:
         text = repr(value)
-    except Exception:  # raised by the caller's class
+    except Exception:  # raised by the class of the value
         return "a value"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

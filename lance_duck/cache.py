@@ -1,4 +1,4 @@
-"""Caches that drop the least recently used values, limited by number or by bytes."""
+"""Caches that drop the least recently used values, limited by number or by total size."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lance_duck.forks import Lock
 
 _T = TypeVar("_T")
 
-_USES_OF_A_SIZE = 64  # values may grow in use: their sizes are measured again after this many uses
+_USES_OF_A_SIZE = 64  # sizes of growing values are measured again after this many uses
 
 
 class LruCache(Generic[_T]):
-    """The most recently used values, by key. Thread-safe, but two threads may compute the same value at once.
+    """The most recently used values, by key. Thread-safe, but two threads may compute the same value concurrently.
 
-    Reading a value marks it, without a lock. To make room, the oldest value without a mark is dropped. Older values
-    with a mark lose it and count as new.
+    Reading a value marks it, without a lock. To make room, the cache drops the oldest value without a mark. Older
+    values with a mark lose the mark and count as new.
 
     Args:
-        limit: Largest number of values.
+        limit: Maximum number of values.
     """
 
     def __init__(self, limit: int) -> None:
@@ -45,7 +45,7 @@ class LruCache(Generic[_T]):
         return entry.value
 
     def put(self, key: Hashable, value: _T) -> _T:
-        """Store a value, unless its key has one, and return the value that the key has then."""
+        """Store a value unless its key already has a value. Returns the stored value of the key."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -59,24 +59,24 @@ class LruCache(Generic[_T]):
             return value
 
     def key_of(self, value: _T) -> Hashable | None:
-        """Return the key of this object (by identity), or None if it is not cached. Fast for the last stored value."""
+        """Return the key of an object, compared by identity, or None. Fast for the last stored value."""
         with self._lock:
             return next((key for key, entry in reversed(self._entries.items()) if entry.value is value), None)
 
     def drop(self, key: Hashable) -> None:
-        """Forget the value of a key."""
+        """Remove a key and its value."""
         with self._lock:
             self._entries.pop(key, None)
 
     def drop_where(self, is_gone: Callable[[Any], bool]) -> None:
-        """Forget the values of all keys for which a function returns True."""
+        """Remove all keys for which a function returns True, and their values."""
         with self._lock:
             for key in [key for key in self._entries if is_gone(key)]:
                 del self._entries[key]
 
 
 class _Entry(Generic[_T]):
-    """A cached value, and whether it was read since it was last passed over."""
+    """A cached value, and a mark that is set when the value is read."""
 
     __slots__ = ("is_marked", "value")
 
@@ -88,12 +88,12 @@ class _Entry(Generic[_T]):
 class SizedCache(Generic[_T]):
     """The most recently used values, by key, limited by total size. Safe to use from several threads.
 
-    The value used last stays even if it is larger than the limit. A large value counts for at most three quarters of
-    the limit, which leaves room for small ones.
+    The most recently used value remains cached even if it is larger than the limit. A large value counts for at most
+    three quarters of the limit. This leaves room for small values.
 
     Args:
-        limit: Bytes of all values together.
-        size: Returns the bytes of a value.
+        limit: Maximum total size of all values in bytes.
+        size: Returns the size of a value in bytes.
         grows: Whether values grow during use. Their size is then measured repeatedly.
     """
 
@@ -106,13 +106,13 @@ class SizedCache(Generic[_T]):
         self._values: OrderedDict[Hashable, tuple[_T, int]] = OrderedDict()
         self._making: dict[Hashable, Lock] = {}
         self._nbytes = 0
-        self._counted = 0  # as `_nbytes`, a large value counting for three quarters of the limit
+        self._counted = 0  # like `_nbytes`, but a large value counts for three quarters of the limit
         self._uses = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return the value of a key. If it is not cached, call `make` once, even if several threads request it.
 
-        An error of `make` is raised, and nothing is stored.
+        If `make` raises an error, nothing is stored.
         """
         value = self.find(key)
         if value is not None:
@@ -140,7 +140,7 @@ class SizedCache(Generic[_T]):
             return entry[0]
 
     def put(self, key: Hashable, value: _T) -> None:
-        """Store a value, unless its key has one."""
+        """Store a value unless its key already has a value."""
         size = self._size(value)
         with self._lock:
             self._making.pop(key, None)
@@ -153,21 +153,21 @@ class SizedCache(Generic[_T]):
             self._shrink()
 
     def drop(self, key: Hashable) -> None:
-        """Forget the value of a key."""
+        """Remove a key and its value."""
         with self._lock:
             entry = self._values.pop(key, None)
             if entry is not None:
                 self._discount(entry[1])
 
     def drop_where(self, is_gone: Callable[[Any], bool]) -> None:
-        """Forget the values of all keys for which a function returns True."""
+        """Remove all keys for which a function returns True, and their values."""
         with self._lock:
             for key in [key for key in self._values if is_gone(key)]:
                 self._discount(self._values.pop(key)[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all values."""
+        """Total size of all values in bytes."""
         with self._lock:
             if self._grows:
                 self._measure()

@@ -91,16 +91,17 @@ def dataset(
 
     Args:
         uri: Path or URI of the table. None if `namespace_client` supplies it.
-        version: A version number, a tag, or (branch, number or tag). Defaults to the latest version; (branch, None) is
-            the latest version of a branch.
+        version: A version number, a tag, or (branch, number or tag). Defaults to the latest version. (branch, None) is
+        the latest version of a branch.
         asof: Open the newest version committed before this time. Times without a time zone are local.
         block_size: Without effect: reads are sized by columns and batches.
         commit_lock: Called with the version number of each commit through this handle. The context manager that it
             returns is entered before the version becomes visible. The store still resolves races between writers. A
-            handle can be pickled if its lock can, for example a module-level function.
+            handle can only be pickled if its lock can be pickled, for example a module-level function.
         index_cache_size: Without effect: all tables share one memory limit for open indexes.
         storage_options: Object store settings.
-        default_scan_options: Default arguments of `LanceDataset.scanner`, except arguments that select or order rows.
+        default_scan_options: Default arguments of `LanceDataset.scanner`. Arguments that select or order rows are not
+        allowed.
             With `with_row_id` or `with_row_address`, `LanceDataset.schema` includes `_rowid` or `_rowaddr`.
         metadata_cache_size_bytes: Without effect: see `index_cache_size`.
         index_cache_size_bytes: Without effect: see `index_cache_size`.
@@ -154,7 +155,7 @@ class LanceDataset(
         version: See `dataset`.
         asof: See `dataset`.
         storage_options: See `dataset`.
-        table: An open version of the table. All arguments above except `uri` are then ignored.
+        table: An open version of the table. If given, `version`, `asof` and `storage_options` are ignored.
 
     Attributes:
         handle: The version that the dataset reads. Changes move it to the new version.
@@ -205,7 +206,9 @@ class LanceDataset(
     # Other versions.
 
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
-        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) is its latest version.
+        """Open another version: a number, a tag, or (branch, number or tag).
+
+        (branch, None) is the branch's latest version.
 
         Raises:
             NotFoundError: The version does not exist.
@@ -235,19 +238,20 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> LanceScanner:
-        """Plan a scan. Nothing is read until its result is consumed.
+        """Plan a scan. Nothing is read until the scanner's result is consumed.
 
         Args:
-            columns: Column names in output order, or SQL expressions by output name. "a.b" names a struct field; hidden
-                columns such as `_rowid` are selected by name. Defaults to all columns.
-            filter: Row condition: a SQL string, (SQL string, parameters), a pyarrow expression, or a `lance_duck.query`
-                full-text query, which keeps the matching rows.
+            columns: Column names in output order, or SQL expressions by output name. "a.b" selects a struct field.
+            Hidden columns such as `_rowid` are selected by name. Defaults to all columns.
+            filter: Row condition: a SQL string, (SQL string, parameters), a pyarrow expression, or a full-text query of
+            `lance_duck.query`.
             limit: Maximum number of rows.
             offset: Number of rows to skip first.
             nearest: Return the rows nearest to a query vector, with their `_distance`. A dict with "column" and "q",
-                and optionally "k" (default: `limit` plus `offset`, or 10), "metric", "recall" (default 0.95: the share
-                of true neighbours that an index search finds; "nprobes", "ef" and "refine_factor" override it),
-                "use_index", "distance_range", and others. The search only considers rows that pass the filter, unless
+            and optionally "k" (default: `limit` plus `offset`, or 10), "metric", "recall", "use_index",
+            "distance_range", and others. "recall" (default 0.95) is the share of true neighbours that an index search
+            finds. "nprobes", "ef" and "refine_factor" override it. The search only considers rows that pass the filter,
+            unless
                 `prefilter` is False.
             batch_size: Maximum number of rows per batch.
             options: Other arguments. See `lance_duck.scan.options.ScanOptions`.
@@ -308,8 +312,8 @@ class LanceDataset(
     def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
         """Build a SQL query on this version. The query refers to it as "dataset".
 
-        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB SQL, as
-        `lance_duck.connect` does. `EXPLAIN` is supported. Statements that change tables are rejected.
+        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB SQL, like
+        `lance_duck.connect`. `EXPLAIN` is supported. Statements that change tables are rejected.
         """
         return sql_query.SqlQueryBuilder(sql_query.SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
 
@@ -322,7 +326,7 @@ class LanceDataset(
         table = self.handle.table
         if filter is None and not options and table.restriction is None:
             return table.snapshot.count_rows()
-        if isinstance(filter, str) and not options and not self._defaults:  # no scanner is needed
+        if isinstance(filter, str) and not options and not self._defaults:  # a scanner is not needed
             return table.count(table.plan(ScanOptions(columns=[], filter=filter)))
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
@@ -380,7 +384,7 @@ class LanceDataset(
     # Fragments.
 
     def get_fragments(self, filter: FilterLike | None = None) -> list[fragment_handle.LanceFragment]:  # noqa: A002
-        """Return handles on the fragments. With a filter, only on fragments with matching rows."""
+        """Return handles to the fragments. With a filter, only to fragments that contain matching rows."""
         fragments = self.handle.snapshot.fragments
         if filter is None:
             return [fragment_handle.LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
@@ -393,7 +397,7 @@ class LanceDataset(
         ]
 
     def get_fragment(self, fragment_id: int) -> fragment_handle.LanceFragment | None:
-        """Return the handle on a fragment, or None if the fragment does not exist."""
+        """Return a handle to a fragment, or None if the fragment does not exist."""
         return (
             fragment_handle.LanceFragment(self, fragment_id)
             if fragment_id in self.handle.snapshot.fragments.ids()
@@ -433,7 +437,7 @@ class LanceDataset(
 
     @property
     def obj(self) -> LanceDataset:
-        """The dataset itself, under the name that DuckDB looks up."""
+        """The dataset itself, with the attribute name that DuckDB expects."""
         return self
 
     def rows(self) -> int:
@@ -441,7 +445,7 @@ class LanceDataset(
         return self.handle.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
-        """Return whether the scan applies a DuckDB filter. It does if the result is exact and the filter saves work."""
+        """Return whether the scan applies a DuckDB filter. True if the result is exact and the filter saves work."""
         accepted = predicate_from_node(predicate, self.schema)
         return accepted is not None and self.handle.table.filter_pays(accepted)
 
@@ -463,12 +467,12 @@ class LanceDataset(
         return f"<LanceDataset {shown(self.handle.uri)!r}, version {self.version}>"
 
     def _repr_html_(self) -> str:
-        """Return a description from metadata alone."""
+        """Return a description. Reads only metadata."""
         return "".join(markup.table_html(self.handle.uri, self.handle.snapshot))
 
 
 class _DatasetHandle(Handle):
-    """The handle of a dataset. It passes each version that it moves to on to pyarrow.
+    """The handle of a dataset. When it moves to a new version, it updates the dataset for pyarrow.
 
     The reference to the dataset is weak, because a cycle would keep the dataset's caches in memory after its last use.
     """

@@ -1,9 +1,9 @@
 """A dbt-duckdb plugin: Lance tables as sources and as targets of models.
 
-    plugins:                        # of an output in profiles.yml
+    plugins:                        # in an output of profiles.yml
       - module: lance_duck.dbt
         alias: lance
-        config: {root: data}        # a source or model `trips` is the table data/trips.lance, unless it names a uri
+        config: {root: data}        # a source or model `trips` is the table data/trips.lance, unless it sets `uri`
 
 You hold: settings of a source, or settings of a model and the Parquet file that dbt wrote for it. You get: a dataset,
 or a new version.
@@ -29,7 +29,7 @@ from lance_duck.write_dataset import write_dataset
 _MODES: Final = ("overwrite", "append", "merge")
 
 
-class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see pyproject.toml
+class Plugin(BasePlugin):  # type: ignore[misc]  # mypy ignores dbt's types, see pyproject.toml
     """The plugin that dbt-duckdb creates for `module: lance_duck.dbt`.
 
     Its `config` accepts `root`, a folder or URI of tables, and `storage_options`. All models of the project can call
@@ -68,9 +68,9 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         """Write a model with `materialized='external'` to a table, from the Parquet file that dbt wrote.
 
         Args:
-            target_config: Accepts these settings, directly or in `meta`: `uri`; `mode`, which is "overwrite" (the
-                default), "append" or "merge"; `unique_key` for "merge", one or more columns that identify the rows to
-                update. All modes create a missing table.
+            target_config: Accepts these settings, directly or in `meta`: `uri`; `mode`, which is "overwrite" (default),
+            "append" or "merge"; `unique_key`, the columns that identify the rows to update in mode "merge". All modes
+            create a missing table.
 
         Raises:
             InvalidInputError: The settings are invalid or contradict each other.

@@ -10,20 +10,20 @@
     │   ├── UnknownColumnError  also KeyError
     │   └── WrongTypeError      also TypeError
     ├── FormatError
-    │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
+    │   ├── UnsupportedError    also ValueError: valid, but not supported by this version
     │   │   ├── ArrayLimitError    one Arrow array cannot hold all the rows
     │   │   └── NotIndexableError  also TypeError and NotImplementedError
-    │   └── CorruptError        also OSError: the bytes contradict themselves
+    │   └── CorruptError        also OSError: the bytes are inconsistent
     ├── CommitConflictError     also OSError
-    │   ├── RetryableError      run the whole operation again on the newest version
-    │   └── IncompatibleError   the other change took away what this one needs
+    │   ├── RetryableError      repeat the whole operation on the newest version
+    │   └── IncompatibleError   the other change removed an object that this change needs
     ├── ReferencedError         also OSError: a tag or branch still needs the object
     ├── StoreError              also OSError: the disk or the object store failed
-    ├── ForkedError             also RuntimeError: work begun before a fork, by threads that the child does not have
+    ├── ForkedError             also RuntimeError: work begun before a fork needs threads that the child does not have
     ├── JobError                also RuntimeError: work in another process failed with an error outside this tree
     └── InternalError           also RuntimeError: a bug in this package
 
-Every message has one shape, made of the parts that an error has, without secrets:
+Every message consists of the parts that its error has, in this order, without secrets:
 "where: what: expected …, found …; remedy".
 """
 
@@ -113,7 +113,7 @@ class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
 
 
 class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
-    """The table does not have an index of this name.
+    """The table does not have an index with this name.
 
     Cause:
         The name is misspelled, or the index was dropped.
@@ -124,10 +124,10 @@ class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
 
 
 class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
-    """The table, version, tag, branch or file already exists, and is not replaced.
+    """The table, version, tag, branch or file already exists.
 
     Cause:
-        Another table has the name, or another process created it first.
+        Another table has the same name, or another process created the object first.
 
     Remedy:
         Choose another name, or request a replacement, for example with `mode="overwrite"`.
@@ -135,7 +135,7 @@ class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
 
 
 class IndexExistsError(AlreadyExistsError, RuntimeError):
-    """An index of this name already exists, or covers another column.
+    """An index with this name already exists, possibly on a different column.
 
     Cause:
         `create_index` or `CREATE INDEX` ran twice, or a name is used for two columns.
@@ -157,7 +157,7 @@ class InvalidInputError(LanceDuckError, ValueError):
 
 
 class DataMismatchError(InvalidInputError, OSError):
-    """The data do not fit the table.
+    """The data does not match the table.
 
     Cause:
         Columns, types or vector lengths differ, or a non-nullable column contains nulls.
@@ -171,7 +171,7 @@ class UnknownColumnError(InvalidInputError, KeyError):
     """The column does not exist in the table.
 
     Cause:
-        The name is misspelled, or differs in case. Python compares names with case, and SQL without.
+        The name is misspelled, or differs in case. Names are case-sensitive in Python, but not in SQL.
 
     Remedy:
         Use the suggested name, or look at the columns with `dataset.schema` or `DESCRIBE t`.
@@ -182,7 +182,7 @@ class WrongTypeError(InvalidInputError, TypeError):
     """An argument, or a column that it names, has the wrong type.
 
     Cause:
-        A call passes another Python type, or a search names a column without vectors or strings.
+        A call passes a different Python type, or a search uses a column that does not contain vectors or strings.
 
     Remedy:
         Pass the expected type. Cast lists to vectors with `alter_columns`.
@@ -212,7 +212,7 @@ class UnsupportedError(FormatError, ValueError):
 
 
 class ArrayLimitError(UnsupportedError):
-    """The rows do not fit one Arrow array.
+    """The rows do not fit into one Arrow array.
 
     Cause:
         A column of the result has more bytes, items or dictionary entries than Arrow allows.
@@ -237,15 +237,15 @@ class CorruptError(FormatError, OSError):
     """A file is truncated, or its content is inconsistent.
 
     Cause:
-        A disk, a copy or a bug changed the bytes after they were written.
+        A disk error, an incomplete copy or a bug changed the bytes.
 
     Remedy:
-        Run `lance-duck validate`, then restore the file from a copy or `lance-duck repair` the table.
+        Run `lance-duck validate`. Then restore the file from a copy, or run `lance-duck repair`.
     """
 
 
 class CommitConflictError(LanceDuckError, OSError):
-    """Another writer committed first, and both changes conflict.
+    """Another writer committed a conflicting change first.
 
     Cause:
         Two writers changed the same rows, columns or settings of one version.
@@ -273,7 +273,7 @@ class IncompatibleError(CommitConflictError):
     """The change cannot succeed after a concurrent commit.
 
     Cause:
-        Another writer replaced, restored or dropped the objects of this change.
+        Another writer replaced, restored or dropped an object that this change needs.
 
     Remedy:
         Open the table again, and decide if the change still makes sense.
@@ -358,7 +358,7 @@ class TableWarning(UserWarning):
 
 
 class MemWalWarning(UserWarning):
-    """A change does not reach rows in the write-ahead log (MemWAL) of the table.
+    """A change does not affect rows in the write-ahead log (MemWAL) of the table.
 
     Cause:
         Another writer has rows in the log that are not merged yet.
@@ -380,22 +380,22 @@ class DerivedDataWarning(UserWarning):
 
 
 def warn_of_index(text: str) -> None:
-    """Issue an IndexWarning that points at the line outside this package that led to it."""
+    """Issue an IndexWarning at the line outside this package that led to it."""
     _warn(text, IndexWarning)
 
 
 def warn_of_table(text: str) -> None:
-    """Issue a TableWarning that points at the line outside this package that led to it."""
+    """Issue a TableWarning at the line outside this package that led to it."""
     _warn(text, TableWarning)
 
 
 def warn_of_derived(text: str) -> None:
-    """Issue a DerivedDataWarning that points at the line outside this package that led to it."""
+    """Issue a DerivedDataWarning at the line outside this package that led to it."""
     _warn(text, DerivedDataWarning)
 
 
 def warn_of_log(text: str) -> None:
-    """Issue a MemWalWarning that points at the line outside this package that led to it."""
+    """Issue a MemWalWarning at the line outside this package that led to it."""
     _warn(text, MemWalWarning)
 
 
@@ -407,5 +407,5 @@ def _warn(text: str, kind: type[Warning]) -> None:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Return whether a frame belongs to this package, or to a library through which the package calls itself."""
+    """Return whether a frame is in this package, or in a library between two frames of this package."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN

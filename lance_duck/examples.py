@@ -6,10 +6,10 @@
     con = ld.connect("data")
     ld.dataset("data/docs.lance").search(examples.embed("a harbour in the fog"), k=3)
 
-The same arguments give the same rows. Nothing is downloaded. Texts are combined from phrases, and a vector is computed
-from the letters of its text. Texts with common words therefore have similar vectors.
+The same arguments give the same rows. Nothing is downloaded. Texts are combined from phrases. A vector is computed from
+the letters of its text. Texts that share words therefore have similar vectors.
 You hold: a folder, or a row count. You get: tables in the folder or in memory, and vectors of texts.
-Never here: anything that other packages need.
+Never here: code that other rooms need.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _WORDS: Final[SizedCache[NDArray[np.float32]]] = SizedCache(16 << 20, lambda vec
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
 NAMES: Final = ("Harbour", "Old Town", "Station", "University", "Market", "Hill", "Garden", "Airport")
-"""Zone names. Each city has a zone of each name."""
+"""Zone names. Each city has one zone with each name."""
 
 NOTES: Final = ("two suitcases", "a dog on the back seat", "paid for a friend", "heavy rain", "wrong address at first")
 
-# Who, what, and where or how. All combinations within a topic make sense.
+# Subjects, predicates, and places or manners. All combinations within a topic make sense.
 TOPICS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
         "sailing": (
@@ -81,7 +81,7 @@ def zones() -> pa.Table:
     """Return the 40 zones in which trips begin.
 
     Returns:
-        zone: int32, from 1; name: string, as in "Kyoto Harbour"; km2: double, area.
+        zone: int32, from 1; name: string, for example "Kyoto Harbour"; km2: double, area.
     """
     names = [f"{city} {name}" for city in CITIES for name in NAMES]
     area = [round(1.5 + 7 * place % 11 + place % 3 / 4, 2) for place in range(len(names))]
@@ -101,7 +101,7 @@ def trips(rows: int = 10_000, seed: int = 0) -> pa.Table:
     """
     _check(rows)
     chance = np.random.default_rng(seed).random((rows, 6))
-    zone = (chance[:, 0] ** 2 * len(CITIES) * len(NAMES)).astype(np.int32)  # low numbers are more frequent
+    zone = (chance[:, 0] ** 2 * len(CITIES) * len(NAMES)).astype(np.int32)  # low zone numbers are more frequent
     km = np.round(0.4 - 6 * np.log1p(-chance[:, 1]), 1)
     fare = np.round(3.2 + 1.9 * km + 4 * chance[:, 2], 2)
     tip = np.round(np.where(chance[:, 3] < 0.6, fare * 0.25 * chance[:, 3], 0), 2)
@@ -157,8 +157,8 @@ def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "cr
     """Write the tables `trips`, `zones` and `docs` to a folder.
 
     `trips` has a history. Version 1 holds the first three quarters of the rows, in three fragments. Version 2 adds an
-    index on `pickup`, 3 raises fares in Kyoto, 4 deletes short trips. Version 5 adds the other rows, which the index
-    does not cover.
+    index on `pickup`, version 3 raises fares in Kyoto, and version 4 deletes short trips. Version 5 adds the remaining
+    rows, which the index does not cover.
 
     Args:
         folder: Local folder. It is created if it does not exist.
@@ -206,7 +206,7 @@ def _check(rows: int) -> None:
 
 
 def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
-    """Return the vector of a text, computed from its words and trigrams. Texts that share these are near each other.
+    """Return the vector of a text, computed from its words and trigrams. Texts that share them have similar vectors.
 
     The vector does not reflect the meaning of words. Use a model for that.
 

@@ -1,8 +1,8 @@
-"""State that a forked child must recreate: a fork copies memory, but only the thread that forked.
+"""State that a forked child must recreate. A fork copies all memory, but only the calling thread.
 
-A lock held by another thread stays locked in the child forever. A child that waits for another thread's work waits
-forever. `count()` returns how often this process was forked off. `Lock` and `RLock` are open in a child,
-whoever held them in its parent. `after_fork` runs functions that repair a library's state.
+In the child, a lock that another thread held remains locked forever, and work by another thread never completes.
+`count()` returns the number of forks between the first process and this process. `Lock` and `RLock` are unlocked in a
+child, even if a thread of the parent held them. `after_fork` registers functions that repair a library's state.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _renewing = threading.Lock()
 
 
 def count() -> int:
-    """Return the number of forks since the package was imported: 0 if the process was never forked."""
+    """Return the number of forks since the package was imported. It is 0 in the process that imported the package."""
     return _count
 
 
 def after_fork(do: Callable[[], None]) -> None:
     """Run a function in each forked child before any other code of this package."""
-    if hasattr(os, "register_at_fork"):  # not on Windows
+    if hasattr(os, "register_at_fork"):  # does not exist on Windows
         os.register_at_fork(after_in_child=do)
 
 
@@ -41,13 +41,13 @@ def hold_over_forks(lock: Any) -> None:
 
 
 def check_not_forked(born: int, what: str, where: object = None, *, remedy: str) -> None:
-    """Check that something was begun by this process, and not by one that it was forked from.
+    """Check that this process began a piece of work, not a process from which it was forked.
 
     Args:
         born: Value of `count()` when the work began.
-        what: What cannot go on here.
+        what: The work that cannot continue.
         where: The file or object concerned, for the message.
-        remedy: What to do instead.
+        remedy: A suggestion for the caller.
 
     Raises:
         ForkedError: The work began before a fork.
@@ -57,11 +57,11 @@ def check_not_forked(born: int, what: str, where: object = None, *, remedy: str)
 
 
 class Lock:
-    """A `threading.Lock` for `with` that is unlocked in a forked child.
+    """A `threading.Lock` for `with` statements. It is unlocked in a forked child.
 
     Attributes:
-        was_held: Whether a thread of the parent held the lock when this process was forked off. The guarded data may be
-            inconsistent. The code that repairs it sets this to False.
+        was_held: Whether a thread of the parent held the lock during the fork. The guarded data may then be
+        inconsistent. The code that repairs the data sets this to False.
     """
 
     __slots__ = ("_born", "_inner", "was_held")
@@ -89,7 +89,7 @@ class Lock:
 
 
 class RLock(Lock):
-    """A `threading.RLock` for `with` that is unlocked in a forked child."""
+    """A `threading.RLock` for `with` statements. It is unlocked in a forked child."""
 
     __slots__ = ()
 
@@ -105,7 +105,7 @@ def _begin_child() -> None:
 
 
 def _open_cached_properties() -> None:
-    """Unlock the locks of cached properties. Up to Python 3.11, each one holds a lock while it computes a value."""
+    """Unlock the locks of cached properties. Until Python 3.11, each property has a lock for its computation."""
     modules = [module for name, module in sys.modules.copy().items() if name.partition(".")[0] == _PACKAGE]
     for class_ in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
         for member in vars(class_).values():

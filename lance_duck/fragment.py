@@ -1,4 +1,4 @@
-"""LanceFragment, a handle on one fragment of a table, and functions that write fragments."""
+"""LanceFragment, a handle to one fragment of a table, and functions that write fragments."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Plan a scan of this fragment.
 
         Args:
-            schema: Schema of the table, as passed by pyarrow. Its metadata may differ.
+            schema: Schema of the table. pyarrow passes this argument. The metadata may differ.
             columns: See `LanceDataset.scan`.
             filter: See `LanceDataset.scan`.
             options: Other arguments. See `lance_duck.scan.options.ScanOptions`.
@@ -236,12 +236,12 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         namespace_client: Any = None,
         table_id: Sequence[str] | None = None,
     ) -> FragmentMetadata:
-        """Write data as one fragment of a table, which need not exist.
+        """Write data as one fragment of a table. The table may not exist yet.
 
-        The arguments are described in `write_fragments`.
+        See `write_fragments` for the arguments.
 
         Raises:
-            InvalidInputError: The data does not fit the table, or has no rows.
+            InvalidInputError: The data does not match the table, or does not contain rows.
         """
         settings = WriteSettings(
             max_rows_per_file=MOST_ROWS,
@@ -270,7 +270,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
         Raises:
             NotFoundError: The file does not exist.
-            InvalidInputError: The file does not fit the table.
+            InvalidInputError: The file does not match the table.
         """
         return metadata_of(fragment_at(dataset.handle.snapshot, filename, fragment_id))
 
@@ -281,13 +281,13 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write new columns of this fragment. Takes the arguments of `LanceDataset.add_columns`.
+        """Write new columns of this fragment. The arguments are the same as for `LanceDataset.add_columns`.
 
         Returns:
             The fragment and the table schema, both with the new columns, for `LanceOperation.Merge`.
 
         Raises:
-            InvalidInputError: See `LanceDataset.add_columns`. Also raised if the function has a checkpoint file.
+            InvalidInputError: See `LanceDataset.add_columns`. Also raised if the function uses a checkpoint file.
         """
         if isinstance(value_func, BatchUDF) and value_func.cache is not None:
             raise InvalidInputError(
@@ -303,7 +303,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Add columns of other data to this fragment, by key. See `LanceDataset.merge` and `merge_columns`."""
+        """Join columns from other data to this fragment, by key. See `LanceDataset.merge` and `merge_columns`."""
         return self._extended(joined_columns(data_obj, left_on, right_on, schema))
 
     def update_columns(
@@ -315,7 +315,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Update columns of this fragment with the values of other data, in rows whose key matches.
+        """Update columns of this fragment with values from other data, in rows with matching keys.
 
         Args:
             data_obj: The key and the new column values, in any form that `write_dataset` accepts.
@@ -329,7 +329,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             a serialized roaring bitmap, for `LanceOperation.Update`.
 
         Raises:
-            InvalidInputError: A column does not exist in the table, has another type, or is hidden.
+            InvalidInputError: A column does not exist in the table, has a different type, or is hidden.
         """
         with reading(data_obj, schema) as reader:
             data = reader.read_all()
@@ -405,10 +405,11 @@ def write_fragments(
 
     Args:
         data: Data in any form that `write_dataset` accepts.
-        dataset_uri: Path or URI of the table, or a handle on it. The table need not exist.
+        dataset_uri: Path or URI of the table, or a handle to it. The table may not exist yet.
         schema: Schema for data that does not include one.
         return_transaction: Return an Append or Overwrite transaction that commits the fragments.
-        mode: "append" writes the columns of the table, if it exists. "create" and "overwrite" write the data's columns.
+        mode: "append" writes the table's columns if the table exists. "create" and "overwrite" write the data's
+        columns.
         namespace_client: Catalog that supplies the table's store settings: see `lance_duck.dataset`.
         table_id: Name of the table in that catalog, as a list of its parts.
         settings: Other arguments of `write_dataset`. `enable_stable_row_ids` does not have an effect here, because the
@@ -418,7 +419,7 @@ def write_fragments(
         The fragments, all with id 0, or a transaction for `LanceDataset.commit`.
 
     Raises:
-        InvalidInputError: The data does not fit the table, or the arguments contradict each other.
+        InvalidInputError: The data does not match the table, or the arguments contradict each other.
     """
     write = WriteSettings.of(declared_arguments(write_fragments, settings, FragmentArguments))
     write = replace(write, storage_options=lent_options(namespace_client, table_id, write.storage_options))

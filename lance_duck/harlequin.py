@@ -1,6 +1,6 @@
 """An adapter for Harlequin, the terminal SQL IDE: `harlequin -a lance FOLDER`, or tables instead of a folder.
 
-You hold: words of a shell. You get: a connection for Harlequin's editor and catalogue.
+You hold: command-line arguments. You get: a connection for Harlequin's editor and catalog.
 Never here: SQL, which `duck` handles.
 """
 
@@ -16,8 +16,8 @@ from lance_duck.cli.sql.places import VersionArguments, connect_to, is_missing
 from lance_duck.errors import LanceDuckError, NotFoundError
 
 
-class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as unknown, see pyproject.toml
-    """Harlequin's adapter for DuckDB, with Lance tables in its database.
+class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # mypy ignores Harlequin's types, see pyproject.toml
+    """Harlequin's adapter for DuckDB, with Lance tables in the database.
 
     Args:
         conn_str: A folder of tables, or individual tables. If empty, SQL refers to tables by path.

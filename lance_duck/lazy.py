@@ -5,15 +5,15 @@
     else:
         delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
 
-binds modules that are imported when a function first uses `delete.…`. Type checkers and editors see plain imports.
-`tests/test_architecture.py` sees them as well: they obey the order of the rooms, and it checks that the `else` branch
-binds the same names. `package` does the same for names of a package: its attributes are imported on first access
+The `else` branch binds modules that are imported when a function first uses `delete.…`. Type checkers and editors read
+the plain imports. `tests/test_architecture.py` also reads them: it checks the order of the rooms, and that the `else`
+branch binds the same names. `package` does the same for a package: its attributes are imported on first access
 (PEP 562).
 
-You hold: names of modules, or exported names of a package. You get: the modules and names on first use; and
-`uncollected`, which pauses Python's garbage collector while long-lived objects, such as modules, are created.
-Python imports a module once, even if several threads request it. A fork waits for an import that is under way.
-Never here: imports of this package by name. The modules that use `lazy` decide which imports wait.
+You hold: names of modules, or exported names of a package. You get: the modules and names on first use. `uncollected`
+pauses Python's garbage collector while long-lived objects, such as modules, are created.
+Python imports a module once, even if several threads request it. A fork waits for running imports.
+Never here: imports of this package by name. The modules that use `lazy` decide which imports are lazy.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _is_put_off = False
 
 @contextmanager
 def uncollected(*, ages: bool = False) -> Iterator[None]:
-    """Pause the cyclic garbage collector, which would traverse all new objects again and again.
+    """Pause the cyclic garbage collector, which would traverse all new objects repeatedly.
 
     Collection took 60 % of the planning time for 100,000 fragments (`benchmarks/many_fragments.py`). The pause applies
-    to all threads. Reference counting still frees objects. The caller that found the collector enabled enables it
-    again. Overlapping calls therefore never leave it disabled.
+    to all threads. Reference counting still frees objects. Only the call that disabled the collector enables it again.
+    Overlapping calls therefore never leave it disabled.
 
     Args:
-        ages: Whether to mark all objects of the process as old afterwards, which makes the next collection fast.
-            Ignored if the process froze objects itself. Not for frequent calls: without young
-            objects, old garbage is not collected.
+        ages: Whether to mark all objects of the process as old afterwards, to make the next collection fast. Ignored if
+        the process itself froze objects. Do not use this in frequent calls: without young objects, old garbage is not
+        collected.
     """
     global _is_put_off
     was_enabled = gc.isenabled()
@@ -54,7 +54,7 @@ def uncollected(*, ages: bool = False) -> Iterator[None]:
         if was_enabled:
             if ages and not gc.get_freeze_count():
                 gc.freeze()
-                gc.unfreeze()  # to the old objects
+                gc.unfreeze()  # moves the objects to the old generation
             _is_put_off = False
             gc.enable()
 
@@ -65,18 +65,19 @@ def _search_in_child() -> None:
         gc.enable()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
+if hasattr(os, "register_at_fork"):  # does not exist on Windows
     os.register_at_fork(after_in_child=_search_in_child)
 
 _importing = threading.RLock()
-"""Held during lazy imports and during forks. Without it, a child could inherit Python's locked import lock from another
-thread. Module bodies do not use lazy names, so an import never waits for this lock."""
+"""Lock that is held during lazy imports and during forks. Without it, a child could inherit Python's import lock while
+another thread holds it. Module bodies do not use lazy names, so an import never waits for this lock.
+"""
 
 
 def imported(name: str) -> ModuleType:
     """Import a module, or return it if it is already imported.
 
-    Garbage collection is paused, because the objects of a module stay (`benchmarks/first_use.py --starts`).
+    Garbage collection is paused, because the objects of a module are permanent (`benchmarks/first_use.py --starts`).
     """
     with _importing, uncollected(ages=True):
         return import_module(name)
@@ -85,8 +86,9 @@ def imported(name: str) -> ModuleType:
 _FRAME: Final = 1 << 14
 """Frame size of `imported`, in values. It makes Python allocate 256 KB for the thread's frames.
 
-Python allocates 16 KB by default, which about ten nested imports fill. A loop that runs at the end of a full chunk,
-as in `dataclass`, then maps and unmaps memory at each call."""
+Python allocates chunks of 16 KB by default, and about ten nested imports fill one. If a loop runs at the end of a full
+chunk, as in `dataclass`, Python maps and unmaps memory at each call.
+"""
 imported.__code__ = imported.__code__.replace(co_stacksize=_FRAME)
 
 
@@ -95,7 +97,7 @@ def _open_in_child() -> None:
     _importing = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
+if hasattr(os, "register_at_fork"):  # does not exist on Windows
     os.register_at_fork(
         before=lambda: _importing.acquire(),
         after_in_parent=lambda: _importing.release(),
@@ -107,7 +109,7 @@ def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
     """Return modules that are imported on first attribute access.
 
     Args:
-        importer: `globals()` of the caller. Each imported module replaces its stand-in there.
+        importer: `globals()` of the caller. Each imported module replaces its placeholder there.
         package: The package that contains the modules, or "" for top-level modules.
         names: Names of the modules. One name returns a module, several names return a tuple.
     """
@@ -158,7 +160,7 @@ def package(
         name: The package's `__name__`.
         names: The exported attributes, by the module that defines them. Module names are relative to the package and
             may be dotted.
-        other_names: Names in this package, by the equivalent names in other libraries.
+        other_names: Names in this package, keyed by the equivalent names in other libraries.
     """
     _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
@@ -190,8 +192,8 @@ class _Package(ModuleType):
         return imported, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python binds each module in its package. A module named like a function of the package would hide the
-        # function.
+        # Python binds each imported module in its package. A module with the name of an exported function would hide
+        # the function.
         if not (isinstance(value, ModuleType) and name in _tables[self.__name__]):
             super().__setattr__(name, value)
 
@@ -200,7 +202,7 @@ class _Package(ModuleType):
 
 
 class _Hinting(_Package):
-    """A package with the name of a function of other libraries."""
+    """A package whose name is a function in other libraries."""
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raise TypeError like any module, with a hint."""

@@ -1,6 +1,6 @@
 """HTML for notebooks: tables, plans and sizes. All names and values are escaped.
 
-You hold: names, values, text. You get: HTML, and a string that notebooks display as HTML. Never here: tables of Lance.
+You hold: names, values, text. You get: HTML, and a string that notebooks display as HTML. Never here: Lance tables.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PlanText(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return the lines as they are."""
+        """Return the lines as preformatted HTML."""
         return f'<pre style="overflow-x: auto">{html.escape(self.rstrip())}</pre>'
 
 

@@ -1,11 +1,11 @@
-"""Progress observers: called when the file of a fragment is opened and completed, and at each step of an index build.
+"""Progress observers: called when a fragment's file is opened and completed, and at each step of an index build.
 
-`FileSystemFragmentWriteProgress` writes into its directory, for a fragment with number {id}:
+`FileSystemFragmentWriteProgress` writes two files for the fragment with number {id}:
 
-    fragment_{id}.json           the metadata of the fragment when its file was begun
+    fragment_{id}.json           the metadata of the fragment at the start of its file
     fragment_{id}.in_progress    {"fragment_id": id, "metadata": {…}}, while the fragment is not complete
 
-A public name, as pylance's.
+The module is public, like in pylance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FragmentWriteProgress(ABC):
 
     @abstractmethod
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Handle a new file. The fragment names the file, and does not have rows yet."""
+        """Handle a new file. The fragment lists the file, but does not have rows yet."""
 
     @abstractmethod
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""recall_report: how well and how fast a vector index finds the nearest neighbors."""
+"""recall_report: measures the recall and the latency of searches through a vector index."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lance_duck.scan.nearest.route import Route, route
 
 NPROBES: Final = (1, 2, 5, 10, 20, 50)
 
-_EF: Final = (1, 2, 5, 10)  # times k, for graphs
+_EF: Final = (1, 2, 5, 10)  # default `ef` for graphs, as multiples of k
 _EXACT_RUNS: Final = 5
-_WIDEST: Final = 16  # times k: maximum number of neighbours that are read to follow ties
+_WIDEST: Final = 16  # maximum number of neighbours to read because of ties, as a multiple of k
 _COLUMNS: Final = pa.schema(
     {
         "nprobes": pa.int64(),
@@ -51,9 +51,9 @@ class RecallReport:
     """Recall and latency of index searches, for each setting. The last row is the exact search.
 
     Attributes:
-        table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, null if not
-            given, and all null in the last row. `recall` is the average share of true neighbours found, and `worst` the
-            share found for the worst query. `latency_ms` is the median time of a single query, in milliseconds.
+        table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, or null if
+        not given. All three are null in the last row. `recall` is the average share of true neighbours found, and
+        `worst` is the share for the worst query. `latency_ms` is the median time of a single query, in milliseconds.
         title: Description of the measurement, in one line.
     """
 
@@ -61,7 +61,7 @@ class RecallReport:
     title: str
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
-        """Return the fastest setting that reaches a recall, as arguments of `nearest`, or None."""
+        """Return the fastest setting with a given recall, as arguments of `nearest`, or None if none reaches it."""
         rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
         if not rows:
             return None
@@ -88,7 +88,7 @@ class RecallReport:
     def plot(self, ax: Any = None) -> Any:
         """Plot latency over recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
 
-        If nprobes is the same for all settings, there is a point for each ef, or refine_factor.
+        If nprobes is the same for all settings, there is a point for each ef or refine_factor.
 
         Args:
             ax: Axes of matplotlib to draw on. Default: new axes.
@@ -150,21 +150,21 @@ def recall_report(
 ) -> RecallReport:
     """Compare searches through the index of a column with the exact search, for each combination of settings.
 
-    A neighbour also counts as found if the search returns another one at the same distance. Queries run one by one.
+    A neighbour also counts as found if the search returns a different row at the same distance. Queries run one by one.
 
     Args:
         ds: The table.
-        column: Its column of vectors.
-        queries: Queries, as q of `nearest`. None selects random searchable vectors of the column. A query's own row
-            does not count as its neighbour.
-        k: Neighbours of each query.
+        column: The vector column.
+        queries: Query vectors, in any form that "q" of `nearest` accepts. None selects random vectors of the column. A
+        random vector's own row does not count as its neighbour.
+        k: Number of neighbours of each query.
         nprobes: Numbers of partitions to search. Numbers above the partition count search all partitions.
         ef: Candidate counts of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
         refine_factor: Numbers of candidates to rerank with their full vectors, as multiples of k. Default: no
             reranking.
         sample: Number of random queries.
-        filter: Condition of the neighbours, as in `scanner`.
-        metric: Metric, as in `nearest`. Default: the metric of the index.
+        filter: Condition for the neighbours: see `scanner`.
+        metric: Metric: see `nearest`. Default: the metric of the index.
         seed: Seed of the sample.
         options: Other arguments of `scanner` (prefilter, fast_search, …).
 
@@ -203,7 +203,7 @@ class _Searches:
         self._k: int = nearest["k"]
 
     def truth(self) -> list[tuple[int, NDArray[np.uint64]]]:
-        """Return, for each query, the number of true neighbours and the candidate rows, including ties."""
+        """Return (number of true neighbours, candidate rows including ties) for each query."""
         wide = 2 * self._k + 1
         while True:
             neighbors = self._ask(self._queries, {"use_index": False}, wide)
@@ -253,7 +253,7 @@ class _Searches:
 def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
-    """Return the checked search, its queries, and their rows (None for given queries)."""
+    """Return the validated search, its queries, and the rows of random queries. The rows are None for given queries."""
     nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
         raise UnsupportedError(
@@ -276,7 +276,7 @@ def _asked(
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return random vectors that any metric can search, and their rows."""
+    """Return random vectors that are valid queries for any metric, and their rows."""
     rng, count = np.random.default_rng(seed), ds.count_rows()
     size = sample
     while True:
@@ -327,7 +327,7 @@ def _title(ds: LanceDataset, path: Route, column: str, k: int, queries: int) -> 
 
 
 def _figures(ds: LanceDataset, path: Route) -> list[dict[str, Any]]:
-    """Return the statistics of the segments that are searched."""
+    """Return the statistics of the searched segments."""
     assert path.index is not None
     uuids = {str(segment.uuid) for segment, _ in path.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(path.index.name)["indices"]

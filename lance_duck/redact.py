@@ -1,7 +1,7 @@
-"""Redaction: the only module that removes secrets from URIs, options and other texts before they are shown.
+"""Redaction: removes secrets from URIs, options and other texts before users see them. No other module does this.
 
-    s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, anywhere in a text {"aws_secret_access_key":
-    "abcdefgh"}          ***, anywhere in a text, once the option was used
+    s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, anywhere in a text
+    {"aws_secret_access_key": "abcdefgh"}          ***, anywhere in a text, once the option was used
 
 `LanceDuckError` passes its message through `shown`. Other user-visible texts must call `shown` themselves.
 """
@@ -16,12 +16,12 @@ from urllib.parse import quote, quote_plus, unquote
 
 MASK: Final = "***"
 
-_SHORTEST: Final = 8  # minimum length of a value to search for: shorter ones also occur in harmless words
-_MOST: Final = 1024  # number of values to remember, because temporary credentials expire
+_SHORTEST: Final = 8  # minimum length of values to mask: shorter values also occur in harmless words
+_MOST: Final = 1024  # maximum number of values to remember; temporary credentials expire anyway
 
 _URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
 _CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
-"""A URI that DuckDB truncated. The remainder cannot be searched for secrets."""
+"""A URI that DuckDB truncated. Its remainder cannot be searched for secrets."""
 
 _VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
 _HARMLESS: Final = re.compile(
@@ -33,7 +33,9 @@ _HARMLESS: Final = re.compile(
     r"pool_idle_timeout|pool_max_idle_per_host|proxy_excludes|read_timeout|randomize_addresses|timeout|user_agent|"
     r"client_max_retries|client_retry_timeout|fsync|manifest_store|proxy_url|.*url|.*uri)"
 )
-"""Options whose values are not secret, except for secrets inside a URI. All others are, known or not."""
+"""Options whose values are not secret, except for secrets inside a URI. All other values are secret, even of unknown
+options.
+"""
 
 _E = TypeVar("_E", bound=BaseException)
 _secrets: OrderedDict[str, None] = OrderedDict()
@@ -44,7 +46,7 @@ def shown(text: object, hide: Iterable[str] = ()) -> str:
 
     Args:
         text: A string, or an object that `str` converts: a URI, a message, a plan.
-        hide: Further values that must not be shown.
+        hide: Additional values to mask.
     """
     clear = str(text)
     for value in sorted((*_secrets.copy(), *(value for value in hide if value)), key=len, reverse=True):
@@ -54,7 +56,7 @@ def shown(text: object, hide: Iterable[str] = ()) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Return the type of an option's value, not the value itself: a misplaced value may be a secret."""
+    """Return the type of an option's value. The value itself may be a misplaced secret."""
     return f"a text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
 
 
@@ -88,14 +90,14 @@ def remember_uri(uri: str) -> None:
 
 
 def without_secrets(error: _E, hide: Iterable[str] = ()) -> BaseException:
-    """Return an exception that is safe to show as a cause: `error`, or a copy of the same type with secrets masked."""
+    """Return an exception that is safe to show as a cause: `error`, or a copy of the same type without secrets."""
     hidden = tuple(hide)
     if not any(_has_secrets(each, hidden) for each in _chain(error)):
         return error
     clear = shown(error, hidden)
     try:
         other: BaseException = type(error)(clear)
-    except Exception:  # types of other libraries may want other arguments
+    except Exception:  # exception types of other libraries may require different arguments
         other = RuntimeError(f"{type(error).__name__}: {clear}")
     return other.with_traceback(error.__traceback__)
 
@@ -108,7 +110,7 @@ def take_secrets_out(error: BaseException) -> None:
 
 
 def has_secrets(uri: str) -> bool:
-    """Return whether a URI itself holds a secret: a user's password, or a query."""
+    """Return whether a URI contains a secret: a user's password, or a query."""
     return _URI.sub(_without_secrets, uri) != uri
 
 

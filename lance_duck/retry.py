@@ -20,17 +20,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """The number of repeated attempts, and the pauses before them.
+    """The number of repeated attempts, and the waits before them.
 
-    The wait before each retry is random, which keeps colliding writers apart. It lies between 0 and `first_wait`. This
-    bound doubles with each retry, up to `longest_wait`.
+    The wait before the first retry is random, between 0 and `first_wait`. The upper bound doubles with each retry, up
+    to
+    `longest_wait`. Random waits prevent repeated collisions between writers.
 
     Attributes:
-        retries: Attempts after the first one.
-        timeout: Seconds after the start of the first attempt in which another may start. None disables the limit.
-        first_wait: Seconds. A commit to a local disk takes a few milliseconds, and the loser of a race waits about that
-            long.
-        longest_wait: Seconds. A commit to an object store takes up to about one.
+        retries: Number of attempts after the first attempt.
+        timeout: Time after the start of the first attempt in which further attempts may start, in seconds. None
+        disables the limit.
+        first_wait: Upper bound of the first wait, in seconds. A commit to a local disk takes a few milliseconds, and a
+        writer that loses a race waits about as long.
+        longest_wait: Upper bound of all waits, in seconds. A commit to an object store takes up to about one second.
     """
 
     retries: int
@@ -42,13 +44,13 @@ class RetryPolicy:
         """Return the result of the first attempt that succeeds.
 
         Args:
-            attempt: Called with the number of attempts before it; `retries` in the last one.
-            on: Errors after which another attempt is made. The error of the last attempt is raised. Any other error is
+            attempt: Called with the number of previous attempts, from 0 to `retries`.
+            on: Errors that lead to another attempt. The error of the last attempt is raised. Any other error is
                 raised immediately.
         """
         begin = monotonic()
         try:
-            return attempt(0)  # usually the only attempt, and faster than preparing a retry
+            return attempt(0)  # usually the only attempt: skip the preparation of retries
         except on as error:
             first_error = error
         stop: stop_base = tenacity.stop_after_attempt(self.retries + 1)

@@ -1,4 +1,4 @@
-"""The version of the installed package. It is imported lazily, because the lookup takes time."""
+"""The version of the installed package. The module is imported lazily, because the lookup takes time."""
 
 from importlib.metadata import PackageNotFoundError, version
 

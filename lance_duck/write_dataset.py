@@ -40,28 +40,28 @@ def write_dataset(
     """Write data to a table and return the table at its new version.
 
     Args:
-        data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a
-            pandas or polars DataFrame, a DuckDB relation, a list of dicts, a dict of arrays, or any object with
-            `__arrow_c_stream__`.
-        uri: Path or URI of the table, or a handle on it. "memory://name" is an in-memory table that lives as long as
-            the process. "memory://" creates a new in-memory table with a generated name (`LanceDataset.uri`).
+        data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; batches and a schema; a pandas or
+        polars DataFrame; a DuckDB relation; a list of dicts; a dict of arrays; or any object with `__arrow_c_stream__`.
+        uri: Path or URI of the table, or a handle to it. "memory://name" is an in-memory table that exists until the
+        process ends. "memory://" creates a new in-memory table with a generated name (`LanceDataset.uri`).
         schema: Schema for data that does not include one.
         mode: "create" creates a table and fails if it exists. "append" adds rows, matching columns by name, or creates
-            the table. "overwrite" replaces rows and schema in a new version, or creates the table; settings and older
+            the table. "overwrite" replaces rows and schema in a new version, or creates the table. Settings and older
             versions remain.
-        max_rows_per_file: Maximum number of rows per data file, and thus per fragment.
-        max_rows_per_group: Rows per batch in files of version 0.1. Version 2 files are not divided into batches.
-        max_bytes_per_file: Size at which a new file is started, in bytes.
-        data_cache_bytes: Size of the buffer for values of incomplete pages, in bytes, over all columns.
+        max_rows_per_file: Maximum number of rows per data file, and therefore per fragment.
+        max_rows_per_group: Rows per batch in 0.1 files. Later file versions do not have batches.
+        max_bytes_per_file: File size at which a new file begins, in bytes.
+        data_cache_bytes: Size of the buffer for values of incomplete pages of all columns, in bytes.
         max_page_bytes: Maximum size of a page's values, in bytes.
-        progress: A function that is called with `WriteProgress` from time to time, or True to print the progress. Also
-            accepts an observer that is notified of each fragment.
+        progress: A function that is regularly called with a `WriteProgress`, or True to print the progress. Also
+        accepts a `FragmentWriteProgress`.
         storage_options: Object store settings.
         data_storage_version: "2.2" (default, alias "stable"), "2.1", "2.0", or "0.1" (alias "legacy"). Version 0.1 is
-            for readers from before 2024. Only its string and binary columns can hold nulls. An existing table keeps its
-            version unless another is given. Files of version 0.1 cannot be mixed with later versions.
-        use_legacy_format: Deprecated; False is "stable", True "legacy".
-        enable_v2_manifest_paths: Whether manifests are named so that the newest is found without a full listing.
+        for readers from before 2024. In 0.1 files, only string and binary columns can contain nulls. An existing table
+        keeps its version by default. A table cannot mix 0.1 files with later versions.
+        use_legacy_format: Deprecated. False means "stable", and True means "legacy".
+        enable_v2_manifest_paths: Whether to use manifest names with which the newest version is found without a full
+        listing.
             Without effect on existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
         enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is rejected for an
             existing table without stable row ids.
@@ -69,28 +69,28 @@ def write_dataset(
             Without effect on existing tables: see `LanceDataset.optimize.enable_auto_cleanup`.
         commit_message: Message to store with the transaction. See `read_transaction`.
         transaction_properties: Key-value pairs of strings to store with the transaction.
-        initial_bases: Base paths of a new table, as `DatasetBasePath`: additional locations for its data files.
-        target_bases: Names or paths of the base paths to write to, round-robin.
+        initial_bases: Base paths of a new table (`DatasetBasePath`): additional locations for its data files.
+        target_bases: Names or paths of the base paths to which data files are written, round-robin.
         target_all_bases: True writes to the table root and all base paths, False to all base paths.
         base_store_params: Object store settings of base paths, by path.
         external_blob_mode: "reference" stores the URIs of external blobs, "ingest" copies their bytes into the table.
-        allow_external_blob_outside_bases: Allow references to any location. By default, they must point into base paths
-            of the table that are not table roots.
-        blob_pack_file_size_threshold: Size limit of a file with several blobs, in bytes. Defaults to 1 GiB.
-        vector_columns: List columns that a new table stores as searchable vectors. {"v": 128} gives the dimension,
-            {"v": "float16[128]"} also the value type; ["v"] takes the dimension from the first non-null value. Existing
+        allow_external_blob_outside_bases: Allow references to any location. By default, they must point to files below
+        base paths that are not table roots.
+        blob_pack_file_size_threshold: Maximum size of a file with several blobs, in bytes. Defaults to 1 GiB.
+        vector_columns: List columns that a new table stores as searchable vectors. {"v": 128} sets the dimension, and
+        {"v": "float16[128]"} also sets the value type. ["v"] uses the dimension of the first non-null value. Existing
             tables keep their column types.
         namespace_client: Catalog that resolves the table and registers new ones: see `lance_duck.dataset`.
         table_id: Name of the table in that catalog, as a list of its parts.
         commit_lock: Held while the version is published: see `lance_duck.dataset`.
-        settings: Accepts the arguments from `max_rows_per_file` on. pylance's `session` is not supported.
+        settings: Accepts `max_rows_per_file` and the arguments after it. pylance's `session` is not supported.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
-        InvalidInputError: The data does not fit the table, or an argument is invalid.
+        InvalidInputError: The data does not match the table, or an argument is invalid.
         UnsupportedError: A type or file version cannot be written, or an argument is not supported.
-        CommitConflictError: The table changed during the write, and the rows no longer fit it.
-        StoreError: The disk or the object store failed. After any error, no new version exists.
+        CommitConflictError: The table changed during the write, and the rows do not match its new schema.
+        StoreError: The disk or the object store failed. No error leaves a new version behind.
     """
     write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))
     if namespace_client is not None or table_id is not None:

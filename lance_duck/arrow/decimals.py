@@ -14,9 +14,10 @@ _MOST_ARROW_DIGITS: Final = 76
 
 
 def sql_decimal(type_: pa.DataType) -> pa.DataType:
-    """Return DuckDB's decimal type for an Arrow decimal type, with the same values unless `is_wide`.
+    """Return the DuckDB decimal type that holds all values of an Arrow decimal type, unless `is_wide`.
 
-    It is decimal32 up to 9 digits and decimal64 up to 18, but decimal128 if values will be multiplied.
+    The result is decimal32 for up to 9 digits and decimal64 for up to 18. It is decimal128 if values will be
+    multiplied.
     """
     digits, scale = min(_digits(type_), MOST_DIGITS), min(max(type_.scale, 0), MOST_DIGITS)
     if digits <= 9 and type_.scale >= 0:
@@ -30,18 +31,18 @@ def is_wide(type_: pa.DataType) -> bool:
 
 
 def _digits(type_: pa.DataType) -> int:
-    """Return the digits of a decimal type with all values of another, and a scale between 0 and the digits."""
+    """Return the digit count of a type that holds all values of `type_` and has a scale from 0 to that count."""
     return int(max(type_.precision - min(type_.scale, 0), type_.scale))
 
 
 def without_negative_scale(type_: pa.DataType) -> pa.DataType:
-    """Return the decimal type with scale 0, and at most 76 digits, for values of a type with negative scale."""
+    """Return a decimal type with scale 0 and at most 76 digits. It replaces a type with a negative scale."""
     digits = min(type_.precision - type_.scale, _MOST_ARROW_DIGITS)
     return pa.decimal128(digits, 0) if digits <= MOST_DIGITS else pa.decimal256(digits, 0)
 
 
 def wide_decimal(type_: pa.DataType) -> pa.DataType | None:
-    """Return the first decimal type of a type, at any depth, that `is_wide`, or None."""
+    """Return the first wide decimal type in a type, at any depth, or None. See `is_wide`."""
     type_ = storage_type(type_)
     if pa.types.is_decimal(type_):
         return type_ if is_wide(type_) else None

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 def joined(arrays: Iterable[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
-    """Return the values of numpy arrays one after the other, copied.
+    """Concatenate numpy arrays. The result is always a copy.
 
     Args:
         arrays: Arrays of the dtype, (n,) each.
@@ -22,7 +22,7 @@ def joined(arrays: Iterable[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def joined_arrays(arrays: Iterable[pa.Array], type_: pa.DataType) -> pa.Array:
-    """Return the values of Arrow arrays one after the other, copied.
+    """Concatenate Arrow arrays. The result is always a copy.
 
     Args:
         arrays: Arrays of the type. For dictionaries, see `encoding.arrow.dictionaries.concatenate`.

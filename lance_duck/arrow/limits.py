@@ -47,8 +47,9 @@ def check_limit(array: pa.Array) -> pa.Array:
 def in_halves(read: Callable[[int, int], list[_T]], start: int, stop: int) -> list[_T]:
     """Return the results of reading rows from `start` to before `stop`, in order.
 
-    The size of strings is known only when they are decoded, and shared dictionary entries only when dictionaries are
-    joined. Rows are therefore read together first, and in halves if one array cannot hold them.
+    The size of strings is known only after decoding, and the number of shared dictionary entries only after a join of
+    the dictionaries. All rows are therefore read together first. If one array cannot hold them, each half is read
+    separately.
 
     Args:
         read: Reads a range of rows.

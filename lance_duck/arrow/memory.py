@@ -9,17 +9,18 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 POOLED_BYTES: Final = 128 * 1024
-"""Minimum size of an array that Arrow's pool allocates, in bytes. `benchmarks/fresh_memory.py`: relative to numpy's
-memory, an array that is written once and dropped takes 1.1 to 1.2 times the CPU time with 64 KiB, 0.65 to 0.8 with 128
-KiB, half with 256 KiB, and 0.1 to 0.25 from 1 MiB."""
+"""Minimum size of an array that Arrow's pool allocates, in bytes. `benchmarks/fresh_memory.py` compares the CPU time of
+pool and numpy memory for arrays that are written once and dropped. The pool takes 1.1 to 1.2 times as long at 64 KiB,
+0.65 to 0.8 times at 128 KiB, half as long at 256 KiB, and 0.1 to 0.25 times from 1 MiB.
+"""
 
 
 def unset(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an uninitialized array (count,) of a dtype, like `numpy.empty`.
 
-    The memory of a scan's batches is allocated and dropped over and over. C's allocator returns this memory to the
-    system each time. The system then allocates it again page by page, filled with zeros, which takes a third of the
-    time of decoding plain numbers. Arrow's pool keeps it for the next batch, and returns it after some idle time.
+    A scan allocates and frees memory for each batch. C's allocator returns freed memory to the system each time. The
+    system then provides new pages filled with zeros. This costs a third of the time that plain numbers take to decode.
+    Arrow's pool keeps freed memory for the next batch, and returns it to the system after some idle time.
     """
     kind = np.dtype(dtype)
     if count * kind.itemsize < POOLED_BYTES:
@@ -28,10 +29,10 @@ def unset(count: int, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def release_unused() -> None:
-    """Return unused memory of Arrow's pool to the system, as far as the calling thread can.
+    """Return unused memory of Arrow's pool to the system, to the extent that the calling thread can free it.
 
-    Multithreaded work leaves the pool with ten times its peak memory use, because each thread keeps memory freed by
-    other threads. A call takes 0.1 to 0.7 ms (`benchmarks/merges.py`, after each compaction). Call this at the end of a
+    After multithreaded work, the pool holds ten times the peak memory use, because each thread keeps memory that other
+    threads freed. A call takes 0.1 to 0.7 ms (`benchmarks/merges.py`, after each compaction). Call this at the end of a
     long operation and between its steps, never for each batch of a scan.
     """
     pa.default_memory_pool().release_unused()

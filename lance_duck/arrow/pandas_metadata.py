@@ -52,9 +52,9 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
     Args:
         text: The metadata.
         columns: All columns.
-        labels: Whether the rows are the ones for which the metadata was written, in order. Otherwise, a range of row
-            labels is dropped unless it is the default.
-        moves: Whether a renamed column of row labels stays one.
+        labels: Whether the metadata was written for exactly these rows, in this order. If not, a range of row labels is
+        dropped unless it is the default.
+        moves: Whether a column of row labels remains one after a rename.
 
     Returns: The metadata, or None if nothing remains.
     """
@@ -87,11 +87,11 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
 
 
 def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str | None:
-    """Return the metadata of a table with the entries of additional columns.
+    """Return a table's metadata, with the entries of additional columns.
 
     Args:
         old: Metadata of the table.
-        new: Metadata of the data with the new columns.
+        new: Metadata of the data that contains the new columns.
         names: The new columns.
     """
     added = None if new is None else _parsed(new)
@@ -118,7 +118,7 @@ def without_row_labels(text: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    """Return the metadata if it has all that pyarrow needs. Returns None otherwise."""
+    """Return the parsed metadata, or None if it lacks entries that pyarrow requires."""
     try:
         metadata = json.loads(text)
         entries = [{**e, "field_name": e.get("field_name", e["name"])} for e in metadata["columns"]]
@@ -136,7 +136,7 @@ def _is_default(range_: Mapping[str, Any]) -> bool:
 
 
 def _are_texts(column_indexes: list[Any]) -> bool:
-    """Return whether any text can be a column label."""
+    """Return whether the column labels may be any string."""
     return not column_indexes or (
         len(column_indexes) == 1
         and isinstance(column_indexes[0], dict)
@@ -145,7 +145,7 @@ def _are_texts(column_indexes: list[Any]) -> bool:
 
 
 def _suits(entry: Mapping[str, Any], type_: pa.DataType) -> bool:
-    """Return whether values of an Arrow type can be converted according to an entry."""
+    """Return whether pyarrow can convert values of an Arrow type to the dtype of an entry."""
     dtype = str(entry["numpy_type"])
     zoned = pa.types.is_timestamp(type_) and type_.tz is not None
     if entry["pandas_type"] == "datetimetz" or (dtype.startswith("datetime64[") and "," in dtype):
@@ -162,7 +162,7 @@ def _suits(entry: Mapping[str, Any], type_: pa.DataType) -> bool:
 
 
 def _retyped(entry: Mapping[str, Any], type_: pa.DataType) -> dict[str, Any]:
-    """Return the dtype of a cast column: of the same family, or Arrow's default."""
+    """Return the entry of a cast column with a dtype of the same family, or with Arrow's default dtype."""
     dtype = str(entry["numpy_type"])
     masked, of_arrow = _masked(type_), _of_arrow(type_)
     if _MASKED.fullmatch(dtype) and masked is not None:
@@ -182,7 +182,7 @@ def _masked(type_: pa.DataType) -> str | None:
 
 
 def _of_arrow(type_: pa.DataType) -> str | None:
-    """Return the dtype name of an Arrow type if pandas can read the name, or None."""
+    """Return the dtype name of an Arrow type, or None if pandas cannot parse the name."""
     if pa.types.is_timestamp(type_):
         return f"{type_}{_OF_ARROW}"
     try:

@@ -1,4 +1,4 @@
-"""Kinds of Arrow types. Extension types belong to none of them. Check their `storage_type`."""
+"""Kinds of Arrow types. The predicates are false for extension types: check their `storage_type`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_view(type_: pa.DataType) -> bool:
 
 
 def has_offsets(type_: pa.DataType) -> bool:
-    """Return whether a type is string, large_string, binary or large_binary: laid out by offsets, not as views."""
+    """Return whether a type is string, large_string, binary or large_binary, which store offsets."""
     return bool(types.is_string(type_) or types.is_binary(type_) or has_wide_offsets(type_))
 
 
@@ -53,12 +53,12 @@ def is_any_list(type_: pa.DataType) -> bool:
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Return whether a type is one of integers or floats."""
+    """Return whether a type is an integer or float type."""
     return bool(types.is_integer(type_) or types.is_floating(type_))
 
 
 def is_any_number(type_: pa.DataType) -> bool:
-    """Return whether a type is one of integers, floats or decimals."""
+    """Return whether a type is an integer, float or decimal type."""
     return is_number(type_) or bool(types.is_decimal(type_))
 
 

@@ -8,7 +8,7 @@
 
     offset | size | trailer field (little-endian)
     0      | 8    | file size in bytes
-    8      | 8    | digest of global buffer 0 and all that follows it
+    8      | 8    | digest of global buffer 0 and all following bytes
     16     | 8    | block size in bytes, a multiple of 64
     24     | 8    | digest over the block without its trailer
     32     | 4    | version, 1
@@ -17,9 +17,8 @@
     40     | 8    | magic "LDCKSUM1"
 
 Global buffer 0, the `FileDescriptor`, ends with field 50001, which stores the position and size of the block, u64 each.
-A
-file with only one of field and magic is damaged. A file with neither was written without checksums. The file's tables
-do not list the block, so other readers ignore it, and copies of pages do not include it.
+A file that has only the field or only the magic is damaged. A file with neither was written without checksums. The
+file's tables do not list the block. Other readers therefore ignore it, and copies of pages do not include it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Trailer:
 
     Attributes:
         file_size: Bytes of the file.
-        tail: Digest of global buffer 0 and all that follows it.
+        tail: Digest of global buffer 0 and all following bytes.
         size: Bytes of the block.
         digest: Digest of the block without its trailer.
         kind: Version, algorithm, and logarithm of the bytes that a digest covers.
@@ -74,7 +73,7 @@ class Checksums:
 
     Attributes:
         extents: uint64, one row for each extent: position and size in the file, ascending.
-        digests: uint64, of the blocks of each extent, in order.
+        digests: uint64, block digests of each extent, in order.
     """
 
     extents: Extents
@@ -95,7 +94,7 @@ def block_bytes(
     Args:
         extents: Position and size of each range of bytes written before the block, ascending.
         block_digests: For each extent, the digests of its blocks.
-        tail: Global buffer 0 and all that follows it.
+        tail: Global buffer 0 and all following bytes.
         position: Offset of the block in the file.
     """
     all_digests = np.concatenate(block_digests) if block_digests else np.empty(0, np.uint64)
@@ -142,23 +141,23 @@ def has_trailer(end: bytes, file_size: int) -> bool:
 
 
 def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int, where: str) -> None:
-    """Compare global buffer 0 and all that follows it with their digest.
+    """Compare global buffer 0 and all following bytes with their digest.
 
     Args:
-        end: Global buffer 0 and all that follows it.
+        end: Global buffer 0 and all following bytes.
         trailer: The trailer of the block before them.
         file_size: Bytes of the file.
         where: Name of the file, for messages.
 
     Raises:
         CorruptError: They differ, or the trailer is damaged.
-        UnsupportedError: The checksums are of another kind.
+        UnsupportedError: The version or algorithm of the checksums is not supported.
     """
     is_intact = trailer.file_size == file_size and digest(end) == trailer.tail
     if trailer.kind == KIND and not is_intact:
         raise damaged(f"the metadata, {len(end):,} bytes at {file_size - len(end):,},", where)
     if trailer.kind != KIND:
-        if is_intact:  # unlike digests of another kind
+        if is_intact:  # the trailer itself is valid, so it is not damage
             raise damaged("its checksums themselves", where)
         raise UnsupportedError(
             "the file has checksums of an unknown kind",
@@ -189,7 +188,7 @@ def read_checksums(data: bytes, trailer: Trailer, where: str) -> Checksums:
 
 
 def check_extents(file: bytes, data: bytes, trailer: Trailer, where: str) -> None:
-    """Compare a small file with its checksums: as `read_checksums` and a digest of each block, for less.
+    """Compare a small file with its checksums. Faster than `read_checksums` followed by a digest of each block.
 
     Args:
         file: All of the file.
@@ -212,7 +211,7 @@ def check_extents(file: bytes, data: bytes, trailer: Trailer, where: str) -> Non
 
 
 def _counts(data: bytes, trailer: Trailer, where: str) -> tuple[int, int]:
-    """Return the numbers of extents and digests of a block, which is not damaged."""
+    """Return the numbers of extents and digests of a block. Raises CorruptError if the block is damaged."""
     if digest(memoryview(data)[: -TRAILER.size]) == trailer.digest:
         num_extents, num_digests = _COUNTS.unpack_from(data)
         if block_size(num_extents, num_digests) == len(data):
@@ -221,7 +220,7 @@ def _counts(data: bytes, trailer: Trailer, where: str) -> tuple[int, int]:
 
 
 def damaged(what: str, where: str) -> CorruptError:
-    """Return the error for bytes that differ from the written ones."""
+    """Return the error for bytes that do not match their checksum."""
     return CorruptError(
         f"checksum does not match: {what} changed since the file was written",
         where=where,

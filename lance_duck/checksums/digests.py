@@ -58,7 +58,7 @@ class StreamDigests:
             self._open_bytes += len(view) - at
 
     def digests(self) -> Digests:
-        """Return the digest of each block, the last of which may be shorter."""
+        """Return the digest of each block. The last block may be shorter."""
         last = [self._open.intdigest()] if self._open_bytes else []
         return np.array([*self._blocks, *last], np.uint64)
 

@@ -2,8 +2,7 @@
 
 A seal has two marks. A file with only one of them is damaged. A file with neither was written without a checksum.
 
-Deletion file: 24 bytes. They are at the end of a roaring bitmap. In an Arrow file, they lie between the stream and the
-footer.
+Deletion file: 24 bytes, at the end of a roaring bitmap file, or between the stream and the footer of an Arrow file.
 
     offset | size | field (little-endian)
     0      | 8    | digest of the file without these 24 bytes
@@ -19,15 +18,15 @@ Manifest: 28 bytes, field 50001, the last one of its message, directly before th
     12     | 8    | version of the table
     20     | 8    | digest of the file without these 28 bytes
 
-Transaction: the same 28 bytes at the end of the file, with the bytes before them in place of the version
+Transaction: the same 28 bytes at the end of the file, with the number of bytes before them instead of the version
 
-Tag or branch: the last member of a JSON object, and so the end of the file; its name is the first mark, "xxh3-64:" the
-second one
+Tag or branch: the last member of a JSON object, which ends the file. The member's name is the first mark, and
+"xxh3-64:" is the second mark
 
     ,⏎  "checksum": "xxh3-64:{16 hex digits}"⏎}    digest of the file with zeros for the digits
 
-Writers that keep unknown fields copy the seal of an older manifest. A seal with a different version than its manifest,
-from another writer, is ignored.
+Writers that keep unknown fields copy the seal of an older manifest. A seal whose version differs from the manifest's
+was copied by another writer, and is ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Seal:
     """The seal of a manifest.
 
     Attributes:
-        version: Version of the table that it is for.
+        version: Table version for which the seal was written.
         is_intact: Whether the manifest matches its digest.
     """
 
@@ -93,13 +92,13 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
 
     Raises:
         CorruptError: The file does not match its seal.
-        UnsupportedError: The seal is of another kind.
+        UnsupportedError: The version or algorithm of the seal is not supported.
     """
     at = _place(data, suffix)
     seal = data[max(0, at - _DELETIONS.size) : at].rjust(_DELETIONS.size)
     own, name, version, algorithm, magic = _DELETIONS.unpack(seal)
     if name != _NAME and magic != MAGIC:
-        if _MARKS in data:  # the size of the footer is damaged
+        if _MARKS in data:  # the footer size is damaged, so the seal was not found
             raise damaged("the file", where)
         return data, False
     if name != _NAME or magic != MAGIC:
@@ -194,7 +193,7 @@ def check_json(data: bytes, where: str) -> bool:
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file has other members than were written.
+        CorruptError: The members of the file are not the ones that were written.
     """
     digits = len(data) - len(_JSON_END) - len(_JSON_ZEROS)
     algorithm = digits - len(_JSON_ALGORITHM)
@@ -222,7 +221,7 @@ def _has_checksum(data: bytes) -> bool:
 
 
 def _is_laid_out_anew(data: bytes) -> bool:
-    """Return whether JSON has the sealed members, with different white space or escapes, as after editing."""
+    """Return whether JSON has the sealed members but different white space or escapes, for example after editing."""
     try:
         members = json.loads(data)
         seal = members.pop("checksum")

@@ -5,7 +5,7 @@
     digests       each u64                per sidecar block, in order
 
 The descriptor stores the position and size of the block, u64 each, in field 50002, before field 50001 of
-`checksums.container`. A sidecar itself contains only blobs, because other readers read some sidecars whole.
+`checksums.container`. Sidecars contain only blobs, because some readers treat a whole sidecar as one blob.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 You hold: command-line arguments. You get: a table on a terminal, CSV in a pipe, JSON lines with `--json`. Errors are
 written to stderr with exit code 1. Wrong usage has exit code 2. Commands call the public Python API.
-Never here: anything that Python users cannot do.
+Never here: features that the Python API does not have.
 """
 
 from lance_duck.cli import bench, change, diff, doctor, indexes, look, search, transfer

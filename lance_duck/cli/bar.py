@@ -12,7 +12,10 @@ from lance_duck.cli.terminal import Console
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar on stderr, if it is a terminal. Call the result with the work done and any known total."""
+    """Show a progress bar on stderr, if it is a terminal.
+
+    Yields a function that takes the work done and the total, if known.
+    """
     console = Console(stderr=True)
     is_hidden = not console.is_terminal
     with Progress(

@@ -1,6 +1,6 @@
 """`bench`: measure how fast several kinds of reads are on this machine.
 
-The command does not share code with others.
+The command does not share code with other commands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_duck.cli.show import show
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import vector_column
 
-_TAKEN: Final = 100  # random rows
+_TAKEN: Final = 100  # number of random rows to take
 _NEIGHBORS: Final = 10
 _COLUMNS: Final = ("what", "rows", "ms", "rows_per_second")
 
@@ -60,7 +60,7 @@ def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
 
 
 def _search(dataset: ld.LanceDataset, name: str) -> Reading:
-    """Return a search for the first vector of a column, or for zeros if the first row has none."""
+    """Return a search that uses the first vector of a column as the query, or zeros if the first row is null."""
     (first,) = dataset.take([0], [name]).column(0).to_pylist()
     size = dataset.schema.field(name).type.list_size
     nearest = {"column": name, "q": [0] * size if first is None else first, "k": _NEIGHBORS}

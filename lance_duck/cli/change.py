@@ -56,7 +56,7 @@ def cleanup(
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there are any."""
+    """Read the whole table and list its problems. The exit code is 1 if there are problems."""
     dataset = open_table(table, version, tag)
     problems = dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():
@@ -71,7 +71,7 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
-    """Commit a version without unreadable data. Leaves out rows and index segments."""
+    """Commit a version without unreadable data. It omits unreadable rows and index segments."""
     dataset = open_table(table)
     losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [

@@ -79,7 +79,7 @@ def diff(
 
 @dataclass
 class ChangesById:
-    """The difference between two versions, by stable row ids and by the version of the last update."""
+    """The difference between two versions, from stable row ids and the version that last updated each row."""
 
     before: ld.LanceDataset
     after: ld.LanceDataset
@@ -108,7 +108,7 @@ class ChangesById:
 
 @dataclass
 class ChangesByVersion:
-    """The changes of all versions after one up to another, as returned by `lance_table_changes`."""
+    """All changes after an older version, up to and including a newer one. See `lance_table_changes`."""
 
     before: ld.LanceDataset
     after: ld.LanceDataset

@@ -53,7 +53,7 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _kernels() -> Iterator[tuple[str, str | int]]:
-    """Write and read a small table, to show whether the kernels on disk fit this version and machine."""
+    """Write and read a small table. This shows whether the cached kernels match this version and machine."""
     first_use.silence()
     before = first_use.compiled
     try:

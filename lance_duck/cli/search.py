@@ -66,7 +66,10 @@ def search(
 def _nearest(
     dataset: ld.LanceDataset, vector: str | None, like: int | None, column: str | None, condition: str | None
 ) -> Mapping[str, Any]:
-    """Return the arguments for a vector search. The vector may be another row's, and that row is excluded."""
+    """Return the arguments for a vector search.
+
+    The vector may be the vector of an existing row. The results then exclude that row.
+    """
     if vector is not None and like is not None:
         raise InvalidInputError("--vector and --like exclude each other", where="search", expected="one of them")
     name = only_vector_column(dataset.handle.table) if column is None else column

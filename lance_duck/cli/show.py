@@ -38,7 +38,7 @@ class ByteCount(int):
 
     @classmethod
     def of(cls, count: int | None) -> ByteCount | None:
-        """Wrap a size in bytes. None stays None."""
+        """Wrap a size in bytes. None remains None."""
         return None if count is None else cls(count)
 
     def __str__(self) -> str:

@@ -113,7 +113,7 @@ def _selected(place: str, columns: str | None, where: str | None) -> str:
 def _counted(
     reader: pa.RecordBatchReader, progress: Callable[[int, int | None], None], total: int | None
 ) -> pa.RecordBatchReader:
-    """Yield the batches unchanged, and report the number of rows so far."""
+    """Return a reader of the same batches that reports the number of rows read so far."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         done = 0
@@ -126,7 +126,7 @@ def _counted(
 
 
 def _options(target: str) -> str:
-    """Return the COPY options for a file, by its extensions."""
+    """Return the COPY options for a file, based on its extensions."""
     path, packed = Path(target), ""
     ending = path.suffix.lower()
     if "://" in target or path.is_dir():
@@ -145,7 +145,7 @@ def _options(target: str) -> str:
 
 @contextmanager
 def _draft_of(path: Path) -> Iterator[Path]:
-    """Yield the path of a new file that replaces another once it is complete."""
+    """Yield the path of a new file that replaces `path` once it is complete."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     except FileNotFoundError as error:

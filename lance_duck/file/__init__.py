@@ -1,7 +1,7 @@
 """The data-file container: footer, column metadata, pages, columns; and single files without a table.
 
-You hold: bytes of a file and a field. You get: a ColumnReader, rows → requests for byte ranges → an Arrow array,
-whichever version the file has. Rows are a slice with step 1, or strictly ascending offsets.
+You hold: bytes of a file and a field. You get: a ColumnReader. It takes rows, requests byte ranges and returns an
+Arrow array, for every file version. Rows are a slice with step 1, or strictly ascending offsets.
 Never here: tables, deletions, filters.
 """
 

@@ -1,4 +1,4 @@
-"""Files with the blobs of one data file: sidecars and external files.
+"""The files that store the blobs of one data file: sidecars and external files.
 
 data/{stem}.lance                                        the data file
 data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blob, or many packed end to end
@@ -24,7 +24,7 @@ from lance_duck.wire import paths
 _MANAGED: Final = re.compile(rf"{paths.MANAGED_BLOBS}/[^/\\\x00]+\.blob")
 
 External = Callable[[int, str], ByteSource]
-"""Opens an external file, from the id of its base path and its name below it, or from 0 and its URI."""
+"""Opens an external file, given a base path id and a name below that base path, or given 0 and a URI."""
 
 
 class BlobStore:

@@ -35,7 +35,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
         arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
-        CorruptError: The pages do not have `num_rows` rows.
+        CorruptError: The page row counts do not add up to `num_rows`.
         UnsupportedError: The type is not supported.
     """
     arrow_type = arrow_type or field.to_arrow(scan=True).type
@@ -52,7 +52,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
 
 
 class MixedColumn(PlainColumn):
-    """A reader of a struct with fields in 2.0 files and in later ones.
+    """A reader of a struct whose fields are stored partly in 2.0 files and partly in later files.
 
     Args:
         field: The struct.
@@ -60,7 +60,8 @@ class MixedColumn(PlainColumn):
         num_rows: Number of rows of the fragment.
         arrow_type: Type of the returned arrays.
         older: Reader of the fields in 2.0 files.
-        newer: Reader of the fields in later files. Its nulls are used, because 2.0 does not store nulls of structs.
+        newer: Reader of the fields in later files. This reader determines which structs are null, because 2.0 does not
+        store it.
     """
 
     def __init__(

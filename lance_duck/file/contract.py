@@ -50,15 +50,18 @@ class ColumnReader(Protocol):
         """
 
     def is_dictionary(self) -> bool:
-        """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
+        """Return whether every page is dictionary-encoded.
+
+        Reading the column as `dictionary(int32, value)` is then free.
+        """
 
     def has_no_nulls(self) -> bool:
-        """Return whether the page descriptions rule out null rows. False if only the values can decide."""
+        """Return whether the page descriptions rule out null rows. False if only the values can show it."""
 
     def has_no_null_items(self) -> bool:
-        """Return whether, by the page descriptions, each row is null or a fixed-size list without null items.
+        """Return whether the page descriptions guarantee that the values are fixed-size lists without null items.
 
-        False if only the values can decide.
+        Whole lists may be null. Returns False if only the values can show it.
         """
 
 
@@ -66,7 +69,7 @@ class PlainColumn:
     """A base for column readers that only implement `read`, without hints about their values."""
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Always None: rows can only be read by `read`."""
+        """Always None: only `read` can read rows."""
         return None
 
     def is_dictionary(self) -> bool:

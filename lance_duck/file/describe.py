@@ -79,7 +79,7 @@ class FileStatistics:
 
 
 def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
-    """Describe an open file, whose schema is `schema`.
+    """Describe an open file with a given schema.
 
     Raises:
         CorruptError: The metadata of a column is corrupt.

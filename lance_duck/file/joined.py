@@ -1,7 +1,7 @@
-"""Small files of one shape, read whole and opened as one file with their concatenated rows.
+"""Small files with the same layout, read whole and opened as one file with their concatenated rows.
 
-`open_file` is the reference implementation for a single file. Files that it would reject, or that differ in shape, are
-rejected here. The caller then opens each file separately.
+`open_file` is the reference implementation for a single file. `join_files` rejects files that `open_file` would reject
+and files that differ in layout. The caller then opens each file separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOOTER: Final = np.dtype(
     }
 )
 _ROWS_OF_PAGES: Final = (2, 1)
-"""Minimum version in which the pages of every column count rows. In version 2.0 they may count items of lists."""
+"""First version in which page lengths always count rows. In version 2.0 they may count list items."""
 
 Extents = NDArray[np.uint64]
 
@@ -163,7 +163,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
 
 
 def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> NDArray[np.void]:
-    """Return the footers, which must describe the same shape. Checks that positions are ordered and inside."""
+    """Return the footers. Checks that their counts are equal, and that positions ascend within each file."""
     if int(sizes.min()) < FOOTER.size:
         raise CorruptError("a joined file is too short", where=where, expected=f">= {FOOTER.size} bytes")
     footers = np.frombuffer(b"".join([file[-FOOTER.size :] for file in files]), _FOOTER)
@@ -183,21 +183,21 @@ def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> N
 
 
 def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -> Extents:
-    """Return a table for each file: position and size of `count` extents."""
+    """Return one table per file with the positions and sizes of `count` extents."""
     layout = struct.Struct(f"<{2 * count}Q")
     rows = [layout.unpack_from(file, at) for file, at in zip(files, positions.tolist(), strict=True)]
     return np.array(rows, np.uint64).reshape(len(files), count, 2)
 
 
 def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a flag for each extent, set if it lies inside its file."""
+    """Return a flag for each extent that is set if the extent lies within its file."""
     room = sizes[:, None]
     inside: NDArray[np.bool_] = (extents[..., 0] <= room) & (extents[..., 1] <= room - extents[..., 0])
     return inside
 
 
 def _check(path: str, file: bytes, start: int, size: int) -> None:
-    """Compare a file with its checksums, if it has some, given the extent of its descriptor."""
+    """Verify a file if it has checksums. `start` and `size` are the position and size of its descriptor."""
     trailer = marked_trailer(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
     if trailer is not None:
         check_tail(file[start:], trailer, len(file), path)

@@ -1,4 +1,4 @@
-"""One physical column of a 2.1 or 2.2 file, whose pages are read as one."""
+"""One physical column of a 2.1 or 2.2 file, whose pages are read together."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class LeafValues:
     """Rows of a physical column.
 
     Attributes:
-        values: A value for each slot of the innermost layer.
-        entries: Levels of all layers, in full form.
+        values: One value for each slot of the innermost layer.
+        entries: Levels of all layers, expanded to one entry per slot.
     """
 
     values: pa.Array
@@ -314,7 +314,7 @@ class LeafColumn:
             )
 
     def _values(self, leaf: Leaf, rows: Rows, first: int) -> pa.Array:
-        """Return the values of a leaf whose first slot is slot `first` of the requested rows."""
+        """Return the values of a leaf. Its first slot is slot `first` of the requested rows."""
         if leaf.block is None:
             return pa.nulls(leaf.num_slots, self._arrow_type)
         self._check_count(leaf.block, leaf)
@@ -326,7 +326,7 @@ class LeafColumn:
         return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
 
     def _name_slot(self, rows: Rows, slot: int) -> str:
-        """Name a slot by its row, or by its position if rows hold several slots."""
+        """Describe a slot by its row number, or by its slot number if a row has several slots."""
         if self.structure.max_rep or self._stride != 1:
             return f"value {slot} of the rows read"
         return f"row {_slot_row(rows, slot)}"
@@ -352,7 +352,7 @@ class LeafColumn:
 
 
 def _slot_row(rows: Rows, slot: int) -> int:
-    """Return the row of a slot, if each row has one."""
+    """Return the row of a slot. Each row must have exactly one slot."""
     return int(slice_bounds(rows)[0] + slot if isinstance(rows, slice) else rows[slot])
 
 
@@ -363,7 +363,7 @@ def _plain_bits(type_: pa.DataType) -> int:
 
 
 def _has_plain(block: Block, bits: int) -> TypeGuard[FixedWidth]:
-    """Return whether a block can back an array of `bits`-wide numbers; replaces the checks of `block_to_arrow`."""
+    """Return whether a block can back an array of `bits`-wide numbers, without the checks of `block_to_arrow`."""
     return isinstance(block, FixedWidth) and block.bits == bits and 8 * len(block.data) >= block.count * bits
 
 

@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled to the field's type."""
+"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled into values of the field's type."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class FieldNode:
 
     Attributes:
         arrow_type: Type of the field's arrays.
-        leaf: Index of its physical column among the leaves, for a leaf that the fragment has.
-        guide: Index and layer of the leaf whose levels give its structure. None if the fragment lacks all its leaves.
-        others: Guides in other files, for a struct outside lists, which is valid if it is valid in any file.
+        leaf: Index of the physical column among the leaves. None if the field is not a leaf or the fragment lacks it.
+        guide: Index and layer of the leaf whose levels define the field's structure. None if the fragment lacks all its
+        leaves.
+        others: Guides in other files, for a struct outside lists. The struct is valid if any guide marks it as valid.
         children: Fields below it.
         is_valid: Whether a struct without a guide is valid: empty structs do not store levels and are never null.
     """
@@ -132,7 +133,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Reject null entries and keys of a map: Arrow aborts the process on them. Computes the null counts."""
+        """Reject null entries and null keys of a map, because Arrow aborts on them. Also computes null counts."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map has null entries or keys", where=self._where)
 
@@ -156,7 +157,7 @@ class _NodeBuilder:
     files: list[LanceFile]
 
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> FieldNode:
-        """Return the node of a field; `around` has (is a list, dimension) of each outer layer, outermost first."""
+        """Return the node of a field. `around` lists (is a list, dimension) for each outer layer, outermost first."""
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
             return FieldNode(arrow_type, None, None, (), is_valid=True)
@@ -180,7 +181,7 @@ class _NodeBuilder:
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """Return the leaf `first`, or with `several` the first leaf of each file, with the layer of the field."""
+        """Return (leaf, layer of the field) for leaf `first`, or with `several` for the first leaf of each file."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         guides = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]

@@ -1,7 +1,7 @@
-"""Columns with overlays: some cells have newer values in other files.
+"""Columns with overlays: files that store newer values of some cells.
 
-Cells are replaced leaf by leaf: a struct is null if the fragment's own file stores it as null, regardless of overlays
-for its fields. A list is replaced as a whole. pylance reads overlays in the same way.
+Overlays replace single leaves: a struct that is null in the fragment's own file remains null, even if its fields have
+overlays. Lists are replaced as a whole. pylance reads overlays in the same way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OverlayLayer:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a column that is replaced as a whole.
+    """A part of a column that an overlay replaces as a whole.
 
     Attributes:
         path: Child indices from the column down to the unit; () for the column itself.
@@ -61,7 +61,7 @@ class OverlaidColumn(PlainColumn):
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Units with overlays, each with its layers. Later layers take precedence.
+        layers: Units with overlays, and the layers of each unit. Later layers take precedence.
 
     Raises:
         UnsupportedError: An overlay contains new blobs.
@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the units of a column: each field that is not a plain struct, outside lists."""
+    """Yield the units of a column: all fields outside lists that are not plain structs."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -115,7 +115,7 @@ class _Patch:
         self._owners, self._ranks = owners[first], ranks[first]
 
     def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
-        """Return, for each reader with new values, positions in `rows`, the reader, and its rows to read."""
+        """Return (positions in `rows`, reader, rows to read) for each reader with new values."""
         if not len(self._offsets):
             return []
         at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
@@ -173,7 +173,7 @@ def replace_cells(
 
 
 def _picked(array: pa.Array, places: Offsets) -> pa.Array:
-    """Take values by position, each at most once; pyarrow's own kernel does not support views."""
+    """Take values by position, each at most once. pyarrow's kernel does not support views."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()

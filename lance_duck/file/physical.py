@@ -10,8 +10,8 @@ from lance_duck.wire.schema import Field
 def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
     """Return the physical column of each field in a file with these fields, by field id, depth first.
 
-    In 0.1 the column of a field is its id. In 2.0, each field has a column, including parents. Since 2.1, only fields
-    that store values have one. Fields below a packed struct or a blob share its column.
+    In 0.1, the column number of a field is its id. In 2.0, every field has a column, including parents. Since 2.1,
+    only fields that store values have a column. Fields below a packed struct or a blob share its column.
     """
     if version == (0, 1):
         return {below.id: below.id for field in fields for below in field.walk()}

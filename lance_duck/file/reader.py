@@ -17,8 +17,9 @@
     34     | 2    | minor version
     36     | 4    | magic "LANC"
 
-Versions in the footer: (0, 0) to (0, 2) are 0.1, another container (`file.v01.container`); (0, 3) and (2, 0) are 2.0;
-then (2, 1), (2, 2) and (2, 3). Global buffer 0 is a protobuf `FileDescriptor`: the schema and the number of rows.
+Versions in the footer: (0, 0) to (0, 2) are 0.1, with a different container (`file.v01.container`). (0, 3) and (2, 0)
+are 2.0. (2, 1), (2, 2) and (2, 3) are the later versions. Global buffer 0 is a protobuf `FileDescriptor`: the schema
+and the number of rows.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ class LanceFile:
         num_columns: Number of physical columns.
         descriptor: Schema and number of rows.
         beside: Sidecars, managed and external blob files. None if the file was opened alone.
-        sidecars: Position and size of the sidecar digests. None if the file stores none or checksums are off.
-        is_in_memory: Whether the source is in memory. Reads then do not take requests.
+        sidecars: Position and size of the sidecar digests. None if the file does not store digests, or checksums are
+        disabled.
+        is_in_memory: Whether the source is in memory. Reads then do not need requests.
     """
 
     is_in_memory: ClassVar[bool] = False
@@ -133,7 +135,7 @@ class LanceFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The last 40 bytes of a file. Positions are checked to be ordered and inside the file."""
+    """The last 40 bytes of a file. `parse_footer` checks that the positions ascend and lie within the file."""
 
     columns: int
     column_table: int
@@ -182,7 +184,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     tail_start = source.size - len(tail)
     footer = parse_footer(tail[-FOOTER.size :].tobytes(), source)
     if footer.columns < tail_start:
-        head_start = max(0, footer.columns - TAIL_BYTES)  # likely with global buffer 0 and the end of the checksums
+        head_start = max(0, footer.columns - TAIL_BYTES)  # likely includes global buffer 0 and the end of the checksums
         (head,) = yield [ByteRange(source, head_start, tail_start - head_start)]
         tail, tail_start = np.concatenate([head, tail]), head_start
     column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
@@ -217,7 +219,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
 def with_blob_files(
     file: LanceFile, store: Store, name: str, is_dataset_root: bool, open_external: External
 ) -> LanceFile:
-    """Return a data file with access to blobs in other files: see `BlobStore`."""
+    """Give a data file access to blobs in other files: see `BlobStore`."""
     checksums = None if file.sidecars is None else partial(sidecar_checksums, file, file.sidecars)
     return replace(file, beside=BlobStore(store, name, is_dataset_root, open_external, checksums))
 
@@ -237,7 +239,7 @@ def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
-    """Return bytes of a file whose end, from `tail_start` on, is already in memory."""
+    """Return a byte range of a file. The end of the file, from `tail_start`, is already in memory."""
     if start >= tail_start:
         return tail[start - tail_start : stop - tail_start]
     (data,) = yield [ByteRange(source, start, stop - start)]

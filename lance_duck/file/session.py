@@ -87,7 +87,7 @@ class LanceFileSession:
         return ListResult([begin + name for name in folders], [begin + name for name in below if "/" not in name])
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return some bytes of a file.
+        """Return a byte range of a file.
 
         Raises:
             NotFoundError: The file does not exist.

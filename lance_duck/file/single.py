@@ -26,7 +26,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto
 
 @dataclass(frozen=True)
 class ReaderResults:
-    """Rows of a file, which can be read only once.
+    """Rows of a file. They can be read only once.
 
     Attributes:
         reader: The rows as a stream.
@@ -52,7 +52,7 @@ class LanceFileReader:
         storage_options: Settings of the object store.
         columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result. By default
             all columns are read.
-        store: Store that resolves a relative path. By default `path` is opened on its own.
+        store: Store that resolves a relative path. By default `path` is opened without a shared store.
 
     Raises:
         NotFoundError: The file does not exist.
@@ -133,7 +133,7 @@ class LanceFileReader:
         return file_statistics(self._file)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Return the bytes of a global buffer; buffer 0 is the descriptor, with the schema.
+        """Return the bytes of a global buffer; buffer 0 is the descriptor, which contains the schema.
 
         Raises:
             InvalidInputError: The index is out of range.
@@ -156,7 +156,7 @@ class LanceFileReader:
         return ReaderResults(pa.RecordBatchReader.from_batches(self._schema, batches))
 
     def _spans(self, start: int, stop: int, step: int) -> Iterator[pa.RecordBatch]:
-        """Yield batches of `step` rows; small batches are read several at a time."""
+        """Yield batches of `step` rows. Several small batches are read together."""
         span = step
         while start < stop:
             batch = self._batch(slice(start, min(start + span, stop)))

@@ -26,7 +26,7 @@ _STABLE = "2.2"
 class LanceFileWriter:
     """A writer of one data file.
 
-    The file appears when the writer is closed, as a whole. If a `with` block fails, it does not appear.
+    The file becomes visible, complete, when the writer is closed. If a `with` block fails, no file is left behind.
 
     Args:
         path: Path or URI of the file.
@@ -35,7 +35,7 @@ class LanceFileWriter:
         version: "2.0", "2.1", "2.2" or "stable". By default "2.2".
         storage_options: Settings of the object store.
         max_page_bytes: Maximum size of a page's values, in bytes.
-        store: Store of the path, if it is already open.
+        store: Store that contains the path, if it is already open.
 
     Attributes:
         closed: Whether `close` was called.
@@ -43,7 +43,7 @@ class LanceFileWriter:
 
     Raises:
         InvalidInputError: The version is unknown, or the schema has duplicate names.
-        UnsupportedError: Lance, or this version, does not support a type.
+        UnsupportedError: Lance or the requested file version does not support a type.
         StoreError: The path cannot be written to.
     """
 
@@ -77,7 +77,7 @@ class LanceFileWriter:
         Raises:
             InvalidInputError: The batch's schema differs from the file's, the batch is corrupt, or a null is in a
                 non-nullable column. The batch is not written.
-            StoreError: The file cannot be written, and is removed.
+            StoreError: The file cannot be written. It is removed.
         """
         if self.closed:
             raise InvalidInputError("the file is closed", where=self._name)
@@ -89,7 +89,7 @@ class LanceFileWriter:
 
         Raises:
             InvalidInputError: Neither a schema nor a batch was given.
-            StoreError: The file cannot be written, and is removed.
+            StoreError: The file cannot be written. It is removed.
         """
         if self.closed:
             return None
@@ -177,7 +177,7 @@ def stable_version() -> str:
 
 
 def file_place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
-    """Return the directory of a file as a store, and the file's name."""
+    """Return a store for the directory of a file, and the file's name."""
     text = os.fspath(path)
     local = local_path(text)
     whole = text if local is None else os.path.abspath(local)

@@ -15,7 +15,7 @@ first folder that is writable:
     lance_duck/kernels/__pycache__       next to the code, like Python's bytecode
     ~/.cache/lance_duck                  or the system's cache folder, if the package folder is read-only
 
-Kernels that root compiles while it builds an image therefore serve every user of the image.
+If root compiles kernels while building a container image, every user of the image can load them.
 """
 
 from __future__ import annotations
@@ -86,23 +86,23 @@ class KernelCache:
         found = None if data is None else rebuilt(target, pickle.loads(data))  # noqa: S301  checked, trusted as code is
         if found is not None:
             return found
-        _load_extensions()  # numba does this at the first call of a kernel, `Kernel` does not
+        _load_extensions()  # numba does this at the first call of a kernel, but `Kernel` skips it
         first_use.missed(self._name)
         return None
 
     def stored(self, signature: Any, target: Any) -> bytes | None:
-        """Return the pickled function for a signature, or None if no folder has an intact file."""
+        """Return the pickled function for a signature, or None if all folders lack an intact file."""
         name = self.file_name(signature, target)
         return next((data for folder in self.folders if (data := _read(folder / name)) is not None), None)
 
     def link(self, overloads: Mapping[Any, Any]) -> bool:
-        """Prepare for a call from another kernel. Such calls need bitcode, so packs are no longer used.
+        """Prepare for a call from another kernel. Such calls need bitcode, and packs do not contain it.
 
         Args:
             overloads: The kernel's compiled versions. They stay in memory, because a thread may be running one.
 
         Returns:
-            Whether any version came from a pack, in which case all must be dropped.
+            Whether any version came from a pack. The caller must then drop all versions.
         """
         self._is_linked = True
         packed = any(map(is_packed, overloads.values()))
@@ -120,7 +120,7 @@ class KernelCache:
                 return
 
     def flush(self) -> None:
-        """Do nothing: files never go stale."""
+        """Do nothing, because file names change with their content."""
 
     def file_name(self, signature: Any, target: Any) -> str:
         """Return the file name for a signature."""

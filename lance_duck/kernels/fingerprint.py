@@ -1,8 +1,8 @@
 """Kernel fingerprints: digests of a function's bytecode and of everything that it calls or reads.
 
-A compiled kernel is used only if its fingerprint matches the current source. A change to a function changes its own
-fingerprint and its callers' fingerprints, and no others. File names, line numbers and docstrings do not count.
-Bytecode differs between minor versions of Python, and the fingerprints differ with it.
+A compiled kernel is used only if its fingerprint matches the current source. A change to a function changes its
+fingerprint and the fingerprints of its callers, but no others. File names, line numbers and docstrings do not count.
+Fingerprints differ between minor versions of Python, because bytecode does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _of_function(function: Any, callers: tuple[FunctionType, ...]) -> bytes:
-    """Return a function's digest. A recursive call is hashed as its distance to the caller."""
+    """Return a function's digest. A recursive call is hashed as its distance in the call stack."""
     if function in callers:
         _recursions.append(function)
         return b"recursive %d" % callers[::-1].index(function)
@@ -68,7 +68,7 @@ def _facts(function: FunctionType, callers: tuple[FunctionType, ...]) -> Iterato
 
 
 def _of_global(value: Any, names: Mapping[str, None], callers: tuple[FunctionType, ...]) -> Iterator[bytes]:
-    """Yield the facts of a global. For modules of this package, only members that the function uses count."""
+    """Yield the identity of a global. For modules of this package, hashes only the members in use."""
     if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == _PACKAGE:
         for name in names:
             if name in vars(value):
@@ -79,7 +79,7 @@ def _of_global(value: Any, names: Mapping[str, None], callers: tuple[FunctionTyp
 
 def _of_value(value: Any, callers: tuple[FunctionType, ...]) -> Iterator[bytes]:
     """Yield a value's identity: contents of data, digests of functions, names of everything else."""
-    inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)  # of a kernel, of an intrinsic
+    inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)  # for a kernel, for an intrinsic
     if isinstance(inner, FunctionType):
         yield from _of_value(dict(sorted(getattr(value, "targetoptions", {}).items())), callers)
         yield _of_function(inner, callers)

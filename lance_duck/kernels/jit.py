@@ -1,7 +1,7 @@
 """The kernel compiler: releases the GIL, caches on disk, and does not raise on division by zero.
 
-Kernels do not allocate. numba therefore need not count array references, which it would otherwise do at each call from
-one kernel to another.
+Kernels do not allocate memory. numba therefore does not need to count array references at each call from one kernel to
+another.
 A kernel checks every offset and length against its buffers before it uses them. It reports errors as a status
 (`kernels/status.py`), because compiled code does not check bounds and must not raise.
 
@@ -80,11 +80,11 @@ class Kernel(CPUDispatcher):
 
     @property
     def cache(self) -> KernelCache:
-        """The store of compiled versions."""
+        """The disk cache of compiled versions."""
         return self._cache
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Type a call from another kernel by the types of its constants, not by their values."""
+        """Resolve a call from another kernel with the types of its constant arguments, not with their values."""
         if self._cache.link(self.overloads):
             dispatcher: Any = self
             dispatcher._make_finalizer()()
@@ -119,7 +119,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `kernel`, and let the compiler reorder float sums. The order is the same for each row."""
+    """Compile like `kernel`, but let the compiler reorder float sums. The order is the same for each row."""
     return _compiled(function, {**OPTIONS, "fastmath": set(_SUMS)}, Kernel)
 
 
@@ -150,7 +150,7 @@ def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[K
 def readonly(array: NDArray[S]) -> NDArray[S]:
     """Return a read-only C-contiguous view. Mapped and owned memory then share one compiled kernel.
 
-    An array that already qualifies is returned itself.
+    An array that is already read-only and C-contiguous is returned unchanged.
     """
     flags = array.flags
     if not flags.writeable and flags.c_contiguous:

@@ -1,11 +1,11 @@
 """Lean compiling: numba and LLVM do only the work that kernels need.
 
 numba compiles a subroutine like any other function. LLVM optimises it and generates machine code that nothing calls.
-The optimised body is then linked into each caller and optimised again. Here, a subroutine stays unoptimised bitcode,
-and only kernels become machine code. The functions of a kernel are not optimised one by one either: the module is
-optimised as a whole once all subroutines are linked in.
+The optimised body is then linked into each caller and optimised again. These classes keep a subroutine as unoptimised
+bitcode, and only kernels become machine code. A kernel's functions are not optimised one by one: LLVM optimises the
+whole module after all subroutines are linked in.
 
-Only functions that are compiled by these classes are affected, not other users of numba in the process.
+The classes affect only the functions that they compile, not other users of numba in the process.
 
 The classes override private methods of numba. They were tested with the sources listed in `TESTED`. With any other
 sources, numba compiles kernels the standard way, which takes longer and gives the same results.
@@ -129,7 +129,7 @@ class KernelCompiler(_compiler):  # type: ignore[misc]
     lower: type[Any] = _typed.NativeLowering
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's pipeline. It uses a lean library if this numba was tested."""
+        """Return numba's pipeline. The pipeline uses a lean library if the installed numba was tested."""
         if not is_tested():
             return list(super().define_pipelines())
         state = self.state
@@ -152,7 +152,10 @@ class SubroutineCompiler(KernelCompiler):
 
 
 def rebuilt(target: Any, reduced: Iterable[Any]) -> Any:
-    """Rebuild a `CompileResult` from the output of `_reduce`. Returns None for bitcode of an untested numba."""
+    """Rebuild a `CompileResult` from the output of `_reduce`.
+
+    Returns None for bitcode if the installed numba was not tested.
+    """
     library, descriptor, environment, signature, _mode, _lifted, _annotation, reload, environments = reduced
     name, kind, data = library
     if kind != _BITCODE:

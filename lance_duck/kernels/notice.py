@@ -29,7 +29,7 @@ _BAR: Final = 24
 class FirstUse:
     """The kernels that this process compiles.
 
-    numba compiles one function at a time. A kernel that calls others is still compiling while they compile.
+    numba compiles one function at a time. A kernel that calls subroutines is still compiling while they compile.
 
     Attributes:
         seconds: Seconds spent compiling.
@@ -50,7 +50,7 @@ class FirstUse:
         self._has_bar = False
 
     def enter(self) -> None:
-        """Record a request for a kernel, perhaps by another kernel that is being compiled."""
+        """Record a request for a kernel. The request may come from another kernel that is being compiled."""
         self._depth += 1
 
     def missed(self, name: str) -> None:

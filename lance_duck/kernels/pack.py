@@ -8,11 +8,11 @@
     44+N    …     entries, each a pickle: machine code, symbols, numba's function descriptor
 
 Numbers are little-endian. Offsets count from the end of the index. A key combines the kernel's name, signature and
-fingerprint, which makes entries of older sources unreachable. A pack fits one minor version of Python, one minor
+fingerprint. Entries of older sources are therefore never found. A pack fits one minor version of Python, one minor
 version of numba, and one processor level. Packs are stored in `lance_duck/kernels/packs`, as
 `{system}-{machine}-{level}-{python}.pack`.
 
-Entries hold no bitcode. A packed kernel that another kernel calls is therefore compiled again with its caller.
+Entries do not contain bitcode. A packed kernel that another kernel calls is therefore compiled again with its caller.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def open_pack(path: Path) -> KernelPack | None:
 def machine_levels() -> list[str]:
     """Return the processor's levels, best first.
 
-    Features that NUMBA_CPU_FEATURES disables, as in `-avx2`, count as missing.
+    Features that NUMBA_CPU_FEATURES disables (for example `-avx2`) count as missing.
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return [GENERIC]
@@ -166,7 +166,7 @@ _FROM_PACK: Final = "from a pack"
 
 
 def _rebuilt(data: bytes, target: Any) -> Any:
-    """Rebuild a `CompileResult` from an entry, as numba's `_rebuild` does from bitcode."""
+    """Rebuild a `CompileResult` from an entry. numba's `_rebuild` does the same from bitcode."""
     name, code, symbols, descriptor, environment, signature, reload, environments = pickle.loads(data)  # noqa: S301
     for step in reload:
         step()

@@ -1,4 +1,4 @@
-"""Ordered row selections, read in batches, for training loops of any library.
+"""Ordered row selections, read in batches, for training loops with any library.
 
     from lance_duck.loading import RowSelection
 
@@ -6,8 +6,8 @@
     train, test = rows.split([0.9, 0.1])
     for batch in train.shard(rank, world_size).batches(256, columns=["label", "vector"], form="numpy"): ...
 
-You hold: a dataset. You get: a selection of its rows, which can be filtered, shuffled, split, sharded, stored and sent
-to other processes, and batches of it for Arrow, numpy or JAX.
+You hold: a dataset. You get: a selection of its rows, and batches of these rows for Arrow, numpy or JAX.
+A selection can be filtered, shuffled, split, sharded, stored and sent to other processes.
 Never here: torch, which has its own package, and changes of a table.
 """
 

@@ -1,4 +1,4 @@
-"""Batches of rows as arrays of other libraries, without copies where Arrow allows."""
+"""Batches of rows as arrays of other libraries, without copies if Arrow supports this."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Numbers:
 
     Attributes:
         values: All numbers, without nulls. Times are ticks, and bfloat16 values are uint16 bits.
-        shape: Number of rows, and the lengths of the arrays.
+        shape: Number of rows, then the shape of the array in each row.
         is_bfloat16: Whether the values are bits of bfloat16.
     """
 
@@ -33,7 +33,7 @@ class Numbers:
 
 
 def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
-    """Return a column as numbers. Returns None if it holds another type.
+    """Return a column as numbers. Returns None if its type is not supported.
 
     Nulls of floats become NaN.
 
@@ -42,7 +42,7 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
         field: Name, type and metadata of the column.
 
     Raises:
-        InvalidInputError: There is a null among integers, booleans, times or arrays.
+        InvalidInputError: A column of integers, booleans, times or arrays contains a null.
     """
     name, lengths = field.name, []
     if isinstance(array.type, pa.FixedShapeTensorType) and _is_row_major(array.type):
@@ -78,13 +78,15 @@ def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
     objects.
 
     Raises:
-        InvalidInputError: There is a null among integers, booleans, times or arrays.
+        InvalidInputError: A column of integers, booleans, times or arrays contains a null.
     """
     return {field.name: _numpy(batch.column(place), field) for place, field in enumerate(batch.schema)}
 
 
 def to_jax(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as JAX arrays, by column: see `to_numpy`. 64 bits become 32, unless `jax_enable_x64` is set.
+    """Return a batch as JAX arrays, by column: see `to_numpy`.
+
+    64-bit types become 32-bit types, unless `jax_enable_x64` is set.
 
     Raises:
         UnsupportedError: JAX is not installed.
@@ -125,7 +127,7 @@ def _numpy(array: pa.Array, field: pa.Field) -> Any:
 
 
 def _is_bfloat16(field: pa.Field) -> bool:
-    """Return whether a field is bfloat16, perhaps as two bytes, if its extension type is not registered."""
+    """Return whether a field is bfloat16, including two-byte values of the unregistered extension type."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == _BFLOAT16)
     return (field.metadata or {}).get(b"ARROW:extension:name") == _BFLOAT16.encode()
@@ -136,7 +138,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _narrow(array: np.ndarray[Any, Any], wide: bool) -> np.ndarray[Any, Any]:
-    """Return an array in 32 bits instead of 64, as JAX converts it, with a warning."""
+    """Convert a 64-bit array to 32 bits unless `wide`."""
     return array if wide or array.dtype.itemsize < 8 else array.astype(f"{array.dtype.kind}4")
 
 

@@ -1,7 +1,7 @@
-"""Selections of rows of one version, in an order.
+"""Ordered selections of rows of one version.
 
-`save` stores a selection as a Lance table of one column, `place` (int64): positions in the version that it selects
-from, whose number is in the schema's metadata under "lance_duck:version".
+`save` stores a selection as a Lance table. Its only column, `place` (int64), contains row positions. The schema
+metadata stores the number of the version that the positions refer to, under "lance_duck:version".
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _GRANULARITIES: Final = ("rows", "batch", "fragment")
 
 @checked_calls
 class RowSelection:
-    """Rows of one version in an order. It is immutable and can be pickled.
+    """An ordered selection of rows of one version. It is immutable and can be pickled.
 
     A selection of all rows in order, and its shards, use constant memory. Other selections use 8 bytes per row.
 
     Args:
-        dataset: The dataset to select from. The selection stays on its current version.
+        dataset: The dataset to select from. The selection always reads the current version of this dataset.
         places: int64 (rows,): positions in this version, in any order. Default: all rows.
     """
 
@@ -75,7 +75,7 @@ class RowSelection:
 
     @property
     def dataset(self) -> LanceDataset:
-        """The version that is read."""
+        """The dataset at the version that the selection reads."""
         return self._dataset
 
     @property
@@ -86,7 +86,7 @@ class RowSelection:
     def __len__(self) -> int:
         return len(self._places)
 
-    # Selections made of this one.
+    # Derived selections.
 
     def filter(self, filter: FilterLike) -> Self:  # noqa: A002
         """Return the rows that pass a filter. Reads only the filter's columns, or an index."""
@@ -100,11 +100,11 @@ class RowSelection:
         return self._with(places[mask[places]])
 
     def shuffle(self, seed: int | Sequence[int] = 0, block: int = 1) -> Self:
-        """Shuffle the rows. The same seed and numpy release give the same order, and `save` stores it for others.
+        """Shuffle the rows. The same seed gives the same order with the same numpy release. `save` stores an order.
 
         Args:
             seed: An integer, or several, such as (seed, epoch).
-            block: Number of consecutive rows that stay together, which is faster to read.
+            block: Number of consecutive rows that stay together. Larger blocks are faster to read.
         """
         if block < 1:
             raise InvalidInputError("block", where="shuffle", expected="1 or more", found=block)
@@ -115,7 +115,7 @@ class RowSelection:
         return self._with(np.asarray(self._places, np.int64)[order])
 
     def split(self, shares: Sequence[float]) -> list[Self]:
-        """Split the rows into consecutive selections. Call `shuffle` first for random ones.
+        """Split the rows into consecutive selections. Call `shuffle` first for random selections.
 
         Args:
             shares: Fraction of the rows for each selection. Their sum is at most 1. Remaining rows are dropped.
@@ -135,9 +135,9 @@ class RowSelection:
             index: Number of the reader, 0 to count - 1.
             count: Number of readers.
             by: "rows": contiguous parts of nearly equal length. "batch": every count-th batch. "fragment": every
-                count-th fragment, of any length.
+            count-th fragment, regardless of its length.
             batch_size: Rows of a batch.
-            even: Whether all parts have the same number of whole batches; remaining rows are in no part.
+            even: Whether all parts have the same number of whole batches. If True, the remaining rows are dropped.
         """
         if not 0 <= index < count:
             raise InvalidInputError("index", where="shard", expected=f"0 to {count - 1}", found=index)
@@ -189,7 +189,7 @@ class RowSelection:
         """Read the rows in their order.
 
         Args:
-            batch_size: Number of rows in a batch. The last one may be smaller.
+            batch_size: Number of rows in a batch. The last batch may be smaller.
             columns: See `LanceDataset.take`.
             drop_last: Whether to leave out a smaller last batch.
             form: "arrow": RecordBatch. "numpy" and "jax": dicts of arrays, see `to_numpy` and `to_jax`.
@@ -203,7 +203,7 @@ class RowSelection:
     # Storage.
 
     def save(self, uri: str | os.PathLike[str]) -> None:
-        """Store the row positions in order as a table, so that other processes and later runs read the same rows."""
+        """Store the row positions as a table, in order. Other processes and later runs can then read the same rows."""
         schema = pa.schema([("place", pa.int64())], {_VERSION: str(self._dataset.version)})
         write_dataset(pa.table([np.asarray(self._places, np.int64)], schema=schema), uri, mode="overwrite")
 
@@ -212,11 +212,11 @@ class RowSelection:
         """Load a selection that `save` stored.
 
         Args:
-            dataset: The version that it selects from.
+            dataset: The dataset at the version that the selection refers to.
             uri: Path or URI of the stored selection.
 
         Raises:
-            InvalidInputError: The table is not a selection, or selects from another version.
+            InvalidInputError: The table is not a selection, or it refers to a different version.
         """
         stored = LanceDataset(uri)
         version = (stored.schema.metadata or {}).get(_VERSION)

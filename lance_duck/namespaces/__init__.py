@@ -1,6 +1,6 @@
-"""Tables by name, compatible with pylance, LanceDB and DuckDB's extension: in a folder, or behind a REST service.
+"""Named tables in a folder or behind a REST service, compatible with pylance, LanceDB and DuckDB's extension.
 
-You hold: the properties of a namespace, names. You get: names, table locations, datasets on them.
+You hold: the properties of a namespace, and table names. You get: lists of names, table locations, and open datasets.
 Never here: the contents of a table, except `__manifest`, which lists names.
 """
 

@@ -1,4 +1,4 @@
-"""Base of namespaces, wherever their tables are listed."""
+"""Base class of namespaces. Subclasses determine where tables are listed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class TableDescription:
 
     Attributes:
         location: URI of the table.
-        storage_options: Settings of its store, with credentials that a service lends.
-        properties: Texts by name.
+        storage_options: Settings of the table's store, including temporary credentials from a service.
+        properties: Properties of the table, by name.
     """
 
     location: str
@@ -55,7 +55,7 @@ class Namespace(ABC):
 
     @abstractmethod
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without the parent's name. Raises NotFoundError."""
 
     @abstractmethod
     def list_tables(self, name: Name = ()) -> list[str]:
@@ -73,12 +73,12 @@ class Namespace(ABC):
 
         Args:
             name: Name of the namespace.
-            properties: Texts by name.
-            exist_ok: Whether it may exist already.
+            properties: Properties of the namespace, by name.
+            exist_ok: Whether the namespace may exist already.
 
         Raises:
             AlreadyExistsError: The namespace exists.
-            NotFoundError: Its parent namespace does not exist.
+            NotFoundError: The parent namespace does not exist.
         """
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Namespace(ABC):
 
         Raises:
             AlreadyExistsError: The name is taken.
-            NotFoundError: Its namespace does not exist.
+            NotFoundError: The namespace does not exist.
         """
 
     @abstractmethod
@@ -113,7 +113,7 @@ class Namespace(ABC):
 
     @abstractmethod
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, but keep its files. Raises NotFoundError."""
+        """Remove the name of a table, but keep the table's files. Raises NotFoundError."""
 
     @abstractmethod
     def drop_table(self, name: Name) -> None:
@@ -138,7 +138,7 @@ class Namespace(ABC):
         return True
 
     def table_exists(self, name: Name) -> bool:
-        """Return whether a table exists, or is declared."""
+        """Return whether a table exists or is declared."""
         try:
             self.describe_table(name)
         except NotFoundError:
@@ -155,20 +155,21 @@ class Namespace(ABC):
     def create_table(
         self, name: Name, data: Any, mode: str = "create", **settings: Unpack[WriteArguments]
     ) -> LanceDataset:
-        """Write data to a table of this name.
+        """Write data to a table with this name.
 
-        In a new table lists of floats become vectors of float32 if their name contains "vector" or "embedding", as in
-        LanceDB. `vector_columns` replaces this rule: `vector_columns=[]` leaves lists as they are.
+        In a new table, a column of float lists becomes a float32 vector column if its name contains "vector" or
+        "embedding", as in LanceDB. `vector_columns` overrides this rule: `vector_columns=[]` does not convert any
+        lists.
 
         Args:
             name: Name of the table.
-            data: Data of any kind that `lance_duck.write_dataset` takes.
+            data: Data in any form that `lance_duck.write_dataset` accepts.
             mode: "create", "append" or "overwrite", as for `write_dataset`.
             settings: Arguments of `write_dataset`; storage_options default to the namespace's options.
 
         Raises:
             AlreadyExistsError: The name is taken, and the mode is "create".
-            NotFoundError: Its namespace does not exist.
+            NotFoundError: The namespace does not exist.
             IncompatibleError: The table was dropped during the write. Its files are removed.
         """
         if mode not in _MODES:
@@ -195,20 +196,20 @@ class Namespace(ABC):
         return table
 
     def _is_gone(self, parts: tuple[str, ...], place: TableDescription) -> bool:
-        """Return whether a table name is unused again, or refers to another table."""
+        """Return whether a table name was removed, or now refers to a different table."""
         try:
             return _uri(self.describe_table(parts)) != _uri(place)
         except NotFoundError:
             return True
         except LanceDuckError:
-            return False  # unknown: keep the table
+            return False  # the namespace did not answer, so the table is kept
 
     def _dropped(self, parts: tuple[str, ...], place: TableDescription) -> IncompatibleError:
         self.discard(place)
         return IncompatibleError("the table was dropped or renamed during the write", where=object_id(parts))
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
-        """Return the location of a table, existing or new, and whether its name was claimed now."""
+        """Return the location of an existing or new table, and whether this call claimed its name."""
         try:
             return self.declare_table(parts), True
         except AlreadyExistsError as error:

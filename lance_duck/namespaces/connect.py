@@ -1,4 +1,4 @@
-"""Opens namespaces with the properties that pylance and LanceDB use. Only this module imports both kinds."""
+"""Opens namespaces with the properties that pylance and LanceDB use. Only this module imports both implementations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
 
     Args:
         impl: "dir" or "rest".
-        properties: For "dir": root, manifest_enabled and dir_listing_enabled ("true", "false"), and settings of the
-            store as storage.NAME. For "rest": uri, delimiter, HTTP headers as header.NAME, and storage.NAME.
+        properties: For "dir": root; manifest_enabled and dir_listing_enabled ("true" or "false"); settings of the store
+        as storage.NAME. For "rest": uri; delimiter; HTTP headers as header.NAME; storage.NAME.
 
     Raises:
-        UnsupportedError: The kind of namespace is another one.
+        UnsupportedError: The kind of namespace is neither "dir" nor "rest".
         InvalidInputError: A property is missing or unknown.
     """
     remaining = {str(name): str(value) for name, value in properties.items()}

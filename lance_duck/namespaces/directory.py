@@ -1,10 +1,10 @@
 """A folder of tables as a namespace, in both forms of Lance's directory catalog.
 
     __manifest/       names of namespaces and tables: see `listing`
-    {name}.lance/     a table of the root; this and the folders of other tables: see `folders`
+    {name}.lance/     a table of the root. `folders` describes the folders of all tables
 
-Without nested namespaces, `__manifest` need not exist: then folders alone list the tables. If it exists, tables of the
-root also have rows. A row is added before the data of its table is written, and removed before the data is.
+Without nested namespaces, `__manifest` may be missing, and the folders alone define the tables. If it exists, tables of
+the root also have rows. A row is added before the table's data is written, and removed before the data is removed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _Objects = Mapping[str, NamedObject]
 
 @checked_calls
 class DirectoryNamespace(Namespace):
-    """The tables of a folder, under the same names as in pylance, LanceDB and DuckDB's extension.
+    """The tables of a folder, with the same names as in pylance, LanceDB and DuckDB's extension.
 
     Args:
         root: Path or URI of the folder. The first table creates it.
-        manifest_enabled: Whether to store names in `__manifest`. True always does. False never does, and rules out
-            nested namespaces. None does if it exists or a nested namespace is created.
-        dir_listing_enabled: Whether folders `{name}.lance` without a row are tables of the root.
+        manifest_enabled: Whether to store names in `__manifest`. False also disables nested namespaces. With None,
+        names are stored if `__manifest` exists or a nested namespace is created.
+        dir_listing_enabled: Whether folders `{name}.lance` without a row in `__manifest` are tables of the root.
         storage_options: Settings of the store.
     """
 
@@ -65,7 +65,7 @@ class DirectoryNamespace(Namespace):
         return f"DirectoryNamespace({self.root!r})"
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without the parent's name. Raises NotFoundError."""
         return _names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
@@ -158,7 +158,7 @@ class DirectoryNamespace(Namespace):
         self._folders.register(folder)
 
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, but keep its files. Raises NotFoundError."""
+        """Remove the name of a table, but keep the table's files. Raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
@@ -173,7 +173,7 @@ class DirectoryNamespace(Namespace):
         self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Rename a table by changing its row in `__manifest`. Its folder stays.
+        """Rename a table by changing its row in `__manifest`. The folder does not change.
 
         Raises:
             NotFoundError: The table, or the namespace of the new name, does not exist.
@@ -216,7 +216,7 @@ class DirectoryNamespace(Namespace):
     def abandon_table(self, name: Name) -> None:
         """Remove the name of a declared table that was not written. Ignores errors of the namespace."""
         parts = name_parts(name)
-        with suppress(LanceDuckError):  # the first error is more important, and the name stays declared
+        with suppress(LanceDuckError):  # the caller reports the original error; the name remains declared
             place = self.describe_table(parts)
             if self.is_declared_only(place):
                 self._remove_row(parts, place)
@@ -231,7 +231,7 @@ class DirectoryNamespace(Namespace):
         return {} if self._manifest_enabled is False else self._listing.objects()
 
     def _keeps_rows(self, parts: tuple[str, ...]) -> bool:
-        """Return whether a table of this name has a row."""
+        """Return whether a table with this name has a row in `__manifest`."""
         if len(parts) > 1 or self._manifest_enabled:
             return True
         return self._manifest_enabled is None and self._folders.has_manifest()
@@ -246,7 +246,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
-        """Remove a table's row if it still refers to this location, because another table may now have the name."""
+        """Remove a table's row if it still refers to this location. A different table may have taken the name."""
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             row = objects.get(object_id(parts))
@@ -281,7 +281,7 @@ def _namespace_row(parts: tuple[str, ...], objects: _Objects) -> NamedObject:
 
 
 def _check_parent_namespace(parts: tuple[str, ...], objects: _Objects) -> None:
-    """Raise NotFoundError for a name in a namespace that does not exist."""
+    """Raise NotFoundError if the namespace of a name does not exist."""
     if len(parts) > 1:
         _namespace_row(parts[:-1], objects)
 

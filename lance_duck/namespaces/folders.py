@@ -1,8 +1,8 @@
 """The folders of tables in the root of a directory namespace.
 
 {name}.lance/                     a table of the root
-{name}.lance/.lance-reserved      marks its name as claimed, perhaps before there is a version
-{name}.lance/.lance-deregistered  marks it as not listed
+{name}.lance/.lance-reserved      marks the name as claimed, possibly before the first version exists
+{name}.lance/.lance-deregistered  hides the table
 {8 hex digits}_{object id}/       a table of a namespace below the root
 """
 
@@ -24,16 +24,16 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 RESERVED: Final = ".lance-reserved"
 DEREGISTERED: Final = ".lance-deregistered"
 _ELSEWHERE: Final = frozenset("/\\\0")
-"""Characters that cannot occur in folder names in the root, because such paths lead elsewhere."""
+"""Characters that are not allowed in folder names. Paths with them could leave the root."""
 
 
 class TableFolders:
-    """The folders directly in a root, by their names.
+    """The folders directly in the root, by name.
 
     Args:
         root: URI of the root.
         options: Settings of its store.
-        is_listing: Whether folders `{name}.lance` are tables of the root without being registered.
+        is_listing: Whether unregistered folders `{name}.lance` are tables of the root.
     """
 
     def __init__(self, root: str, options: dict[str, str], *, is_listing: bool) -> None:
@@ -59,25 +59,25 @@ class TableFolders:
         return FOLDER in self._names()
 
     def has_files(self, folder: str) -> bool:
-        """Return whether anything is in a folder."""
+        """Return whether a folder contains any files."""
         return next(iter(self.store(folder).walk()), None) is not None
 
     def of_new(self, parts: tuple[str, ...]) -> str:
-        """Return the folder of a new table: its name for root tables, otherwise a unique name."""
+        """Return the folder for a new table. It is named after a root table, and has a unique name otherwise."""
         return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
 
     def reserve(self, folder: str) -> bool:
-        """Reserve a folder and list it again. Returns whether it was not reserved before."""
+        """Reserve a folder, and list it if it was deregistered. Returns whether it was not reserved before."""
         store = self.store(folder)
         store.delete([DEREGISTERED])
         try:
             store.put_if_absent(RESERVED, b"reserved")
-        except AlreadyExistsError:  # the table was declared and not written, or was deregistered
+        except AlreadyExistsError:  # the table was declared but not written, or was deregistered
             return False
         return True
 
     def deregister(self, folder: str) -> None:
-        """Mark the folder of a root table as not listed."""
+        """Hide the folder of a root table from listings."""
         self.store(folder).put(DEREGISTERED, b"")
 
     def register(self, folder: str) -> None:
@@ -99,7 +99,7 @@ class TableFolders:
         return TableDescription(join_uri(self.root, folder), self._options, properties or {})
 
     def remove(self, place: TableDescription, *, is_table: bool) -> None:
-        """Remove a table, or the files of one that was declared but never written."""
+        """Remove a table, or the files of a table that was declared but never written."""
         if is_table:
             LanceDataset.drop(place.location, storage_options=self._options or None)
         else:
@@ -107,7 +107,7 @@ class TableFolders:
             store.delete([entry.path for entry in store.walk()])
 
     def abandon(self, place: TableDescription) -> None:
-        """Remove the files of a table that was never written, and on a local disk its folder."""
+        """Remove the files of a table that was never written. On a local disk, also removes its folder."""
         self.remove(place, is_table=False)
         folder = local_path(place.location)
         if folder is not None:

@@ -1,15 +1,15 @@
-"""The table `__manifest`, which lists table and namespace names that folder names cannot express.
+"""The table `__manifest`. It lists names of tables and namespaces that folder names cannot express.
 
-    column        | type, nulls                     | holds
+    column        | type, nulls                     | content
     object_id     | string, none                    | parts of the name, "$" between them; unenforced primary key
     object_type   | string, none                    | "namespace" or "table"
     location      | string                          | folder of a table, relative to the root
     metadata      | string                          | JSON object of properties
     base_objects  | list<object_id: string>         | null
 
-It is a Lance table, `{root}/__manifest`, without the usual suffix. Every change is an Overwrite of all rows on top of
-the version that was read, never rebased, as in pylance and LanceDB: an Overwrite would discard a concurrent Append.
-Unknown columns are preserved.
+It is a Lance table, `{root}/__manifest`, without the usual suffix. Every change is an Overwrite of all rows, based on
+the version that was read. It is never rebased, because that would discard a concurrent Append. pylance and LanceDB
+change the table in the same way. Unknown columns are preserved.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from lance_duck.write_dataset import write_dataset
 
 FOLDER: Final = "__manifest"
 RETRIES: Final = 30
-"""Maximum number of attempts of an Overwrite. After a lost race, the few rows are read again, which takes about 10
-ms."""
+"""Maximum number of attempts of an Overwrite. After a lost race, the rows are read again, which takes about 10
+ms because there are few.
+"""
 
 _KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
 SCHEMA: Final = pa.schema(
@@ -105,10 +106,10 @@ class Listing:
     def objects(self) -> dict[str, NamedObject]:
         """Return the rows by object id, or an empty dict if `__manifest` does not exist.
 
-        A row without a name is left out.
+        Rows without a name are skipped.
 
         Raises:
-            CorruptError: The table has other columns.
+            CorruptError: The table does not have the required columns.
         """
         table = self._open()
         return {} if table is None else self._objects(table.to_table())
@@ -117,11 +118,11 @@ class Listing:
         """Change the rows as one version.
 
         Args:
-            edit: Called with the rows, again after a lost race. Returns the object ids of rows to remove, and rows to
-                add, or raises an error about the rows.
+            edit: Called with the rows, and again after each lost race. Returns (object ids of rows to remove, rows to
+            add), or raises an error about the rows.
 
         Raises:
-            CommitConflictError: Each attempt lost its race.
+            CommitConflictError: All attempts conflicted with other changes.
         """
         RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
 

@@ -1,7 +1,7 @@
 """Requests to a REST service, and the handling of its responses.
 
 status below 300    a JSON object, or nothing
-others              {"error": text, "code": number}, or anything
+others              {"error": text, "code": number}, or any other content
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lance_duck.errors import (
 from lance_duck.redact import remember, remember_uri, shown
 
 _TIMEOUT: Final = 60.0
-"""Timeout without any received byte, in seconds. The request is sent once more, and then fails."""
+"""Maximum time without a received byte, in seconds. The request is then sent once more before it fails."""
 _LONGEST: Final = 300.0
 """Maximum duration of a response, in seconds."""
 _LARGEST: Final = 64 << 20
-"""Maximum size of a response, in bytes, unpacked. A page of names has about 100 kB."""
+"""Maximum size of a decompressed response, in bytes. A page of names has about 100 kB."""
 _PIECE: Final = 1 << 20
 _NEEDS: Final = install_extra("rest")
 _SENDABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -56,7 +56,7 @@ _STATUS: Final[Mapping[int, type[LanceDuckError]]] = {
 
 
 class ServiceRequests:
-    """Sender of requests to one service.
+    """A sender of requests to one service.
 
     Args:
         uri: Address of the service, before "/v1".
@@ -81,7 +81,7 @@ class ServiceRequests:
     def send(
         self, method: str, path: str, fields: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Send a request, and return the JSON object of the response, or an empty dict if its body is empty.
+        """Send a request, and return the JSON object of the response, or an empty dict if the body is empty.
 
         Args:
             method: "GET" or "POST".
@@ -129,7 +129,7 @@ class ServiceRequests:
             raise UnsupportedError("REST namespaces need the package urllib3", remedy=_NEEDS) from error
         process = forks.count()
         if self._pool is None or self._pool[0] != process:
-            # The service must not control the waiting time.
+            # The service must not control how long the client waits.
             retries = urllib3.Retry(3, read=1, redirect=False, backoff_factor=0.1, respect_retry_after_header=False)
             self._pool = process, urllib3.PoolManager(retries=retries)
         return self._pool[1]
@@ -156,7 +156,7 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
 def _content(answer: Any, path: str) -> bytes:
     """Read a response in chunks. Raises StoreError if it is too large or takes too long."""
     content, end = bytearray(), time.monotonic() + _LONGEST
-    while piece := answer.read1(_PIECE):  # reads the bytes that have arrived: a full chunk may never arrive
+    while piece := answer.read1(_PIECE):  # read1 returns the bytes received so far: a full chunk may never arrive
         content += piece
         if len(content) > _LARGEST:
             raise StoreError("invalid response of the service", where=path, expected=f"at most {_LARGEST} bytes")
@@ -170,11 +170,11 @@ def _content(answer: Any, path: str) -> bytes:
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a response, or None if the response is not one."""
+    """Return the JSON object of a response, or None if the response is not a JSON object."""
     try:
         parsed = json.loads(data) if data.strip() else {}
         if rb"\u" in data:
-            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is not valid text
+            json.dumps(parsed, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None

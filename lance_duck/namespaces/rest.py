@@ -1,11 +1,11 @@
-"""A namespace behind a Lance REST service. It provides names and locations, and data is read directly from the store.
+"""A namespace behind a Lance REST service. It lists names and locations. Data is read directly from the store.
 
     GET   /v1/namespace/{id}/list, /table/list                           ?delimiter=&limit=&page_token=
     POST  /v1/namespace/{id}/describe, create, drop, exists              JSON
     POST  /v1/table/{id}/describe, declare, register, deregister, drop, rename, exists
 
-`{id}` is a name with the delimiter between its parts, percent-encoded. The root is just the delimiter. Errors are JSON,
-{"error", "code"}.
+`{id}` consists of the parts of a name, joined by the delimiter and percent-encoded. The root is just the delimiter.
+Errors are JSON, {"error", "code"}.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lance_duck.store import local_path
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
-"""Maximum number of pages of a listing. Beyond it, the service is assumed to repeat itself."""
+"""Maximum number of pages of a listing. Beyond it, the service probably returns the same pages again."""
 
 
 @checked_calls
@@ -35,7 +35,7 @@ class RestNamespace(Namespace):
     Args:
         uri: Address of the service, before "/v1".
         delimiter: Separator of name parts in the service.
-        headers: Headers of each request, as {"Authorization": "Bearer …"}.
+        headers: Headers of each request, for example {"Authorization": "Bearer …"}.
         storage_options: Store settings for tables. Settings from the service override them.
 
     Raises:
@@ -64,7 +64,7 @@ class RestNamespace(Namespace):
         return _again, (self.uri, self._delimiter, self._headers, self._options)
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without the parent's name. Raises NotFoundError."""
         return sorted(self._pages(f"namespace/{self._id(name)}/list", "namespaces"))
 
     def list_tables(self, name: Name = ()) -> list[str]:
@@ -103,7 +103,7 @@ class RestNamespace(Namespace):
         self._post(f"table/{self._id(name)}/register", {"location": location})
 
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, but keep its files. Raises NotFoundError."""
+        """Remove the name of a table, but keep the table's files. Raises NotFoundError."""
         self._post(f"table/{self._id(name)}/deregister")
 
     def drop_table(self, name: Name) -> None:
@@ -123,17 +123,17 @@ class RestNamespace(Namespace):
             if self.is_declared_only(self.describe_table(name)):
                 self.deregister_table(name)
         except LanceDuckError:
-            pass  # the first error is more important, and the name stays declared
+            pass  # the caller reports the original error; the name remains declared
 
     def discard(self, place: TableDescription) -> None:
-        """Do nothing: the service manages files without a name.
+        """Do nothing, because the service manages files without a name.
 
         Args:
             place: Without effect.
         """
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the locations of the tables directly in a namespace. Tables dropped meanwhile are skipped."""
+        """Return the locations of the tables directly in a namespace. Skips tables that are dropped during the call."""
         parts, places = name_parts(name), {}
         for table in self.list_tables(parts):
             try:

@@ -1,9 +1,8 @@
 """The public interface of compaction, index optimization, cleanup and validation.
 
-You hold: a dataset and compaction options. You get: the dataset at its new version, plans, tasks and results that can
-be pickled, and problems. `compaction` runs compaction in steps, `optimizer` is `LanceDataset.optimize`, and `upkeep`
-holds the dataset's methods.
-Never here: the choice of the data to rewrite or remove (`maintenance`).
+You hold: a dataset and compaction options. You get: the dataset at its new version, plans, tasks and results, and
+problems. `compaction` runs compaction in steps, `optimizer` is `LanceDataset.optimize`, and `upkeep` holds the
+dataset's methods. Never here: the choice of the data to rewrite or remove (`maintenance`).
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Compaction in steps, in pylance's shape: a plan of tasks that run anywhere, and are committed together."""
+"""Compaction in steps, with pylance's interface. The tasks of a plan run in any process, and are committed together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 @dataclass(frozen=True)
 class CompactionMetrics:
-    """Number of fragments and files that a compaction removed and added. Removed deletion files count as files."""
+    """Numbers of fragments and files that a compaction removed and added. Removed deletion files count as files."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -40,10 +40,10 @@ class RewriteResult:
     """The result of a task. It can be compared, pickled, and converted to JSON and back.
 
     Attributes:
-        metrics: Number of fragments and files removed and added.
+        metrics: Numbers of fragments and files removed and added.
         old_fragments: Fragments that were read.
         new_fragments: Fragments that replace them once `Compaction.commit` commits the result.
-        read_version: Version from which the old fragments were read.
+        read_version: The table version that contains the old fragments.
         row_addrs: Old row addresses, as a serialized treemap. pylance needs them to commit the result.
     """
 
@@ -129,7 +129,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, repr=False)
 class CompactionPlan:
-    """Tasks that can run in parallel, anywhere. The plan can be compared, pickled, and converted to JSON and back."""
+    """Tasks that can run in parallel, in any process. The plan can be compared, pickled, and stored as JSON."""
 
     tasks: list[CompactionTask]
     read_version: int
@@ -168,7 +168,7 @@ class CompactionPlan:
 
 @checked_calls
 class Compaction:
-    """Compaction in steps: plan, execute the tasks anywhere, commit their results."""
+    """Compaction in steps: plan, execute the tasks in any process, commit their results."""
 
     @staticmethod
     def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
@@ -214,7 +214,7 @@ def compact_table(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
-    """Compact a table and move it to the new version: see `DatasetOptimizer.compact_files`."""
+    """Compact a table, and move its handle to the new version: see `DatasetOptimizer.compact_files`."""
     settings = compaction_options(options, dataset.handle.snapshot.config)
     compacted = compact.compact(dataset.handle.snapshot, settings, properties, progress)
     dataset.handle.move_to(compacted.snapshot)

@@ -62,7 +62,7 @@ class DatasetOptimizer:
 
         Raises:
             InvalidInputError: An option is unknown or invalid.
-            RetryableError: Each attempt conflicted with another writer.
+            RetryableError: All attempts conflicted with other writers.
         """
         return compact_table(self._dataset, options, transaction_properties, progress)
 
@@ -80,19 +80,20 @@ class DatasetOptimizer:
         """Index the rows that no segment covers. If all rows are covered, no new version is created.
 
         Each index gets one new segment with these rows. Segments with outdated entries for these rows are always merged
-        into it. Entries become outdated when values change in place or rows move. A vector index whose segments would
-        all be merged is rebuilt if it has at least twice as many vectors as it was trained with, and its partitions are
-        uneven or too large. User-specified partition counts are never too large, and an index with user-specified
-        centroids is never rebuilt.
+        into the new segment. Entries become outdated when values change in place or rows move.
+
+        A vector index is rebuilt if three conditions hold. All its segments would be merged. It has at least twice as
+        many vectors as at its last training. Its partitions are uneven, or they are too large and their number was not
+        specified by the user. An index with user-specified centroids is never rebuilt.
 
         Args:
-            num_indices_to_merge: Number of newest segments to merge into the new one. 0 merges none and writes the
-                least. By default, small segments are merged, and segments that are not much larger than the new rows.
-            index_names: Names of the indexes. Defaults to all.
+            num_indices_to_merge: Number of newest segments to merge into the new segment. With 0, only the new rows are
+            written. By default, small segments and segments that are not much larger than the new rows are merged.
+            index_names: Names of the indexes. Defaults to all indexes.
             retrain: Rebuild the indexes from all rows. This also replaces corrupt segments.
             memory_limit: Approximate memory limit for building an index, in bytes or as a string such as "256MB".
                 Defaults to 1 GiB.
-            progress: Called with the number of rows read so far and the total. True prints them to stderr.
+            progress: Called with the number of rows read so far and the total. True prints both numbers to stderr.
             commit_message: Message to store with the transaction.
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
@@ -112,7 +113,7 @@ class DatasetOptimizer:
         """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.
 
         Raises:
-            InvalidInputError: One of the two numbers is missing.
+            InvalidInputError: One of the two settings is missing.
         """
         try:
             interval = int(auto_cleanup_config["interval"])

@@ -56,12 +56,13 @@ class Upkeep(ConfigChanges):
                 is given.
             retain_versions: Number of newest versions to keep.
             delete_unverified: Also remove unreferenced files that are less than a week old. Use this only if no other
-                process changes the table: such a file may belong to a change in progress.
-            error_if_tagged_old_versions: Whether to raise an error for a tagged version. Otherwise it is kept.
+            process changes the table: a new file may belong to a change in progress.
+            error_if_tagged_old_versions: Whether to raise an error for a tagged version. If False, tagged versions are
+            kept.
             delete_rate_limit: Maximum number of files deleted per second. Unlimited by default.
             versions: Remove only these versions.
             delete_concurrency: Validated, but without effect: the store decides how many deletions run concurrently.
-            dry_run: Remove nothing, and return what would be removed.
+            dry_run: Only return what would be removed.
 
         Raises:
             ReferencedError: A tagged version would be removed.
@@ -116,10 +117,10 @@ class Upkeep(ConfigChanges):
         return cleanup.explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
 
     def validate(self) -> None:
-        """Read everything in this version: manifest, deletion files, row ids, indexes, and every value.
+        """Read all data of this version: manifest, deletion files, row ids, indexes, and every value.
 
         Raises:
-            CorruptError: The version is damaged. The message lists the problems, as `find_problems` does.
+            CorruptError: The version is damaged. The message lists the problems: see `find_problems`.
         """
         validation.validate(self.handle.snapshot)
 
@@ -127,19 +128,19 @@ class Upkeep(ConfigChanges):
         """Compare all files of this version with their checksums, regardless of the storage options.
 
         Returns:
-            Path, kind, size in bytes, and status of each file: "sound", "damaged", or "none" if it has no checksums.
-            Includes tags, branches, and blob sidecars that have digests.
+            Path, kind, size in bytes, and status of each file: "sound", "damaged", or "none" if the file does not have
+            checksums. Includes tags, branches, and blob sidecars that have digests.
         """
         return files.check_files(self.handle.snapshot)
 
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
         """Remove unreadable data: rows with a lost value, and damaged index segments.
 
-        Whole chunks of pages or overlays are lost at a time. Older versions still contain the rows. Indexes
-        can be rebuilt.
+        One damaged byte makes all rows in its chunk unreadable. Older versions still list the removed rows. Indexes can
+        be rebuilt.
 
         Args:
-            dry_run: Commit nothing.
+            dry_run: Only return the losses, without a commit.
             restore_deleted: Restore all rows of fragments whose deletion file cannot be read.
 
         Returns:
@@ -147,8 +148,8 @@ class Upkeep(ConfigChanges):
 
         Raises:
             CorruptError: A deletion file cannot be read, and `restore_deleted` is not set.
-            InvalidInputError: Checksums are not compared (`storage_options={"checksums": "false"}`).
-            UnsupportedError: This package cannot read a file, which may be intact.
+            InvalidInputError: Checksums are disabled (`storage_options={"checksums": "false"}`).
+            UnsupportedError: This package does not support a file. The file may be intact.
             RetryableError: Another change was committed first.
         """
         found = losses.find_losses(self.handle.snapshot)
@@ -164,5 +165,5 @@ class Upkeep(ConfigChanges):
         return found
 
     def find_problems(self) -> list[validation.Problem]:
-        """Read everything in this version, as `validate` does, and return its problems."""
+        """Read all data of this version like `validate`, and return its problems."""
         return validation.find_problems(self.handle.snapshot)

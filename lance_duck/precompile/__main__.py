@@ -1,4 +1,4 @@
-"""Kernel packs for wheel builds. `python -m lance_duck.precompile [--all]` prints their paths.
+"""Builds kernel packs for wheels. `python -m lance_duck.precompile [--all]` prints the paths of the packs.
 
 `--compile LEVEL FILE` runs in the process that `build_kernels` starts, with an empty cache.
 """
@@ -13,7 +13,7 @@ from lance_duck.precompile.kernels import build_kernels, compile_pack
 
 
 def main(arguments: list[str]) -> None:
-    """Build the pack of the best level, or of all levels of this machine."""
+    """Build the pack for this machine's best level, or the packs for all its levels."""
     if arguments[:1] == ["--compile"]:
         compile_pack(arguments[1], Path(arguments[2]))
     else:

@@ -37,9 +37,10 @@ class WarmUp:
     """The result of `warm_up`.
 
     Attributes:
-        compiled: Number of newly compiled kernels: 0 if all were on disk.
+        compiled: Number of newly compiled kernels. It is 0 if all kernels were on disk.
         seconds: Compile time in seconds.
-        folder: Folder of the compiled kernels. None if no folder is writable. The kernels then serve this process only.
+        folder: Folder of the compiled kernels. None if no folder is writable. Only this process can then use the
+        kernels.
     """
 
     compiled: int
@@ -55,7 +56,7 @@ class KernelBuild:
         path: The pack.
         level: Processor level of the pack.
         kernels: Number of compiled kernels in the pack.
-        seconds: Build time in seconds: 0.0 if the pack was already complete.
+        seconds: Build time in seconds. It is 0.0 if the pack was already complete.
     """
 
     path: Path
@@ -67,9 +68,10 @@ class KernelBuild:
 def warm_up() -> WarmUp:
     """Compile the kernels for reading, writing, changing, indexing and searching tables.
 
-    Kernels in the installed pack are not compiled. The others are stored in $NUMBA_CACHE_DIR if it is set, else next to
-    the package, else in the user's cache folder. They are valid for this kind of processor and for the installed
-    versions of the package, numba and Python. A kernel for an unusual type may still be compiled on first use.
+    Kernels in the installed pack are not compiled. The others are stored in $NUMBA_CACHE_DIR if it is set,
+    else next to the package, else in the user's cache folder. They are valid for this kind of processor and for the
+    installed versions of the package, numba and Python. A kernel for an unusual type may still be compiled on first
+    use.
 
     Raises:
         StoreError: The folder for temporary files is not writable.
@@ -86,10 +88,11 @@ def warm_up() -> WarmUp:
 
 @checked_call
 def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | None = None) -> KernelBuild:
-    """Compile all usual kernels into a pack, from which installations load machine code.
+    """Compile all usual kernels into a pack. Installations load machine code from it.
 
     Args:
-        level: Processor level: "x86-64-v3" or "x86-64-v2", and "generic" on other machines. Defaults to the best level
+        level: Processor level: "x86-64-v3" or "x86-64-v2", or "generic" on machines that are not x86-64. Defaults to
+        the best level
             of this machine.
         folder: Folder of the pack. Defaults to the folder from which the installation loads packs.
 
@@ -138,7 +141,7 @@ def digest_of_sources() -> str:
 
 
 def compile_pack(level: str, path: Path) -> None:
-    """Compile into this process's empty cache, and write it as a pack. See `build_kernels`."""
+    """Compile the kernels into this process's empty cache, and write the cache as a pack. See `build_kernels`."""
     warm_up()
     write_pack(path, level, digest_of_sources(), dict(_entries()))
 

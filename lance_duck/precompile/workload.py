@@ -49,7 +49,7 @@ _SEED: Final = 7
 
 
 def run_workload(folder: str) -> None:
-    """Write, read, change, index and search small tables in a folder, which compiles all usual kernels."""
+    """Compile all usual kernels: write, read, change, index and search small tables in a folder."""
     for version in VERSIONS:
         _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
     _use(write_dataset(_nested(), f"{folder}/nested.lance"))
@@ -70,7 +70,7 @@ def run_workload(folder: str) -> None:
 
 
 def _plain() -> pa.Table:
-    """Return columns of plain types: values that pack well, repeated values, other values, and nulls."""
+    """Return columns of plain types: values that pack well, repeated values, values that do neither, and nulls."""
     random = np.random.default_rng(_SEED)
     row = np.arange(ROWS)
     columns: dict[str, pa.Array] = {"id": pa.array(row), "flag": pa.array(random.random(ROWS) < 0.5)}
@@ -134,7 +134,7 @@ def _compressed() -> pa.Table:
 
 
 def _wide() -> pa.Table:
-    """Return long columns: numbers with most bits used, keys, amounts, letters."""
+    """Return long columns: numbers that use most of their bits, keys, amounts, letters."""
     random = np.random.default_rng(_SEED)
     columns = {f"u{bits}": random.integers(0, 1 << bits, WIDE_ROWS, f"uint{bits}") for bits in (8, 16, 32)}
     columns["u63"] = random.integers(0, 1 << 63, WIDE_ROWS, np.uint64)
@@ -210,7 +210,7 @@ def _change(ds: LanceDataset) -> None:
 
 
 def _read_foreign_layouts() -> None:
-    """Call, with empty arrays, the kernels for layouts that only other writers produce."""
+    """Call the kernels for layouts that only other writers produce, with empty arrays."""
     numbers, data = np.empty(0, np.int64), np.empty(0, np.uint8)
     words: tuple[Any, ...] = (np.uint8, np.uint16, np.uint32, np.uint64)
     for word in words:
@@ -228,7 +228,7 @@ def _read_foreign_layouts() -> None:
 
 
 def _analyse() -> None:
-    """Tokenize texts into more words than the first hash table holds, and into n-grams."""
+    """Tokenize texts into more words than the initial hash table holds, and into n-grams."""
     texts = pa.array([f"word{i}" for i in range(ROWS)])
     for base in ("simple", "ngram"):
         Analyser(AnalyserParameters(base_tokenizer=base)).analyse(texts)

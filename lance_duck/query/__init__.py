@@ -1,6 +1,6 @@
-"""Full-text queries under pylance's names (see `lance_duck.scan.text.query`), and marking of their words in texts.
+"""Full-text queries with pylance's names (see `lance_duck.scan.text.query`), and markup of their words in texts.
 
-You hold: words and options. You get: checked queries, or texts with marks around words (`marks`). Never here: searches.
+You hold: words and options. You get: validated queries, or texts with marked words (`marks`). Never here: searches.
 """
 
 from lance_duck.scan.text.query.tree import (

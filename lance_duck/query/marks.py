@@ -1,4 +1,4 @@
-"""`highlight` and `snippet` in Python: they mark the words of a query in texts, using an analyser."""
+"""The functions `highlight` and `snippet`. They mark the words of a query in texts."""
 
 from __future__ import annotations
 
@@ -38,26 +38,27 @@ def highlight(
 def highlight(
     texts: Any, query: str | FullTextQuery, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
 ) -> str | pa.LargeStringArray:
-    """Return texts with the query's words marked, like SQL's `highlight` for an index with these parameters.
+    """Mark the query's words in texts, like SQL's `highlight` for an index with the same parameters.
 
-    Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
-    later. Overlapping or adjacent words, such as those found by "ngram", share one pair of marks.
+    Texts are not escaped. To show them as HTML, escape them first, or mark words with characters that you replace
+    later. Overlapping or adjacent words, for example n-grams, share one pair of marks.
 
     Args:
-        texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list). Nulls stay null.
-        query: Words and phrases in double quotes, or a query of `lance_duck.query`. The columns of a query are ignored.
-            Its words are marked, including their fuzzy and prefix matches, except the words of MUST_NOT.
+        texts: A text, or an array of texts (pyarrow, pandas, polars, numpy, a list). Nulls remain null.
+        query: A string of words and of phrases in double quotes, or a query of `lance_duck.query`. The columns of a
+        query are ignored. All its words are marked, including their fuzzy and prefix matches, except the words of
+        MUST_NOT.
         pre: Mark before a word.
         post: Mark after a word.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
-    Returns: A text for a text, otherwise a large_string array with a text for each.
+    Returns: A text if `texts` is a text, otherwise a large_string array with one value per text.
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, a number is out of its range, or a text
             is not UTF-8.
         WrongTypeError: An argument has the wrong type.
-        UnsupportedError: The tokenizer is one of Lance that is not supported.
+        UnsupportedError: The tokenizer is a Lance tokenizer that is not supported.
     """
     analyser = _analyser(highlight, options)
     _check_query(query, "highlight")
@@ -102,7 +103,7 @@ def snippet(
     gap: str = "…",
     **options: Unpack[AnalyserArguments],
 ) -> str | pa.LargeStringArray:
-    """Return the excerpt of each text that contains the most query words, with marks, like the SQL function `snippet`.
+    """Return the excerpt of each text with the most query words, marked, like the SQL function `snippet`.
 
     Args:
         texts: See `highlight`.
@@ -110,11 +111,11 @@ def snippet(
         words: Maximum length of an excerpt, in words (runs of letters and digits).
         pre: See `highlight`.
         post: See `highlight`.
-        gap: Text inserted at either end if the excerpt omits text there.
+        gap: Text to insert at each end where the excerpt omits text.
         **options: See `highlight`.
 
     Returns:
-        See `highlight`. For a text without words of the query, its first words.
+        See `highlight`. The excerpt of a text without words of the query is its beginning.
 
     Raises:
         InvalidInputError: `words` is less than 1. See also `highlight`.

@@ -1,8 +1,8 @@
-"""Versions of a table: their list, publication, tags and branches, and single immutable versions.
+"""Versions of a table: list, publish, tag, branch, and open them.
 
-You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot, through which all reads go: schema,
-fragments, deletion vectors, row ids, and data files, each opened once.
-If a store does not support put-if-absent, an external manifest store claims versions (`publish`).
+You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot. All reads go
+through it: schema, fragments, deletion vectors, row ids, and data files, which are opened once.
+If a store does not support put-if-absent, writers claim versions in an external manifest store (`publish`).
 Never here: filters, indexes, and conflict decisions.
 """
 

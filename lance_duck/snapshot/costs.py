@@ -1,6 +1,6 @@
-"""Limits on what an open version keeps in memory, with units and reasons.
+"""Limits for the data that an open version keeps in memory, with units and reasons.
 
-They affect speed and memory, never the data that is read. `benchmarks/open_table.py` and `benchmarks/many_fragments.py`
+The limits affect speed and memory use, never results. `benchmarks/open_table.py` and `benchmarks/many_fragments.py`
 measure their effect.
 """
 
@@ -9,25 +9,29 @@ from __future__ import annotations
 from typing import Final
 
 CACHED_FILES: Final = 256
-"""Number of data files whose metadata a version caches: a few kilobytes each, more with many columns or pages."""
+"""Number of data files whose metadata a version caches. Metadata takes a few kilobytes per file, and more with many
+columns or pages.
+"""
 
 CACHED_SEQUENCES: Final = 1024
-"""Number of deletion vectors, row id sequences and version sequences that a version caches, of each kind."""
+"""Number of deletion vectors that a version caches. The same number applies to row id sequences and version
+sequences.
+"""
 
 CACHED_DERIVED: Final = 64
 """Number of other cached values derived from a version, such as parts of indexes."""
 
 LONGEST_TURN: Final = 0.25
-"""Maximum time that a writer waits for its turn, in seconds. About as long as some tens of flushes on a fast disk.
+"""Maximum time that a writer waits for its turn, in seconds. A fast disk performs some tens of flushes in this time.
 
-Limits the wait for a writer that hangs.
+The limit applies if the writer with the turn hangs.
 """
 
 SHORTEST_POLL: Final = 0.0005
 LONGEST_POLL: Final = 0.004
 """Maximum interval between polls of the turn, in seconds.
 
-Polling starts at a fraction of an unflushed commit's time, and ends near a flushed commit's time.
+The interval begins at a fraction of the time of an unflushed commit, and grows to about the time of a flushed commit.
 `benchmarks/writers.py` measures the effect of turns.
 """
 

@@ -2,7 +2,7 @@
 
 A computed column has field metadata `computed_column` = "true", `computed_column.expression` and
 `computed_column.inputs`, a JSON list of names. A materialized view has schema metadata `mv.definition`, JSON with
-its query. A refresh by LanceDB computes their values again.
+its query. A refresh by LanceDB recomputes the values.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def view_query(metadata: Mapping[str, str]) -> str | None:
 
 
 def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
-    """Warn that values are written into computed columns.
+    """Warn that a change writes values into computed columns.
 
     Args:
-        snapshot: The version that is changed.
+        snapshot: The version to be changed.
         columns: Names of the columns with new values.
 
     Raises:
@@ -61,10 +61,10 @@ def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
 
 
 def warn_of_view(snapshot: Snapshot, change: str) -> None:
-    """Warn that a materialized view is changed.
+    """Warn that an operation changes a materialized view.
 
     Args:
-        snapshot: The version that is changed.
+        snapshot: The version to be changed.
         change: Name of the operation.
 
     Raises:
@@ -82,7 +82,8 @@ def check_definitions(before: table_pb2.Manifest, after: table_pb2.Manifest) -> 
     """Reject a schema change that breaks the definition of a computed column.
 
     Raises:
-        InvalidInputError: An input of a computed column that stays is renamed, dropped or cast, or that column is cast.
+        InvalidInputError: The change renames, drops or casts an input of a computed column that remains in the table,
+        or casts the computed column itself.
     """
     computed = [field for field in before.fields if COMPUTED in field.metadata]
     if not computed:

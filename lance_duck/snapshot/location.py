@@ -24,7 +24,7 @@ class Location:
     Attributes:
         uri: Path or URI.
         storage_options: The user's storage options.
-        commit_lock: Lock held while a version is published. None leaves the decision to the store.
+        commit_lock: Lock held while a version is published. None relies on the store's put-if-absent.
     """
 
     uri: str
@@ -59,9 +59,10 @@ class Location:
         return open_store(self.uri if uri is None else uri, options, allowed)
 
     def options_for(self, uri: str) -> Mapping[str, str]:
-        """Return the options for opening `uri`: the table's options, unless `uri` is in another kind of store.
+        """Return the options for opening `uri`: the table's options, unless `uri` is in a different kind of store.
 
-        Local tables do not need options themselves, so their options apply to the stores that they refer to.
+        Local tables do not need these options themselves. Their options therefore apply to any store that they refer
+        to.
         """
         own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
         if own and own != urlsplit(uri).scheme:
@@ -81,7 +82,7 @@ class Location:
 
     @cached_property
     def root(self) -> Location:
-        """Location of the main branch, which has the tags and branches."""
+        """Location of the main branch. The files of tags and branches are there."""
         return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
 
 

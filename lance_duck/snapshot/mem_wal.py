@@ -1,10 +1,10 @@
-"""The write-ahead log (MemWAL) of other writers, and the constraints that it imposes on changes.
+"""The write-ahead log (MemWAL) that other writers use, and its constraints on changes.
 
-    _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version as 64 binary digits, reversed
+    _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: the manifest version as 64 binary digits, reversed
     _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form
-    _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into this one yet
+    _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into the main table yet
 
-The log is never changed here. Its index entry stores the last merged SSTable of each shard.
+This package never changes the log. The log's index entry stores the last merged SSTable of each shard.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
     """Warn that a change does not affect rows in a write-ahead log. Warns once per table and process.
 
     Args:
-        snapshot: The version that is changed.
+        snapshot: The version to be changed.
         change: Name of the operation.
-        removes: Whether the change removes the log from the table. If so, it warns each time.
+        removes: Whether the change removes the log from the table. These changes warn each time.
 
     Raises:
         MemWalWarning: Warnings of this category are errors.
@@ -138,7 +138,7 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
 
 
 def _waiting_shards(snapshot: Snapshot, details: bytes) -> list[str]:
-    """Return the shards with rows that are only in the log, including shards whose state cannot be read."""
+    """Return the shards with unmerged rows. Includes shards whose state cannot be read."""
     try:
         message = index_pb2.MemWalIndexDetails.FromString(details)
         merged = {str(UUID(bytes=each.shard_id.uuid)): each.generation for each in message.compacted_sstables}
@@ -165,7 +165,7 @@ def _waiting_shards(snapshot: Snapshot, details: bytes) -> list[str]:
 
 
 def _states(segments: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[bytes, bytes]]]:
-    """Return the segments of each index, by UUID and fragment bitmap."""
+    """Return the segments of each index as (UUID, fragment bitmap)."""
     states: dict[str, set[tuple[bytes, bytes]]] = {}
     for segment in segments:
         states.setdefault(segment.name, set()).add((segment.uuid.uuid, segment.fragment_bitmap))

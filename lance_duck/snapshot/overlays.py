@@ -1,4 +1,4 @@
-"""Overlays of a fragment: reading their values, and the index segments that lack them."""
+"""Overlays of a fragment: reads their values, and finds index segments that do not include them."""
 
 from __future__ import annotations
 

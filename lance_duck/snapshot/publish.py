@@ -1,12 +1,12 @@
-"""Publication of a version: its manifest is put if absent.
+"""Publishes a version: puts its manifest if absent.
 
-That is sufficient if the store supports put-if-absent. Otherwise an external manifest store decides, in four steps. Any
-process that finds a version stopped after step 2 can finish it, with the same result:
+This is sufficient if the store supports put-if-absent. Otherwise, an external manifest store decides which writer wins,
+in four steps. If a writer stops after step 2, any process can finish the version with the same result:
 
-    1. stage    {manifest}-{uuid} is written
-    2. claim (table, version) → that path, if the version is free: decides which writer wins
-    3. copy     to {manifest}, where all readers look
-    4. record   (table, version) → {manifest}; the staged file is deleted
+    1. stage    write {manifest}-{uuid}
+    2. claim (table, version) → the staged path, if the version is free; only one writer succeeds
+    3. copy     copy to {manifest}, the name that all readers use
+    4. record   (table, version) → {manifest}; delete the staged file
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def publish_manifest(
     *,
     late: bool = False,
 ) -> None:
-    """Make a version visible. All files that it names must be written. They are flushed first (`Store.sync`).
+    """Make a version visible. All files that the manifest names must be written. They are flushed first (`Store.sync`).
 
     Args:
         store: Root of the table.
@@ -45,10 +45,10 @@ def publish_manifest(
         data: The manifest file.
         beside: Small files referenced by the manifest, by path. They are put first.
         lock: Held during the put. Its exceptions are not caught.
-        late: Whether the version may need `Store.sync` to survive a power failure.
+        late: Whether the version may need a later `Store.sync` to survive a power failure.
 
     Raises:
-        AlreadyExistsError: The version is taken, possibly by this very call if a response was lost.
+        AlreadyExistsError: The version is taken. This call itself may have taken it, if a response was lost.
         StoreError: The write failed, or its outcome is unknown. Read the newest version to find out.
     """
     with contextlib.nullcontext() if lock is None else lock(name.version):
@@ -63,7 +63,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
     for path, content in (beside or {}).items():
         store.put(path, content)
     store.sync()
-    if store.exists(name.path):  # by a writer without the external store
+    if store.exists(name.path):  # written by a writer that does not use the external store
         raise AlreadyExistsError(f"version {name.version} already exists", where=store.uri)
     staged = paths.staged_manifest(name, uuid.uuid4())
     store.put(staged, data)
@@ -72,7 +72,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
     try:
         external.put_if_not_exists(key, name.version, staged)
     except AlreadyExistsError:
-        # This very call may have claimed it, if a response was lost and the call was repeated.
+        # This call itself may have claimed the version, if a response was lost and the call was repeated.
         if external.get(key, name.version) != staged:
             with contextlib.suppress(LanceDuckError):
                 store.delete([staged])
@@ -81,13 +81,13 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
 
 
 def finish_claimed(store: Store, version: int | None = None) -> ManifestName | None:
-    """Finish a version that was claimed in an external manifest store: the given version, or the newest.
+    """Finish a version that was claimed in an external manifest store. By default, finish the newest claimed version.
 
     Returns:
-        The name of the version, whose manifest now exists. None if no version is claimed.
+        The name of the version's manifest. None if no version is claimed.
 
     Raises:
-        StoreError: The manifest has its staged name and could not be copied.
+        StoreError: The staged manifest could not be copied.
         NotFoundError: The manifest does not exist.
     """
     external = store.external
@@ -105,7 +105,7 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
 
 
 def write_version_hint(store: Store, version: int) -> None:
-    """Store the newest version for readers that cannot list files. A hint: it may be outdated or missing."""
+    """Store the newest version for readers that cannot list files. The hint may be outdated or missing."""
     content = json.dumps({"version": version}, separators=(",", ":")).encode()
     with contextlib.suppress(LanceDuckError):
         store.put(paths.VERSION_HINT, content, safe=False)
@@ -133,7 +133,7 @@ def _finish(store: Store, external: ExternalManifestStore, version: int, staged:
     try:
         store.copy(staged, name.path)
         store.sync()
-    except NotFoundError:  # another process has finished it meanwhile
+    except NotFoundError:  # another process has finished the version
         if not store.exists(name.path):
             raise NotFoundError(
                 f"version {version} is claimed in the manifest store, but its manifest does not exist",

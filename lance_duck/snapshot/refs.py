@@ -5,8 +5,8 @@ _refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "cre
                               "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
                               branch on the path from main
 
-Names are percent-encoded in UTF-8. Files that other writers store under the plain name are found in the listing.
-Both have "manifestSize" (bytes) and "metadata" (an object of strings), and a seal at the end: see `checksums.sealed`.
+Names are percent-encoded in UTF-8. Other writers store files with unencoded names, which are found by a listing. Both
+kinds of files have "manifestSize" (bytes), "metadata" (an object of strings), and a seal: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Tag:
     """A named version.
 
     Attributes:
-        branch: Branch of the version. None is main.
+        branch: Branch of the version, or None for main.
         manifest_size: Size of the version's manifest, in bytes.
     """
 
@@ -67,12 +67,13 @@ class Tag:
 
 @dataclass(frozen=True)
 class Branch:
-    """A line of versions in addition to main.
+    """A sequence of versions that diverges from main or another branch.
 
     Attributes:
-        parent_branch: Branch that it was created from. None is main.
-        branch_identifier: (parent version, identifier) of each branch on the path from main. The last one is its own.
-        parent_version: Version that it was created from.
+        parent_branch: The branch from which this branch was created, or None for main.
+        branch_identifier: (parent version, identifier) of each branch on the path from main. The last pair describes
+        this branch.
+        parent_version: The version from which this branch was created.
         create_at: Creation time, in seconds since the epoch.
     """
 
@@ -163,7 +164,7 @@ def find(store: Store, kind: Kind, name: str) -> str:
 
 
 def has_folder(branch: str) -> bool:
-    """Return whether a branch name is a valid folder name. A listed name might point outside the table."""
+    """Return whether a branch name is a valid folder name. An invalid name could lead outside the table."""
     return _NAME.fullmatch(branch) is not None
 
 
@@ -211,12 +212,12 @@ def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
 
 
 def branch_uri(root_uri: str, branch: str | None) -> str:
-    """Return the URI of a branch of the table at `root_uri`. None and "main" are the table itself."""
+    """Return the URI of a branch of the table at `root_uri`. None and "main" return the URI of the table."""
     return root_uri if branch in (None, MAIN) else join_uri(root_uri, paths.branch_root(str(branch)))
 
 
 def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
-    """Return the URI of the table that has its main branch or another branch at `uri`."""
+    """Return the URI of a table. `uri` is the location of its main branch or of any other branch."""
     at = uri.find(_TREE_PART)
     while at >= 0:
         branch = uri[at + len(_TREE_PART) :].strip("/")
@@ -245,8 +246,8 @@ def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: 
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
-        # A service may execute a request twice and report the second result. Time and identifier distinguish our bytes
-        # from others.
+        # A service may execute a request twice and report the second result. The creation time and identifier in the
+        # file show whether this call wrote it.
         if store.get(path) != data:
             raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 

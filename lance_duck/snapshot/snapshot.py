@@ -1,4 +1,4 @@
-"""One version of a table, immutable. All reads go through it.
+"""A single, immutable version of a table. All reads go through it.
 
 A file named in the manifest is below the table root, or below the base path with its id:
 
@@ -56,7 +56,8 @@ def open_snapshot(
 
     Args:
         uri: Path or URI of the table.
-        version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None is the latest.
+        version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None selects the latest
+        version.
         asof: Open the newest version committed before this time. Ignored if `version` is given.
         storage_options: Object store settings. "base_{id}.{name}" is a setting for a single base path.
         commit_lock: See `Location`.
@@ -74,10 +75,10 @@ class Snapshot:
     Args:
         location: Location of the branch.
         manifest: Manifest of the version.
-        store: The store that was opened to read the manifest. None opens it on demand.
+        store: The store from which the manifest was read. If None, the store is opened on demand.
 
     Attributes:
-        base: For a version in memory, the committed version that it is based on. None for a committed version.
+        base: The committed version on which an uncommitted version is based. None for a committed version.
     """
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
@@ -109,7 +110,7 @@ class Snapshot:
 
     @property
     def branch(self) -> str | None:
-        """Branch of the version. None is main."""
+        """Branch of the version, or None for main."""
         return self.manifest.branch
 
     @property
@@ -154,7 +155,7 @@ class Snapshot:
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether moved rows keep their id."""
+        """Whether rows keep their ids when they move."""
         return self.manifest.has_stable_row_ids
 
     @property
@@ -163,11 +164,11 @@ class Snapshot:
         return self._bases.root
 
     def count_rows(self) -> int:
-        """Return the number of living rows. Only reads metadata, unless an old manifest does not store the count."""
+        """Return the number of live rows. Reads only metadata, unless an old manifest does not store the count."""
         return sum(self.row_counts())
 
     def row_counts(self) -> Sequence[int]:
-        """Return the living row count of each fragment: see `count_rows`."""
+        """Return the live row count of each fragment: see `count_rows`."""
         counts = self.fragments.row_counts()
         return [self.num_rows(f) for f in self.fragments] if counts is None else counts
 
@@ -179,13 +180,13 @@ class Snapshot:
         return self.fragments[place]
 
     def physical_rows(self, fragment: Fragment) -> int:
-        """Return a fragment's row count, including deleted rows. Read from its data file for old manifests."""
+        """Return a fragment's row count, including deleted rows. For an old manifest, reads the data file."""
         if fragment.physical_rows or not fragment.files:
             return fragment.physical_rows
         return self.data_file(fragment.files[0]).num_rows
 
     def num_rows(self, fragment: Fragment) -> int:
-        """Return a fragment's living row count. Read from its files for old manifests."""
+        """Return a fragment's live row count. Reads its files if an old manifest does not store the count."""
         physical = self.physical_rows(fragment)
         if fragment.deletion_file is None or fragment.num_deletions:
             return physical - fragment.num_deletions
@@ -193,7 +194,7 @@ class Snapshot:
         return physical - (vector.count if vector is not None else 0)
 
     def data_file(self, data_file: DataFile) -> LanceFile:
-        """Open a data file. The most recently used files stay open.
+        """Open a data file. The most recently used files remain open.
 
         Raises:
             UnsupportedError: The file version is not supported.
@@ -231,7 +232,7 @@ class Snapshot:
         return self._deletions.get((file.base_id, path), read)
 
     def keep_deletions(self, file: DeletionFile, path: str, vector: DeletionVector) -> None:
-        """Cache the rows of a deletion file that was just written, so that it need not be read."""
+        """Cache the rows of a deletion file that was just written, to avoid reading it."""
         self._deletions.put((file.base_id, path), vector)
 
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
@@ -253,13 +254,13 @@ class Snapshot:
         return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
 
     def created_at(self, fragment: Fragment) -> VersionSequence | None:
-        """Return the creation version of each physical row, or None if it is not stored."""
+        """Return the version that created each physical row, or None if it is not stored."""
         if fragment.created_at is None:
             return None
         return self._sequence(fragment, fragment.created_at, read_versions, "created at")
 
     def last_updated_at(self, fragment: Fragment) -> VersionSequence | None:
-        """Return the last update version of each physical row, or None if it is not stored."""
+        """Return the version that last updated each physical row, or None if it is not stored."""
         if fragment.last_updated_at is None:
             return None
         return self._sequence(fragment, fragment.last_updated_at, read_versions, "last updated at")
@@ -273,7 +274,7 @@ class Snapshot:
         return RowIdIndex(sequences, lambda place: self.deletion_vector(self.fragments[place]))
 
     def transaction(self) -> Transaction | None:
-        """Return the transaction of this version, or None if it was not kept."""
+        """Return the transaction of this version, or None if it is not stored."""
         inline = self.manifest.inline_transaction
         if inline is not None:
             return transaction_from_proto(inline)
@@ -287,7 +288,7 @@ class Snapshot:
             return None
 
     def place(self, base_id: int | None) -> tuple[Store, BasePath | None]:
-        """Return the store with the files of a base id, and the base path. None is the table itself.
+        """Return the store for a base id, and the base path. The id None selects the table root.
 
         Raises:
             CorruptError: The manifest does not contain the base path.
@@ -295,20 +296,20 @@ class Snapshot:
         return self._bases.place(base_id)
 
     def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value that depends only on this version. Computed once and cached with the version."""
+        """Return a value that depends only on this version. The value is computed once and cached with the version."""
         return cast("_T", self._derived.get(key, make))
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value that is the same in all versions of the table. Its `nbytes` is its size in memory.
+        """Return a value that is the same in all versions of the table.
 
-        The most recently used values are cached, up to `SHARED_BYTES`, across successive versions in this process.
+        The process caches the most recently used values for all versions, up to a total `nbytes` of `SHARED_BYTES`.
         """
         return cast("_T", self._shared.get(key, make))
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
         """Open another version: see `open_snapshot`. A number refers to this version's branch.
 
-        For this version, the same object is returned without reading the manifest again.
+        If the result is this version, the same object is returned without reading the manifest again.
         """
         if isinstance(version, int) and version == self.version:
             return self
@@ -324,9 +325,9 @@ class Snapshot:
         return self.followed_by(versions.load_manifest(self.store, latest.path))
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch from its manifest. The two share open files and stores.
+        """Return another version of the branch from its manifest. Both versions share open files and stores.
 
-        Segments missing from a later version are released: each holds several open files, even if it is small.
+        Segments that a later version does not contain are released, because each of them keeps several files open.
         """
         snapshot = self.sharing_files(manifest)
         if snapshot._shared is self._shared and self.version < snapshot.version:
@@ -334,7 +335,7 @@ class Snapshot:
         return snapshot
 
     def sharing_files(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch, committed or not. The two share open files and stores."""
+        """Return another version of the branch, committed or not. Both versions share open files and stores."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
@@ -343,16 +344,16 @@ class Snapshot:
         return snapshot
 
     def _let_go(self, after: Snapshot) -> None:
-        """Release segments that a later version no longer has, if both segment lists can be read."""
+        """Release segments that a later version does not contain. Does nothing if a segment list cannot be read."""
         with suppress(LanceDuckError):
             gone = {segment.uuid for segment in self.indices} - {segment.uuid for segment in after.indices}
             if gone:
                 self._shared.drop_where(lambda key: isinstance(key, tuple) and not gone.isdisjoint(key))
 
     def forget_files(self, names: Collection[str]) -> None:
-        """Close files that were deleted, given by path relative to the table root.
+        """Close deleted files. Paths are relative to the table root.
 
-        The system does not free their disk space while they are open.
+        The operating system does not free their disk space while they are open.
         """
         gone = frozenset(names)
         self._files.drop_where(lambda key: key[0] is None and paths.data_file(key[1]) in gone)
@@ -363,7 +364,7 @@ class Snapshot:
         return versions.latest_version(self.store).version
 
     def versions(self) -> list[dict[str, Any]]:
-        """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"}, as in pylance."""
+        """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"}, like pylance."""
         return [versions.describe_version(m) for m in versions.load_all(self.store)]
 
     def version_numbers(self) -> list[int]:
@@ -405,7 +406,7 @@ class _Bases:
         self._location = location
         self._manifest = manifest
         self.stores: dict[int, Store] = {}
-        if store is not None and not manifest.base_paths:  # links may point from the root into base paths
+        if store is not None and not manifest.base_paths:  # symbolic links in the root may lead to base paths
             self.root = store
 
     @cached_property
@@ -427,7 +428,7 @@ class _Bases:
         return store, base
 
     def open_external(self, base_id: int, name: str) -> ByteSource:
-        """Open a file that the table refers to but does not own: below a base path, or (0) at any URI."""
+        """Open a file that the table refers to but does not own: below a base path, or at any URI if the id is 0."""
         if base_id:
             return self.place(base_id)[0].open(name)
         return open_source(name, self._location.options_for(name))
@@ -449,7 +450,7 @@ def _open(location: Location, version: Version | None, asof: datetime | date | s
 
 
 def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
-    """Resolve a version to its location and number. None is the latest."""
+    """Resolve a version to its location and number. None selects the latest version."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return location, version
     root = location.root

@@ -1,10 +1,10 @@
-"""Turns: writers on one machine create versions of a table one after the other.
+"""Turns: writers on the same machine create versions of a table one at a time.
 
-A writer that loses the race for a version has wasted a manifest and a flush, and must start over. A turn is a system
-lock (`flock`) on the manifest directory, which is released when its process ends. The lock is only an optimization.
-Names are put if absent, and a writer that has waited too long continues without it. Writers on other machines and other
-libraries do not use it.
-This module is separate from the commit loop because it is tested alone.
+A writer that loses the race for a version has wasted a manifest and a flush, and must start over. A turn is a lock
+(`flock`) on the manifest directory. The system releases it when the process ends. The lock is only an optimization:
+manifests are put if absent, and a writer that waits too long continues without the lock. Writers on other machines and
+other libraries do not use it.
+This module is separate from the commit loop to be testable on its own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lance_duck.wire import paths
 
 try:
     import fcntl
-except ImportError:  # Windows: writers race
+except ImportError:  # Windows, where writers do not take turns
     fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
 def own_turn(store: Store) -> Iterator[None]:
-    """Hold the turn of this machine's writers. Waits at most `LONGEST_TURN` seconds, then continues without it.
+    """Hold this machine's turn during the block. Waits at most `LONGEST_TURN` seconds, then continues without it.
 
     Args:
         store: Root of the table. Object stores do not use turns.
@@ -41,7 +41,7 @@ def own_turn(store: Store) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # explicitly, since a forked process also has the handle
+            fcntl.flock(handle, fcntl.LOCK_UN)  # explicitly, because a forked process may also hold the handle
         os.close(handle)
 
 
@@ -53,7 +53,7 @@ def _opened(directory: str) -> int | None:
 
 
 def _wait(handle: int) -> None:
-    """Take the lock if the disk supports locks and the holder releases it in time. Otherwise continue without it."""
+    """Take the lock. Continues without it if the disk does not support locks, or if the wait takes too long."""
     end, poll = time.monotonic() + LONGEST_TURN, SHORTEST_POLL
     with contextlib.suppress(OSError):
         while True:

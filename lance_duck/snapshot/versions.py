@@ -1,7 +1,7 @@
 """The versions of a table, and the paths of their manifests.
 
-The newest version is determined only by the manifest names, and by claims in an external manifest store if one is used.
-The hint file only helps on web servers, which do not support listings.
+Only the names of manifests determine the newest version, and claims in the external manifest store, if there is one.
+The hint file is only needed on web servers, which do not support listings.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
 from lance_duck.wire.paths import ManifestName
 
-_PAGE = 1000  # number of names per page of a listing, as in object stores
+_PAGE = 1000  # names per page of a listing, like object stores
 _READERS = 16  # number of threads that read manifests
-_RANGES_NAMED = 8  # in a message
-_TABLES_NAMED = 3  # in a message
+_RANGES_NAMED = 8  # number of ranges in a message
+_TABLES_NAMED = 3  # number of tables in a message
 
 
 def latest_version(store: Store) -> ManifestName:
@@ -80,13 +80,14 @@ def load_version(store: Store, version: int) -> Manifest:
 
 
 def is_present(store: Store, manifest: Manifest) -> bool | None:
-    """Return whether a version still exists. A table that replaced this one may have the same version number.
+    """Return whether a version still exists. A new table at the same URI may have the same version number.
 
-    Transaction files have unique names, so one lookup is usually sufficient. Some writers keep no transaction file.
-    Their manifest is read again.
+    Transaction files have unique names, and one lookup is usually sufficient. If the writer did not store a transaction
+    file, the manifest is read again.
 
     Returns:
-        True if the version exists, False if another table has this version number, None if the number does not exist.
+        True if the version exists, False if the version belongs to a different table, None if the number does not
+        exist.
     """
     name = manifest.transaction_name
     if name is not None and store.exists(paths.transaction_file(name)):
@@ -99,11 +100,11 @@ def is_present(store: Store, manifest: Manifest) -> bool | None:
 
 
 def seems_newest(store: Store, manifest: Manifest) -> bool:
-    """Return whether a version seems to be the newest, without a listing, on a local disk.
+    """Return whether a version seems to be the newest, without a listing. Only for local disks.
 
-    The time of a listing grows with the number of versions (`benchmarks/appends.py --only "by handle"` times appends
-    that use this instead). The result is wrong only if writers without hints created several versions and removed the
-    first of them. Commits list all versions and detect this.
+    The time of a listing grows with the number of versions. `benchmarks/appends.py --only "by handle"` measures appends
+    with this function. The result is wrong only if writers without hints created several versions and removed the
+    first of them. Commits list all versions and detect this case.
     """
     if local_path(store.uri) is None or store.external is not None or _hinted(store) != manifest.version:
         return False
@@ -135,10 +136,10 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
 
     Args:
         store: Root of the table.
-        moment: A datetime or ISO string. Local time if it does not have a time zone.
+        moment: A datetime or ISO string. Without a time zone, it is local time.
 
     Raises:
-        NotFoundError: The table is newer or does not exist.
+        NotFoundError: The table does not exist, or was created later.
         InvalidInputError: The value is not a valid time.
     """
     cutoff = to_moment(moment)
@@ -154,7 +155,7 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
 
 
 def to_moment(moment: datetime | date | str) -> datetime:
-    """Convert a time to a datetime with a time zone, by default the local one. Raises InvalidInputError."""
+    """Convert a time to a datetime with a time zone, by default the local time zone. Raises InvalidInputError."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment.strip())
@@ -178,7 +179,7 @@ def describe_version(manifest: Manifest) -> dict[str, Any]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Format ascending numbers, with consecutive ones as ranges. If there are many ranges, the first are omitted."""
+    """Format ascending numbers, with consecutive numbers as ranges. If there are many ranges, the first are omitted."""
     ends = [n for i, n in enumerate(numbers) if i + 1 == len(numbers) or numbers[i + 1] != n + 1]
     starts = [n for i, n in enumerate(numbers) if i == 0 or numbers[i - 1] != n - 1]
     texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
@@ -192,7 +193,7 @@ def _listed(store: Store) -> ManifestName | None:
     names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
     newest = paths.newest_manifest(page)
-    # Naming 2 sorts the newest first, so that one page of an object store's listing is sufficient.
+    # Naming 2 sorts the newest version first, and one page of an object store's listing is sufficient.
     if newest is None or newest.naming != 2:
         newest = paths.newest_manifest([*page, *names])
     return newest
@@ -205,7 +206,7 @@ def _attached(store: Store) -> Iterator[ManifestName]:
 
 def _probe(store: Store) -> ManifestName:
     hinted = _hinted(store)
-    before = max(hinted - 1, 1)  # the hint of a commit that failed is ahead by one
+    before = max(hinted - 1, 1)  # after a failed commit, the hint is one too high
     newest = next(filter(None, (_existing(store, version) for version in dict.fromkeys((hinted, before, 1)))), None)
     if newest is None:
         raise _no_table(store)

@@ -1,11 +1,11 @@
-"""Bytes: local disks and object stores, the plan of a read, and writes.
+"""Bytes on local disks and object stores: plans of reads, and writes.
 
-You hold: the URI of a table, paths below it, byte ranges or bytes. You get: a `Store`, bytes, names of files.
+You hold: the URI of a table, paths below it, byte ranges or bytes. You get: a `Store`, bytes, file names.
 Reading is separate from planning. Code that needs bytes is a `Request[T]`: a generator that yields lists of ByteRange
-and receives the bytes. `gather` drives many requests in lock-step, and `run` fetches. For a local file, bytes are views
-of a memory map. On an object store, nearby ranges are merged and fetched together.
-Files appear atomically: `create` streams, `put` replaces, `put_if_absent` fails if the name exists. On a local disk
-everything is flushed before a version appears, unless `fsync` is "false".
+and receives the bytes. `gather` combines many requests step by step, and `run` fetches the bytes. For a local file,
+bytes are views of a memory map. On an object store, nearby ranges are merged and fetched together.
+Files appear atomically: `create` streams, `put` replaces, `put_if_absent` fails if the name exists. On a local disk,
+all files are flushed before a version becomes visible, unless `fsync` is "false".
 A file with checksums is read through `checked`, which verifies each block on first read.
 Never here: the meaning of the bytes.
 """

@@ -1,7 +1,7 @@
-"""The interface of stores, through which the rest of the package reads and writes files.
+"""The interface of stores. The package reads and writes all files through it.
 
-{name}#{number}    a file being written on a local disk; a killed process leaves it there
-.tmp…              the same, by other implementations
+{name}#{number}    a file that is being written on a local disk; it remains if the process is killed
+.tmp…              a temporary file of other implementations
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Entry:
 
     Attributes:
         path: Relative to the root of the store.
-        size: Bytes.
+        size: Size in bytes.
         modified: Time of the last change, UTC.
     """
 
@@ -38,10 +38,10 @@ class Entry:
 
 
 class Store(Protocol):
-    """Files below one root; paths are relative to it, with "/" between names.
+    """Files below one root. Paths are relative to the root, with "/" between names.
 
-    Every method with a path raises InvalidInputError if the path leaves the root and all other allowed roots, and
-    StoreError if the disk or the service fails.
+    Every method with a path raises InvalidInputError if the path is outside the root and all other allowed roots. Every
+    method raises StoreError if the disk or the service fails.
     """
 
     @property
@@ -50,15 +50,15 @@ class Store(Protocol):
 
     @property
     def external(self) -> ExternalManifestStore | None:
-        """The external manifest store that claims versions, if the store itself lacks put-if-absent."""
+        """The external manifest store in which versions are claimed, if the store itself lacks put-if-absent."""
 
     @property
     def checksums(self) -> bool:
-        """Whether files get checksums, and data and index files are verified. Small files are always verified."""
+        """Whether new files get checksums and data and index files are verified. Small files are always verified."""
 
     @property
     def can_list(self) -> bool:
-        """Whether `entries` and `names` work; plain web servers cannot."""
+        """Whether `entries` and `names` work. Plain web servers do not support them."""
 
     def get(self, path: str) -> bytes:
         """Return the whole file. Raises NotFoundError."""
@@ -68,11 +68,11 @@ class Store(Protocol):
 
         Args:
             path: The file.
-            size: Size of the file in bytes, if known. It saves a round trip on an object store, and is checked on a
-                local disk.
+            size: Size of the file in bytes, if known. The size saves a round trip on an object store, and is verified
+            on a local disk.
 
         Raises:
-            NotFoundError: The file does not exist. With a given size, an object store detects this on first read.
+            NotFoundError: The file does not exist. If `size` is given, an object store detects this on the first read.
             CorruptError: The file has a different size.
         """
 
@@ -83,9 +83,9 @@ class Store(Protocol):
         """
 
     def names(self, directory: str) -> Iterator[str]:
-        """Yield only the names.
+        """Yield only the names of `entries`.
 
-        This is faster if sizes take extra requests. On a local disk, includes directory names.
+        This is faster if sizes require extra requests. On a local disk, the names include directories.
         """
 
     def names_at_once(self, directory: str) -> list[str] | None:
@@ -94,7 +94,7 @@ class Store(Protocol):
     def beginning(self, start: str) -> Iterator[str]:
         """Yield the paths of all files with a path prefix, including temporary files, in any order.
 
-        Object stores list these files only.
+        Object stores list only these files.
 
         Args:
             start: A directory, "/", and a non-empty name prefix.
@@ -110,39 +110,40 @@ class Store(Protocol):
         """Return the sorted names of the directories directly below the root, or None if the root does not exist."""
 
     def create(self, path: str, *, late: bool = False) -> Sink:
-        """Create a file, which appears atomically when the sink is closed, and replaces any file of that name.
+        """Create a file. It appears atomically when the sink is closed, and replaces any existing file.
 
-        Directories are made as needed.
+        Missing directories are created.
 
         Args:
             path: The file.
-            late: Whether it may be safe only after `sync` or `put_if_absent`, as a small file of a commit is.
+            late: Whether the file may become durable only with the next `sync` or `put_if_absent`. Use this for small
+            files of a commit.
 
         Raises:
             UnsupportedError: The store is read-only.
         """
 
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
-        """Write a small file atomically, replacing any file of that name.
+        """Write a small file atomically, replacing any existing file.
 
         Args:
             path: The file.
             data: The whole content.
-            safe: Whether it must survive a power failure. Otherwise, it may be empty afterwards.
+            safe: Whether the file must survive a power failure. If False, it may be empty afterwards.
         """
 
     def put_if_absent(
         self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
     ) -> None:
-        """Write a small file durably, if no file of that name exists.
+        """Write a small file durably, if the path does not exist.
 
-        If several writers try concurrently, one succeeds. Everything that `sync` flushes is safe before that.
+        If several writers try concurrently, one succeeds. All data that `sync` would flush becomes durable first.
 
         Args:
             path: The file.
             data: The whole content.
-            beside: Other small files, by path, which are put first, and stay even if this one fails.
-            late: Whether only the name may become durable later, with `sync`.
+            beside: Contents of other small files, by path. They are written first, and remain even if this call fails.
+            late: Whether the name may become durable later, with `sync`. The content is durable immediately.
 
         Raises:
             AlreadyExistsError: The name is taken. On an object store, this call itself may have taken it, if a response
@@ -153,18 +154,18 @@ class Store(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files. Missing files are ignored.
 
-        On a local disk, directories that become empty are also deleted, except the root. After a power cut the files
-        may be there again, unless `sync` was called.
+        On a local disk, directories that become empty are also deleted, except the root. After a power failure, the
+        files may exist again, unless `sync` was called.
         """
 
     def walk(self, directory: str = "") -> Iterator[Entry]:
-        """Yield all files below a directory ("" for the root), including temporary files. Empty if it does not exist.
+        """Yield all files below a directory ("" for the root), including temporary files.
 
-        Links to directories are not followed. Files come in any order.
+        Links to directories are not followed. The order is arbitrary. Yields nothing if the directory does not exist.
         """
 
     def copy(self, source: str, path: str) -> None:
-        """Copy a file within the store, replacing any file of that name. Raises NotFoundError."""
+        """Copy a file within the store, replacing any existing file. Raises NotFoundError."""
 
     def sync(self) -> None:
         """Make the names of new and deleted files durable. Called before a commit refers to them."""

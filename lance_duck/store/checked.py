@@ -16,10 +16,10 @@ from lance_duck.store.request import Bytes, ByteSource
 
 
 class DigestedSource:
-    """A `ByteSource` that compares each block of 64 KiB with its digest when it is first read.
+    """A `ByteSource` that verifies each block of 64 KiB when it is first read.
 
-    Safe to use from several threads, although two may check the same block. A block is not checked a second time: bytes
-    that change in an open file are not noticed.
+    Safe to use from several threads, although two threads may verify the same block. Later reads of a block are not
+    verified. Changes to an open file are therefore not detected.
 
     Args:
         source: The file.
@@ -36,14 +36,14 @@ class DigestedSource:
 
     @property
     def is_checked(self) -> bool:
-        """Whether all blocks have been checked."""
+        """Whether all blocks have been verified."""
         return self._blocks is not None and not self._blocks.left
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return the bytes of each (offset, size): see `ByteSource.read`.
 
         Raises:
-            CorruptError: A block with some of the bytes does not match its digest.
+            CorruptError: A block that contains some of the requested bytes does not match its digest.
         """
         blocks = self._blocks or self._load()
         new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
@@ -61,7 +61,7 @@ class DigestedSource:
         Args:
             offset: Position of a buffer.
             starts: int64, (n,), start of each byte range, relative to the buffer, in any order.
-            ends: int64, (n,), end of each run.
+            ends: int64, (n,), end of each byte range, relative to the buffer.
 
         Raises:
             CorruptError: A block does not match its digest.
@@ -74,7 +74,7 @@ class DigestedSource:
                 blocks.check(first, offset, piece, self.path)
 
     def damaged(self) -> list[tuple[int, int]]:
-        """Read all bytes with a digest again, and return the position and size of each block that differs.
+        """Read all blocks again, and return the position and size of each block that does not match its digest.
 
         Raises:
             CorruptError: The checksums themselves are damaged.
@@ -95,9 +95,9 @@ class CheckedSource(DigestedSource):
 
     Args:
         source: The file.
-        position: Offset of its block of checksums.
-        trailer: Its trailer.
-        block: The block, if it has been read.
+        position: Offset of the checksum block.
+        trailer: Trailer of the checksum block.
+        block: The checksum block, if it has been read.
     """
 
     def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
@@ -111,7 +111,7 @@ class CheckedSource(DigestedSource):
 
 
 class _ChecksumsInFile:
-    """Reads the checksums of a file. It does not keep a `CheckedSource` alive."""
+    """Reads the checksums of a file. Does not refer to the `CheckedSource`, to avoid a reference cycle."""
 
     def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None) -> None:
         self._source = source
@@ -120,14 +120,14 @@ class _ChecksumsInFile:
         self._block = block
 
     def __call__(self) -> Checksums:
-        block, self._block = self._block, None  # a later call reads it again
+        block, self._block = self._block, None  # a later call reads the block again
         if block is None:
             block = self._source.read([(self._position, self._trailer.size)])[0].tobytes()
         return read_checksums(block, self._trailer, self._source.path)
 
 
 def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
-    """Return a sidecar with verified bytes.
+    """Return a source that verifies the bytes of a sidecar.
 
     Raises:
         CorruptError: The file is longer or shorter than recorded.
@@ -138,7 +138,7 @@ def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
 
 
 def mapped_file(source: ByteSource) -> MappedFile | None:
-    """Return the mapped file of a source, whose bytes are not checked, or None if it is not mapped."""
+    """Return the mapped file below a source, or None if the source is not mapped. Its bytes are not verified."""
     source = source.source if isinstance(source, DigestedSource) else source
     return source if isinstance(source, MappedFile) else None
 
@@ -153,15 +153,15 @@ def look(
     *,
     repeats: bool = False,
 ) -> Bytes:
-    """Return bytes of which about `touched` will be read. All of them are fetched if the source is not mapped.
+    """Return a byte range from which about `touched` bytes will be read. Unmapped sources fetch the whole range.
 
     Args:
         source: The file.
-        offset: Where the bytes begin.
-        size: Number of bytes.
+        offset: Start of the byte range.
+        size: Size of the byte range.
         touched: Number of bytes that will be read.
-        rows: Ascending rows that will be read, at least one. Default: the system does not read ahead.
-        spans: Returns the start and end of the bytes of ascending rows, relative to `offset`. None with `rows`.
+        rows: Ascending rows that will be read, at least one. Without rows, nothing is prefetched.
+        spans: Returns the start and end of each row's bytes, relative to `offset`. Required with `rows`.
         repeats: Whether reads of the same bytes will follow.
     """
     if isinstance(source, DigestedSource):
@@ -178,7 +178,7 @@ def look(
 
 
 class _Blocks:
-    """The blocks of a file, numbered across all extents, and a mask of verified blocks.
+    """The blocks of a file, numbered over all extents, and a mask of verified blocks.
 
     Attributes:
         left: Number of unverified blocks. It may be too large while several threads verify blocks.
@@ -196,17 +196,17 @@ class _Blocks:
         self.left = len(self._digests)
 
     def is_checked(self, offset: int, size: int) -> bool:
-        """Return whether a non-empty range is inside an extent that has been checked completely."""
+        """Return whether a non-empty range lies within a completely verified extent."""
         extent = bisect_right(self._begin_of, offset) - 1
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 
     def are_checked(self, offset: int, starts: Int64s, ends: Int64s) -> bool:
-        """Return whether the blocks of short ranges of one buffer are already verified.
+        """Return whether all blocks that contain short ranges of one buffer are already verified.
 
         Args:
             offset: Position of the buffer.
             starts: Start of each range in the buffer.
-            ends: Where they end.
+            ends: End of each range in the buffer.
         """
         extent = bisect_right(self._begin_of, offset) - 1
         if extent < 0 or ends.max(initial=0) > self._end_of[extent] - offset or self._begin_of[extent] != offset:
@@ -218,7 +218,7 @@ class _Blocks:
         return bool((high - low < 2).all() and checked[low].all() and checked[high].all())
 
     def unchecked(self, ranges: Int64s) -> Int64s:
-        """Return the blocks that hold bytes of ranges and have not been checked, ascending.
+        """Return the unverified blocks that contain bytes of the ranges, ascending.
 
         Args:
             ranges: int64, one row for each range: offset and size.
@@ -226,7 +226,7 @@ class _Blocks:
         offsets = ranges[:, 0]
         ends = offsets + ranges[:, 1]
         low = np.searchsorted(self._ends, offsets, side="right")  # first extent that ends after the offset
-        high = np.searchsorted(self._starts, ends, side="left") - 1  # last one that begins before the end
+        high = np.searchsorted(self._starts, ends, side="left") - 1  # last extent that begins before the end
         some = np.flatnonzero((low <= high) & (ends > offsets))
         if not len(some):
             return some
@@ -241,7 +241,7 @@ class _Blocks:
         return np.flatnonzero((np.cumsum(steps[:-1]) > 0) & ~self._checked)
 
     def runs(self, places: Int64s) -> list[tuple[int, int, int]]:
-        """Return adjacent blocks of one extent together, as (first block, offset, size in bytes).
+        """Merge adjacent blocks of an extent into runs: (first block, offset, size in bytes).
 
         Args:
             places: int64, numbers of the blocks, ascending.
@@ -262,12 +262,12 @@ class _Blocks:
                 yield first + (at - start) // BLOCK, at, min(size, end - at)
 
     def differing(self, first: int, offset: int, data: Bytes) -> Iterator[tuple[int, int]]:
-        """Yield the position and size of adjacent blocks that differ from their digests.
+        """Yield the position and size of each block that does not match its digest. The blocks are adjacent.
 
         Args:
             first: Number of the first block.
             offset: Offset of the first block in the file.
-            data: Bytes of all of the blocks.
+            data: Bytes of all blocks.
         """
         for place, at in enumerate(range(0, len(data), BLOCK), first):
             piece = data[at : at + BLOCK]
@@ -280,11 +280,11 @@ class _Blocks:
         Args:
             first: Number of the first block.
             offset: Offset of the first block in the file.
-            data: Bytes of all of the blocks.
+            data: Bytes of all blocks.
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: A block differs from its digest.
+            CorruptError: A block does not match its digest.
         """
         for at, size in self.differing(first, offset, data):
             raise damaged(f"{size:,} bytes at {at:,}", where)

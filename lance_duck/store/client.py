@@ -33,7 +33,7 @@ from lance_duck.redact import shown, shown_value, without_secrets
 MEMORY = MemoryStore()
 
 _T = TypeVar("_T")
-_used_since: int | None = None  # forks.count() at the first operation: the library's threads start then, and only then
+_used_since: int | None = None  # forks.count() at the first operation, which starts the library's threads
 _CLIENT_OPTIONS = (
     "allow_http",
     "allow_invalid_certificates",
@@ -51,11 +51,11 @@ _CLIENT_OPTIONS = (
     "user_agent",
 )
 _HUB_OPTION = "hf_token"
-"""Sent to the web server of the Hub with each request."""
+"""Option with the token for each request to the Hub."""
 _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
 """Phrases in the library's messages about refused credentials, for errors without a class."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
-_LEAST_HIDDEN = 4  # characters of the shortest value that is masked in the library's messages
+_LEAST_HIDDEN = 4  # minimum length of values that are masked in the library's messages
 # Options of this package that services do not use.
 _OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
 _NAMES = (
@@ -71,7 +71,7 @@ _NAMES = (
 """Suggestions for misspelled options. obstore decides which options a store supports."""
 _URL_OPTIONS = frozenset({"endpoint", "endpoint_url", "endpoint_url_s3", "storage_endpoint", "base_url"})
 _WEB_URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
-_PANIC = "PanicException"  # of pyo3: no Exception, and in no module that could be imported
+_PANIC = "PanicException"  # pyo3's class: a BaseException that cannot be imported
 _EXAMPLES = ("s3://bucket", "gs://bucket", "az://container")
 
 
@@ -84,7 +84,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
         options: Storage options sorted by name, with names in lower case.
 
     Raises:
-        InvalidInputError: An option is meaningless for this kind of store, or a required one is missing.
+        InvalidInputError: An option does not exist for this kind of store, or a required option is missing.
     """
     if bucket.startswith("memory:"):
         return MEMORY
@@ -139,10 +139,12 @@ def check_options(options: object) -> None:
 
 
 def refuse_unknown_options(options: Mapping[str, str]) -> None:
-    """Reject storage options of a local table that no store knows. The table may refer to files in any store.
+    """Reject storage options of a local table that are not options of any store.
+
+    A local table may refer to files in any store.
 
     Raises:
-        InvalidInputError: Says which option was probably meant.
+        InvalidInputError: An option is unknown. The message suggests a similar option.
     """
     for name in options:
         if not _is_known(name.lower()):
@@ -155,7 +157,7 @@ def _refuse_option(name: str, remedy: str) -> NoReturn:
 
 @lru_cache(maxsize=256)
 def _is_known(name: str) -> bool:
-    """Return whether an option means something to one of the stores."""
+    """Return whether an option exists for any kind of store."""
     if name in _NAMES:
         return True
     config, client, retry = _split_options(((name, "0"),))
@@ -176,8 +178,8 @@ def call(where: str, do: Callable[[], _T]) -> _T:
     """Run an operation of the library, and translate its errors.
 
     Raises:
-        ForkedError: The parent process used the library before the fork. Its network threads do not exist here, and the
-            operation would wait for them forever.
+        ForkedError: The parent process used the library before the fork. The library's network threads do not exist in
+        this process, and the operation would wait forever.
     """
     global _used_since
     if _used_since is None:
@@ -199,7 +201,7 @@ def call(where: str, do: Callable[[], _T]) -> _T:
         if type(error).__name__ != _PANIC:
             raise
         ours, cause = StoreError(f"the library panicked: {_first_line(error)}", where=where), None
-    raise ours from cause  # outside the handler, because tracebacks include an error's context
+    raise ours from cause  # outside the handler: inside, the original error would become the context
 
 
 def _as_ours(error: Exception, where: str) -> LanceDuckError:

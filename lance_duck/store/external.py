@@ -1,13 +1,14 @@
 """External manifest stores, which claim versions for stores without put-if-absent.
 
 An external manifest store is a small key-value table next to the object store, with one operation that the
-object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
-`storage_options={"manifest_store": url}` names one for a table. All writers of the table must name the same.
+object store lacks: it maps (base URI, version) to the path of a manifest, and writes a key only if it is new.
+`storage_options={"manifest_store": url}` selects the store for a table. All writers of the table must use the same
+store.
 
-    sqlite:///absolute/path.db    built in: a file that all writers reach
+    sqlite:///absolute/path.db    built in: a file that all writers can access
     {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
 
-You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
+You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once per process.
 Never here: manifests themselves, and the order of claiming a version and writing its manifest.
 """
 
@@ -32,14 +33,14 @@ OPTION = "manifest_store"
 
 
 class ExternalManifestStore(Protocol):
-    """A map from tables and versions to manifests, used by many threads and processes at once.
+    """A map from tables and versions to manifests, used concurrently by many threads and processes.
 
-    `base_uri` is the URI with which the table was opened, without a trailing slash. A local path is absolute and free
-    of links. `path` is relative to it.
+    `base_uri` is the URI with which the table was opened, without a trailing slash. A local path is absolute and does
+    not contain links. `path` is relative to it.
     """
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
-        """Claim a version, safe on the disk when this returns.
+        """Claim a version. The claim is durable when this method returns.
 
         If several writers try concurrently, one succeeds.
 
@@ -49,7 +50,7 @@ class ExternalManifestStore(Protocol):
         """
 
     def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
-        """Change the path of a claimed version. Raises NotFoundError when it is not claimed."""
+        """Change the path of a claimed version. Raises NotFoundError if the version is not claimed."""
 
     def get(self, base_uri: str, version: int) -> str | None:
         """Return the path of a version, or None if it is not claimed."""
@@ -58,7 +59,7 @@ class ExternalManifestStore(Protocol):
         """Return the highest claimed version and its path, or None if no version is claimed."""
 
     def delete(self, base_uri: str) -> None:
-        """Forget a table or branch that was dropped, but not others whose base URIs lie below it."""
+        """Delete the entries of a dropped table or branch, but not of tables or branches below its base URI."""
 
 
 Opener = Callable[[str], ExternalManifestStore]
@@ -66,14 +67,14 @@ Opener = Callable[[str], ExternalManifestStore]
 
 @checked_call
 def register_manifest_store(scheme: str, opener: Opener) -> None:
-    """Let `storage_options={"manifest_store": "{scheme}://…"}` name an external manifest store.
+    """Register an external manifest store for `storage_options={"manifest_store": "{scheme}://…"}`.
 
     Args:
         scheme: For example "ddb".
         opener: Called with the whole URL, once per process. Returns the store.
 
     Raises:
-        InvalidInputError: The scheme is built in, or not a scheme.
+        InvalidInputError: The scheme is built in, or is not a valid URL scheme.
     """
     if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
         raise InvalidInputError(
@@ -86,10 +87,10 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
 
 
 def manifest_store(url: str | None) -> ExternalManifestStore | None:
-    """Return the external manifest store for the URL in a storage option, or None without a URL.
+    """Return the external manifest store for the URL in a storage option, or None if `url` is None.
 
     Raises:
-        InvalidInputError: Nothing is registered for its scheme, or the URL is invalid.
+        InvalidInputError: The scheme is not registered, or the URL is invalid.
         StoreError: The store cannot be opened.
     """
     if url is None:

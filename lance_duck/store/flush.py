@@ -1,11 +1,11 @@
-"""Flushes that make files survive a power failure: of their contents, and of the directories with their names.
+"""Flushes of file contents and directories. They make files survive a power failure.
 
 A new name changes its directory, and a new directory changes its parent. Changed directories and small files are
-recorded for the whole process. All are flushed together before a commit names the files. The disk then writes its
-journal once for all of them, and once more for the name of the manifest.
+recorded for the whole process. All of them are flushed together before a commit names the files. The disk then
+writes its journal once for these files and directories, and once more for the name of the manifest.
 
-Windows only flushes files, through a writable handle. The NTFS journal covers its directories. On macOS, `fsync` passes
-the bytes to the drive, which may keep them in its cache. F_FULLFSYNC makes it write them.
+On Windows, only files are flushed, through a writable handle. The NTFS journal covers directories. On macOS, `fsync`
+passes the bytes to the drive, which may keep them in its cache. F_FULLFSYNC makes the drive write them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lance_duck.store.costs import FLUSHES_BY_ONE, REQUESTS_AT_ONCE, SAFE_DIRECT
 
 try:
     import fcntl
-except ImportError:  # not on Windows
+except ImportError:  # does not exist on Windows
     fcntl = None  # type: ignore[assignment]
 
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
-_FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
+_FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # on macOS only
 
 
 class UnflushedPaths:
@@ -40,7 +40,7 @@ class UnflushedPaths:
         self._lock = Lock()
 
     def note(self, directory: str) -> None:
-        """Record a directory with a new name in it."""
+        """Record a directory that contains a new name."""
         if _CAN_FLUSH_DIRECTORIES:
             with self._lock:
                 self._directories[directory] = next(self._ticket)
@@ -52,13 +52,13 @@ class UnflushedPaths:
         self.note(os.path.dirname(file))
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Flush all recorded names below the roots, the directories above them, and `files`. Raises OSError."""
+        """Flush all recorded names below the roots, their parent directories, and `files`. Raises OSError."""
         with self._lock:
             late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
         _flush_all(files, late, {*noted, *map(os.path.dirname, parents)})
-        with self._lock:  # not earlier, because a concurrent commit must also find them
+        with self._lock:  # not before the flush, because a concurrent commit must also flush these names
             if len(self._safe_directories) > SAFE_DIRECTORIES:
                 self._safe_directories.clear()
             self._safe_directories.update(parents)
@@ -68,7 +68,7 @@ class UnflushedPaths:
                     del self._directories[directory]
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
-        """Return a directory and those parents below the root that another process may have just created."""
+        """Return a directory, and its parents below the root, without the ones known to be durable."""
         result = []
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):
@@ -82,14 +82,14 @@ class UnflushedPaths:
 def fsync(handle: int) -> None:
     """Flush an open file or directory to the disk itself. Raises OSError."""
     if fcntl is not None and _FULL_FSYNC is not None:
-        with contextlib.suppress(OSError):  # network disks do not support it
+        with contextlib.suppress(OSError):  # network disks do not support F_FULLFSYNC
             fcntl.fcntl(handle, _FULL_FSYNC)
             return
     os.fsync(handle)
 
 
 def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str]) -> None:
-    """Flush files and directories concurrently, so that the disk can combine writes. Late ones may no longer exist."""
+    """Flush files and directories concurrently, to let the disk combine writes. `late` files may no longer exist."""
     work = [
         *((file, os.O_RDWR, False) for file in files),
         *((file, os.O_RDWR, True) for file in late),
@@ -123,7 +123,7 @@ def _flush(path: str, mode: int, *, may_be_gone: bool) -> None:
     except FileNotFoundError:
         if not may_be_gone:
             raise
-        return  # a directory that became empty, or an abandoned file
+        return  # an empty directory or an abandoned file was deleted
     try:
         fsync(handle)
     finally:

@@ -5,7 +5,7 @@
     {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of a folder's entries, as JSON;
                                                                        the header `Link` names the next page
 
-A folder of tables may be the whole repository, without a path. The default revision is `main`. A slash in its name is
+Without a path, the folder is the whole repository. The default revision is `main`. A slash in the name of a revision is
 written as %2F, except in `refs/pr/{number}` and `refs/convert/{name}`. The endpoint and a token for private datasets
 come from the storage options `hf_endpoint` and `hf_token`, or from the environment variables HF_ENDPOINT and HF_TOKEN,
 as in Hugging Face's libraries.
@@ -40,7 +40,7 @@ OPTIONS: Final = ("hf_endpoint", "hf_token")
 PAGE_ENTRIES: Final = 1000
 """Maximum number of entries in one response of the Hub."""
 MOST_PAGES: Final = 1000
-"""Maximum number of pages of a listing: a million entries, which take minutes."""
+"""Maximum number of pages in a listing. They contain a million entries, and take minutes."""
 
 _PLACE: Final = re.compile(
     r"hf://datasets/(?P<name>[^/@\s]+/[^/@\s]+)(?:@(?P<revision>refs/(?:convert|pr)/[^/\s]+|[^/\s]+))?(?:/+(?P<path>[^?#]*))?",
@@ -49,11 +49,11 @@ _PLACE: Final = re.compile(
 _ENDPOINT: Final = "https://huggingface.co"
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 _TIMEOUT: Final = 60.0
-"""Seconds without a byte."""
+"""Timeout without any received byte, in seconds."""
 RETRIES: Final = 3
 """Number of retries for a page if the Hub is busy or the connection breaks."""
 FIRST_WAIT: Final = 0.5
-"""Maximum wait before the first retry, in seconds. It doubles up to 4, as in the first page's client."""
+"""Maximum wait before the first retry, in seconds. It doubles up to 4 seconds, as in the client for the first page."""
 _PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_PAGE: Final = 16 << 20
 """Maximum page size, in bytes. A page of 1,000 entries has about 200 kB."""
@@ -64,7 +64,7 @@ class HubFolder:
     """A folder of a dataset on the Hub, at one revision.
 
     Attributes:
-        uri: As it was given, for messages.
+        uri: The URI from the user, for messages.
         root: Web address of the files of the revision.
         tree: Web address of the listing of the folder.
         path: The folder, or "" for the whole repository.
@@ -83,10 +83,10 @@ class HubFolder:
 
         Args:
             uri: The location.
-            options: Storage options. Names in lower case.
+            options: Storage options, with names in lower case.
 
         Raises:
-            InvalidInputError: It is not the location of a dataset.
+            InvalidInputError: The URI is not the location of a dataset.
         """
         place = _PLACE.fullmatch(uri)
         path = "/".join(part for part in unquote(place["path"] or "").split("/") if part) if place else ""
@@ -109,7 +109,7 @@ class HubFolder:
         return bucket_client(self.root, self.options)
 
     def folders(self) -> list[str] | None:
-        """Return the sorted names of the folders in this one, or None if the folder does not exist.
+        """Return the sorted names of the subfolders, or None if the folder does not exist.
 
         Raises:
             CorruptError: The response is not a listing.
@@ -122,7 +122,7 @@ class HubFolder:
         except NotFoundError:
             return None
         entries = self._entries(answer)
-        if len(entries) >= PAGE_ENTRIES:  # there may be more pages, and the other client does not return headers
+        if len(entries) >= PAGE_ENTRIES:  # there may be more pages, but the first client does not return headers
             entries = [entry for page in self._pages() for entry in self._entries(page)]
         return sorted(path.rpartition("/")[2] for kind, path in entries if kind == "directory")
 
@@ -153,14 +153,15 @@ class HubFolder:
         )
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
-        """Return a page of a listing and the next page's address, through Python's own HTTP client."""
-        from urllib.error import URLError  # takes 30 ms with the next import, so only large listings pay for it
+        """Return a page of a listing and the next page's address, through Python's HTTP client."""
+        from urllib.error import URLError  # both imports take 30 ms, and only large listings need them
         from urllib.request import Request
 
         request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
         token = dict(self.options).get("hf_token")
         if token:
-            request.add_unredirected_header("Authorization", f"Bearer {token}")  # for no other server
+            # The header is not sent to other servers after a redirect.
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
         passing = (URLError, HTTPException, ConnectionError, TimeoutError)
         try:
             policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)
@@ -188,7 +189,7 @@ class HubFolder:
 
 
 def _read(request: Any) -> tuple[bytes, Sequence[str]]:
-    """Return a response and its `Link` headers. A permanent failure is a StoreError."""
+    """Return a response and its `Link` headers. Raises StoreError for permanent failures."""
     from urllib.error import HTTPError
     from urllib.request import urlopen
 
@@ -196,7 +197,7 @@ def _read(request: Any) -> tuple[bytes, Sequence[str]]:
         with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
             return answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
     except HTTPError as error:
-        error.close()  # it holds the connection
+        error.close()  # otherwise it keeps the connection open
         if error.code in _PASSING or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
         raise StoreError(str(error)) from None

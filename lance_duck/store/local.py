@@ -20,7 +20,7 @@ class LocalStore:
     """A directory on a local disk.
 
     Args:
-        root: The directory. Its own path may contain symbolic links.
+        root: The directory. Its path may contain symbolic links.
         allowed: Other directories that paths and symbolic links may lead into.
         fsync: Whether writes are flushed to the disk.
         external: See `Store.external`.
@@ -62,7 +62,7 @@ class LocalStore:
             try:
                 status = os.stat(os.path.join(place, name))
             except FileNotFoundError:
-                continue  # a temporary file that its writer has renamed meanwhile
+                continue  # a temporary file that its writer has renamed in the meantime
             if stat.S_ISREG(status.st_mode):
                 yield Entry(
                     f"{directory.strip('/')}/{name}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
@@ -177,7 +177,7 @@ class LocalStore:
     def _plain_place(self, path: str) -> str | None:
         """Return the `realpath` of a path below the root without links. Returns None if it may contain links.
 
-        `realpath` itself also checks the folders above the root, which takes longer than opening a small file.
+        `realpath` would also check the folders above the root, which takes longer than opening a small file.
         """
         parts = path.split("/")
         if os.sep != "/" or not {"", ".", ".."}.isdisjoint(parts):
@@ -188,12 +188,12 @@ class LocalStore:
                 place = f"{place}/{part}"
                 if stat.S_ISLNK(os.lstat(place).st_mode):
                     return None
-        except OSError:  # does not exist, or the name is too long
+        except OSError:  # the path does not exist, or a name is too long
             return None
         return place
 
     def _own_place(self, path: str) -> str:
-        """Return the location to replace or delete for a name: the name itself, even if it is a link."""
+        """Return the path to replace or delete. If it is a link, this is the link, not its target."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
         inner = os.path.dirname(path)
         above = (self._plain_place(inner) if inner else self._root) or os.path.realpath(folder)
@@ -204,7 +204,7 @@ class LocalStore:
 
     def _root_of(self, place: str) -> str | None:
         for root in self._roots:
-            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # disk roots end with a separator
+            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # the path "/" ends with a separator
                 return root
         return None
 

@@ -1,11 +1,12 @@
 """New files on local disks.
 
-A file is written under a temporary name in the same directory ({name}#{number}) and flushed. Then it gets its name, by
-a rename, which replaces, or by a hard link, which fails if the name is taken. A reader thus sees whole files only, and
-a killed writer leaves at most the temporary one. A small file that a commit will name is flushed by that commit.
+A file is written with a temporary name in the same directory ({name}#{number}) and flushed. Then it gets its final
+name: by a rename, which replaces an existing file, or by a hard link, which fails if the name is taken. Readers
+therefore only see complete files, and a killed writer leaves at most a temporary file. If a commit will name a small
+file, that commit flushes the file.
 
-Windows neither replaces nor deletes a file that is open or mapped. Replacing such a file is retried briefly, because
-readers of replaced files close them quickly. Deleting one fails with an explanation.
+Windows does not replace or delete a file that is open or mapped. Replacements are retried briefly, because readers
+close replaced files quickly. Deletions fail with an explanation.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ else:
 
 _IS_WINDOWS = os.name == "nt"
 _TRIES = 1000
-_BUSY_SECONDS = 2.0  # that a reader may have a small file open
-_BUSY_WAIT = 0.05  # seconds at most between two attempts
-_IN_PLACE = 64  # bytes within one page, which readers see either before or after a write
+_BUSY_SECONDS = 2.0  # maximum time that a reader keeps a small file open, in seconds
+_BUSY_WAIT = 0.05  # maximum time between two attempts, in seconds
+_IN_PLACE = 64  # maximum size in bytes: within one page, writes are atomic for readers
 _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # O_BINARY is for Windows
 _NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -61,8 +62,8 @@ class LocalSink(Sink):
 
     Args:
         place: Absolute path of the file.
-        fsync: Whether it is flushed before it appears.
-        late: Whether a small file may instead be flushed with `unflushed`, by the commit that names it.
+        fsync: Whether the file is flushed before it appears.
+        late: Whether a small file may instead be flushed by the commit that names it, with `unflushed`.
     """
 
     def __init__(self, place: str, *, fsync: bool = True, late: bool = False) -> None:
@@ -111,7 +112,7 @@ class LocalSink(Sink):
 
 
 def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
-    """Write a file, replacing any file of that name. Raises StoreError."""
+    """Write a file, replacing any existing file. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         sink.write(data)
 
@@ -119,7 +120,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 def put_in_place(place: str, data: Buffer) -> bool:
     """Overwrite a small file of the same length in place. Returns whether the file was overwritten.
 
-    Files with several hard links, and links, are left to `put`.
+    Returns False for symbolic links and for files with several hard links.
     """
     view = memoryview(data)
     try:
@@ -145,15 +146,15 @@ def put_if_absent(
     fsync: bool = True,
     late: bool = False,
 ) -> None:
-    """Write a file, if no file of that name exists, after the files in `beside`.
+    """Write the files in `beside`, then a file at `place` if it does not exist.
 
     Args:
         place: Absolute path of the file.
         data: Content of the file.
         beside: Contents of other files, by absolute path.
-        roots: Directories below which all recorded changes are flushed before the file gets its name.
-        fsync: Whether anything is flushed.
-        late: Whether the name is flushed only with `unflushed`.
+        roots: Directories. All recorded changes below them are flushed before the file gets its name.
+        fsync: Whether to flush files and directories.
+        late: Whether to flush the name later, with `unflushed`.
 
     Raises:
         AlreadyExistsError: The name is taken.
@@ -193,10 +194,10 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
     with translated(place):
         try:
             os.unlink(place)
-        except (FileNotFoundError, NotADirectoryError):  # an abandoned write may have left its directory
+        except (FileNotFoundError, NotADirectoryError):  # an abandoned write may leave only its directory
             was_there = False
     parent = os.path.dirname(place)
-    with contextlib.suppress(OSError):  # not empty, as a rule
+    with contextlib.suppress(OSError):  # raised if the directory is not empty
         while parent.startswith(root.rstrip(os.sep) + os.sep):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
@@ -205,7 +206,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
 
 
 def delete_temporary(path: str) -> None:
-    """Delete a temporary file. If it is mapped and the system keeps it, it is deleted when the process ends."""
+    """Delete a temporary file. If the system does not delete a mapped file, it is deleted when the process ends."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -220,7 +221,7 @@ def _delete_if_possible(path: str) -> None:
 
 
 def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
-    """Rename a folder on its disk, atomically. Raises AlreadyExistsError and StoreError."""
+    """Rename a folder on the same disk atomically. Raises AlreadyExistsError and StoreError."""
     with translated(end):
         os.rename(start, end)
         if fsync:
@@ -232,10 +233,10 @@ def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
 
 @contextmanager
 def new_folder(path: str | None) -> Iterator[None]:
-    """Remove a folder again if the block fails, provided that the folder is new and empty.
+    """Remove a folder if the block fails and the folder is new and empty.
 
     Args:
-        path: Path of the folder. Its new parents are also removed. None if it is not on a local disk.
+        path: Path of the folder, or None if it is not on a local disk. New parents are also removed.
     """
     missing: list[str] = []
     folder = "" if path is None else os.path.abspath(path)
@@ -248,21 +249,21 @@ def new_folder(path: str | None) -> Iterator[None]:
         if missing:
             remove_empty_folders(missing[0])
         for each in missing[1:]:
-            with contextlib.suppress(OSError):  # not empty
+            with contextlib.suppress(OSError):  # raised if the folder is not empty
                 os.rmdir(each)
         raise
 
 
 def remove_empty_folders(path: str) -> None:
-    """Remove a folder and the folders in it, except those with files. Never raises."""
+    """Remove a folder and its subfolders, except folders that contain files. Never raises."""
     for each, _, _ in os.walk(path, topdown=False):
-        with contextlib.suppress(OSError):  # not empty
+        with contextlib.suppress(OSError):  # raised if the folder is not empty
             os.rmdir(each)
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Translate errors of the operating system while writing."""
+    """Translate operating system errors while writing."""
     try:
         yield
     except LanceDuckError:
@@ -290,12 +291,12 @@ class _Writer:
 
 
 def _begin(place: str) -> tuple[str, BinaryIO]:
-    """Open a temporary file in the target's directory, which is created if missing."""
+    """Open a temporary file in the target's directory. Creates the directory if it is missing."""
     for _ in range(_TRIES):
         temporary = temporary_name(place)
         try:
             return temporary, open(temporary, "xb", buffering=BUFFER_BYTES)
-        except FileNotFoundError:  # the directory does not exist yet, or was just deleted because it was empty
+        except FileNotFoundError:  # the directory does not exist yet, or it was empty and has just been deleted
             _make_directories(os.path.dirname(place))
         except FileExistsError:
             continue
@@ -314,12 +315,12 @@ def _make_directories(directory: str) -> None:
             if os.path.isfile(folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
         except FileNotFoundError:
-            return  # just deleted; the caller retries
+            return  # deleted in the meantime; the caller retries
         unflushed.note(os.path.dirname(folder))
 
 
 def _replace(temporary: str, place: str) -> None:
-    """Rename a temporary file, replacing any file of that name."""
+    """Rename a temporary file, replacing any existing file."""
     if _IS_WINDOWS:
         policy = retry.RetryPolicy(retries=1000, timeout=_BUSY_SECONDS, longest_wait=_BUSY_WAIT)
         policy.run(lambda _: os.replace(temporary, place), PermissionError)
@@ -329,7 +330,7 @@ def _replace(temporary: str, place: str) -> None:
 
 def _name_if_absent(temporary: str, place: str) -> None:
     if _IS_WINDOWS:
-        os.rename(temporary, place)  # never replaces there
+        os.rename(temporary, place)  # on Windows, rename never replaces a file
         return
     try:
         os.link(temporary, place)

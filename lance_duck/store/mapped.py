@@ -1,16 +1,16 @@
 """Reads of local files through memory maps.
 
-A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were read
-count as memory of the process until they are released. All maps therefore share one budget (`residency`). If the
-touched pages exceed it, the least recently used maps release theirs. Views stay valid and read from the page cache
-again. Searches rerank random rows of the same pages repeatedly. These pages have a larger budget
+A read returns a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were
+read count as memory of the process until they are released. All maps therefore share one budget (`residency`). If the
+touched pages exceed it, the least recently used maps release their pages. Views remain valid, and read from the page
+cache again. Searches repeatedly rerank random rows of the same pages. These pages have a larger budget
 (`repeated_residency`), because mapping a page again takes longer than reading one of its rows.
 
-Caches keep many files open, so all maps also share one limit on their number (`open_maps`). Maps that are unused for
-long are unmapped, and mapped again on the next read. A map keeps the bytes of a deleted file on disk. Deleted files are
-therefore unmapped soon after their last use.
+Caches keep many files open. All maps therefore also share one limit on their number (`open_maps`). Files that were not
+read for a long time are unmapped, and mapped again on the next read. While a deleted file is mapped, its bytes remain
+on disk. Deleted files are therefore unmapped soon after their last use.
 
-The system's own readahead is off, because it cannot predict which bytes a query skips. Instead, requested ranges are
+The system's readahead is disabled, because it cannot predict which bytes a query skips. Instead, requested ranges are
 prefetched. Single rows are prefetched only if a sample of them is not in memory, because a prefetch call takes longer
 than reading memory.
 """
@@ -70,13 +70,13 @@ class MappedFile:
         self._pages = self._mapped()
         if size is not None and size != self.size:
             raise CorruptError("the file size differs from the manifest", where=path, expected=size, found=self.size)
-        self._noted = 0  # bytes that `residency` counts and that were not read yet
-        self._trusted: dict[int, int] = {}  # by offset: number of reads that go unchecked, after one that was in memory
+        self._noted = 0  # bytes that `residency` has counted in advance
+        self._trusted: dict[int, int] = {}  # by offset: number of reads that may still skip the memory check
         if self.size:
             open_maps.add(self)
 
     def _mapped(self) -> FilePages | None:
-        """Map the file, unless it is empty. Raises StoreError if it is not the file that was opened first."""
+        """Map the file, unless it is empty. Raises StoreError if the file was replaced since it was first opened."""
         with translated(self.path), open_regular(self.path) as file:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -90,7 +90,7 @@ class MappedFile:
         return mapped
 
     def _held(self) -> FilePages:
-        """Return the pages of a file that is not empty, mapped again if they were let go."""
+        """Return the pages of a file that is not empty. Maps the file again if it was unmapped."""
         self.is_used = True
         held = self._pages
         if held is None:
@@ -119,7 +119,7 @@ class MappedFile:
         end = self.size
         held = self._held() if end else None
         data = _EMPTY if held is None else held.data
-        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # one page each, which would otherwise be read one by one
+        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # otherwise, the system would read their pages one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)
@@ -132,11 +132,11 @@ class MappedFile:
         return pieces
 
     def look(self, offset: int, size: int, touched: int, *, repeats: bool = False) -> Bytes:
-        """Return a view of bytes, of which an unknown subset of about `touched` bytes will be read.
+        """Return a view of a byte range. The caller will read about `touched` bytes of it, at unknown positions.
 
         Args:
-            offset: Where the bytes begin.
-            size: Number of bytes.
+            offset: Start of the byte range.
+            size: Size of the byte range.
             touched: Number of bytes that will be read.
             repeats: Whether reads of the same bytes will follow. The pages then belong to the larger budget.
         """
@@ -149,10 +149,10 @@ class MappedFile:
         return self._held().data[offset : offset + size] if self.size else _EMPTY
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
-        """Prefetch the bytes of rows concurrently, unless a sample of them is in memory.
+        """Prefetch the bytes of rows concurrently, unless a sample of the bytes is in memory.
 
         Args:
-            offset: Offset of the bytes of all rows.
+            offset: File offset to which `spans` is relative.
             rows: Ascending rows to read.
             spans: Returns the start and end of each row's bytes, relative to `offset`, both ascending.
         """
@@ -178,7 +178,7 @@ class MappedFile:
                 held.advise(pages.WILL_NEED, begin, stop - begin)
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
-        """Release the pages of a range that will not be read soon. Its views stay valid."""
+        """Release the pages of a range that will not be read soon. Its views remain valid."""
         held = self._pages
         if held is None:
             return
@@ -197,7 +197,7 @@ class MappedFile:
 
 
 class Residency:
-    """The budget of pages that maps hold resident.
+    """The budget for pages of memory maps that remain resident.
 
     Args:
         budget: Maximum touched bytes over all maps. Above it, the least recently used maps are released.
@@ -209,7 +209,7 @@ class Residency:
         self._touched: dict[int, tuple[weakref.ref[MappedFile], int]] = {}
         # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event.
         self._dead: deque[int] = deque()
-        # Views that are used after a release load pages again, so each map is released once more the next time.
+        # Views that are used after a release load pages again. Each map is therefore released once more the next time.
         self._released: list[weakref.ref[MappedFile]] = []
         self._lock = Lock()
 
@@ -251,7 +251,7 @@ class OpenMaps:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._files: dict[int, weakref.ref[MappedFile]] = {}
-        self._dead: deque[int] = deque()  # as of `Residency`
+        self._dead: deque[int] = deque()  # see `Residency`
         self._opened = 0
         self._lock = Lock()
 
@@ -330,7 +330,7 @@ def open_regular(path: str) -> BinaryIO:
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Translate errors of the operating system while reading."""
+    """Translate operating system errors while reading."""
     try:
         yield
     except LanceDuckError:

@@ -1,8 +1,8 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
-Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run concurrently. Many requests are
-divided among several calls of obstore. obstore retries requests that fail temporarily. Tables
-in one bucket with the same options share one client.
+Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run concurrently. A large number of
+requests is divided among several obstore calls. obstore retries requests that fail temporarily. Tables in the same
+bucket with the same options share one client.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EMPTY.setflags(write=False)
 
 @dataclass(frozen=True, eq=False)
 class _JoinedRequests:
-    """Requests that ranges were joined into.
+    """The requests into which ranges were joined.
 
     Attributes:
         starts: First byte of each request, ascending.
@@ -89,9 +89,9 @@ class ObjectFile:
         self._tail: tuple[int, Bytes] = self.size, _EMPTY
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Return the bytes of each (offset, size), in as few concurrent requests as they need.
+        """Return the bytes of each (offset, size), with as few concurrent requests as possible.
 
-        The end of the object, which holds its metadata, is kept once it has been read.
+        The end of the object contains its metadata, and is kept once it has been read.
         """
         for offset, length in ranges:
             check_range(self.path, self.size, offset, length)
@@ -124,7 +124,7 @@ class ObjectFile:
         return joined.pieces(spans, starts, lengths)
 
     def _spans(self, joined: _JoinedRequests) -> list[Bytes]:
-        """Return the bytes of requests, which run concurrently, up to the limit for one service."""
+        """Run requests concurrently, up to the limit for one service, and return their bytes."""
 
         def get(first: int) -> list[Bytes]:
             starts, lengths = (each[first : first + CALL_REQUESTS] for each in (joined.starts, joined.lengths))
@@ -147,7 +147,7 @@ class ObjectFile:
 
 
 def store_in_memory() -> ObjectStore:
-    """Return a new, empty in-memory store, which lives as long as it is referenced."""
+    """Return a new, empty in-memory store. It exists as long as it is referenced."""
     return ObjectStore("memory:", MemoryStore(), "", checksums=False)
 
 
@@ -155,11 +155,11 @@ class ObjectStore:
     """Objects of one bucket whose keys begin with a prefix.
 
     Args:
-        uri: Root, for messages and for opening it again.
+        uri: URI of the root, for messages and to reopen the store.
         client: The bucket.
         prefix: Key of the root, without leading or trailing slashes. May be empty.
         can_list: Whether the service lists keys.
-        hub_folders: Returns the folder names below the root. Only for the Hub of Hugging Face.
+        hub_folders: Returns the folder names below the root. Only for the Hugging Face Hub.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
@@ -247,10 +247,10 @@ class ObjectStore:
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
     def create(self, path: str, *, late: bool = False) -> Sink:
-        """See `Store.create`. Uploads in parts, of which at most four wait in memory.
+        """See `Store.create`. Uploads the file in parts. At most four parts wait in memory.
 
-        An aborted upload never appears. If the process is killed, a service may keep the parts until the bucket's rule
-        for incomplete uploads removes them.
+        An aborted upload never appears. If the process is killed, a service may keep the parts until the bucket's
+        lifecycle rule removes incomplete uploads.
         """
         key = self._writable(path)
         return _ObjectSink(self._client, key, self._where(path))
@@ -300,7 +300,7 @@ class ObjectStore:
     def _delete(self, keys: list[str]) -> None:
         try:
             call(self.uri, lambda: obstore.delete(self._client, keys))
-        except NotFoundError:  # some services reject a missing key, and stop there
+        except NotFoundError:  # some services fail at the first missing key
             if len(keys) > 1:
                 for key in keys:
                     self._delete([key])
@@ -346,7 +346,7 @@ class _ObjectSink(Sink):
         )
 
     def _write(self, data: memoryview) -> None:
-        for at in range(0, len(data), PART_BYTES):  # obstore accepts a whole buffer before it waits for space
+        for at in range(0, len(data), PART_BYTES):  # obstore would accept a large buffer without waiting for space
             piece = data[at : at + PART_BYTES]
             call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
 
@@ -354,6 +354,6 @@ class _ObjectSink(Sink):
         call(self.path, self._upload.close)
 
     def _abort(self) -> None:
-        """Make the service drop the uploaded parts. Otherwise, they would stay and cost money."""
-        with suppress(StoreError):  # obstore aborts an upload whose block ends with an error, and closes it otherwise
+        """Let the service delete the uploaded parts. Otherwise, they would remain and incur costs."""
+        with suppress(StoreError):  # obstore aborts an upload if its block raises an error, and closes it otherwise
             call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

@@ -1,7 +1,7 @@
 """Pages of mapped files, through the Linux and macOS system calls mmap, madvise and mincore.
 
-Python's own `mmap` holds a descriptor of each file before 3.13, and is used on other systems only. Pages whose
-residency the system does not report to this user count as resident.
+Before Python 3.13, the `mmap` module keeps a descriptor of each file open. It is only used on other systems. If the
+system does not report the residency of pages to this user, they count as resident.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_duck.store.request import Bytes
 RANDOM: Final[int | None] = getattr(mmap, "MADV_RANDOM", None)
 WILL_NEED: Final[int | None] = getattr(mmap, "MADV_WILLNEED", None)
 DONT_NEED: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""Advice about pages, or None if the system does not support it."""
+"""The advice value for madvise, or None if the system does not support it."""
 
 _FLAG = ctypes.c_ubyte * 1
 _Mincore = Callable[[int, int, ctypes.Array[ctypes.c_ubyte]], int]
@@ -31,14 +31,16 @@ unknown."""
 
 
 class FilePages:
-    """The pages of a file, mapped read-only. They stay mapped while a view of them exists. No file descriptor is kept.
+    """The pages of a file, mapped read-only, without an open file descriptor.
+
+    They remain mapped while a view of them exists.
 
     Args:
         descriptor: The open file, which may be closed afterwards.
-        size: Its size in bytes, at least one.
+        size: Size of the file in bytes, at least one.
 
     Raises:
-        OSError: The system refuses the map.
+        OSError: The system cannot map the file.
     """
 
     def __init__(self, descriptor: int, size: int) -> None:
@@ -57,7 +59,7 @@ class FilePages:
         self.data = np.asarray(_Mapped(system, address, size))
 
     def advise(self, advice: int | None, start: int = 0, size: int | None = None) -> None:
-        """Advise the system about a range of bytes; `start` must be at the beginning of a page."""
+        """Advise the system about a byte range. `start` must be the beginning of a page."""
         size = self._size - start if size is None else min(size, self._size - start)
         if advice is None or start < 0 or size <= 0:
             return
@@ -85,7 +87,7 @@ def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
     """Return whether the bytes at some offsets of a mapped file are in memory.
 
     Args:
-        data: The whole file, as mapped.
+        data: The whole mapped file.
         places: int64, (n,), offsets in the file.
     """
     mincore = _mincore()
@@ -105,7 +107,7 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 @cache
 def _system() -> Any:
-    """Return the C library with mmap, munmap and madvise, or None on systems with other or unknown types."""
+    """Return the C library with mmap, munmap and madvise, or None if the system's C types are different or unknown."""
     if sys.platform not in ("linux", "darwin") or ctypes.sizeof(ctypes.c_long) != ctypes.sizeof(ctypes.c_int64):
         return None
     library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to release the GIL

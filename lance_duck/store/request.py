@@ -1,9 +1,8 @@
-"""Reads as plans: code yields the ranges that it needs, and its caller fetches them.
+"""Reads as plans: code yields the byte ranges that it needs, and its caller fetches them.
 
-A `Request[T]` is a generator. It yields lists of `ByteRange`, receives the bytes of each (in the same order), and
-returns a T. Requests compose. `gather` drives many in lock-step, and one round of reads then serves all columns of a
-batch. `run` is the only function that fetches bytes. A decoder therefore reads the same on a memory map and on
-S3.
+A `Request[T]` is a generator. It yields lists of `ByteRange`, receives the bytes of each range (in the same order),
+and returns a T. Requests compose. `gather` runs many requests in rounds: one round of reads serves all columns of a
+batch. Only `run` fetches bytes. A decoder is therefore the same for a memory map and for S3.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ByteSource(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the object."""
+        """Size of the object in bytes."""
 
     @property
     def remote(self) -> bool:
@@ -64,7 +63,7 @@ Request = Generator[list[ByteRange], list[Bytes], T]
 
 
 def run(request: Request[T]) -> T:
-    """Drive a request to its end, fetching the requested bytes, and return its result."""
+    """Run a request to its end, fetching the requested bytes, and return its result."""
     try:
         ranges = next(request)
         while True:
@@ -91,7 +90,7 @@ class ReadCounts:
 
 @contextmanager
 def watched() -> Iterator[ReadCounts]:
-    """Count all bytes that this process reads while the block runs."""
+    """Count all bytes that this process reads during the block."""
     counts = ReadCounts()
     _WATCHING.append(counts)
     try:
@@ -118,7 +117,7 @@ def _count(ranges: Sequence[ByteRange]) -> None:
 
 
 def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
-    """Read all ranges, one call per source, remote sources side by side, and return them in order."""
+    """Read all ranges, and return them in order. Each source is read in one call, remote sources concurrently."""
     if _WATCHING:
         _count(ranges)
     if ranges and all(r.source is ranges[0].source for r in ranges):
@@ -145,7 +144,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
-    """Fetch ranges in one round, then drive a request. Its own ranges inside of these do not need a further round."""
+    """Fetch ranges in one round, then run a request. Ranges that it requests within these are already available."""
     pieces = yield list(ranges)
     buffers = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
 
@@ -170,7 +169,7 @@ def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
 
 
 def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
-    """Drive several requests in lock-step. Each round fetches the bytes for all of them together."""
+    """Run several requests in rounds. Each round fetches the bytes for all of them together."""
     if len(requests) == 1:
         return [(yield from requests[0])]
     results: list[Any] = [None] * len(requests)

@@ -10,13 +10,13 @@ from lance_duck.errors import InternalError
 from lance_duck.store.costs import COPY_BYTES
 from lance_duck.store.request import ByteSource
 
-Buffer: TypeAlias = Any  # anything that memoryview() accepts: bytes, numpy arrays, pyarrow buffers; contiguous
+Buffer: TypeAlias = Any  # contiguous, and accepted by memoryview(): bytes, numpy arrays, pyarrow buffers
 
 
 class Sink(ABC):
     """A new file that is being written, by one thread at a time.
 
-    As a context manager it is closed at the end, or aborted when the block fails.
+    As a context manager, the sink is closed at the end of the block, or aborted if the block fails.
 
     Args:
         path: Name for messages.
@@ -31,7 +31,7 @@ class Sink(ABC):
         """Append bytes. The buffer may be reused afterwards.
 
         Raises:
-            StoreError: The disk or the service failed. The sink can only be aborted then.
+            StoreError: The disk or the service failed. After this the sink can only be aborted.
         """
         if not self._open:
             raise InternalError("the file is closed", where=self.path)
@@ -41,7 +41,7 @@ class Sink(ABC):
             self.position += view.nbytes
 
     def close(self) -> None:
-        """Publish the file under its name, durably unless it is a late file. A second call does nothing.
+        """Publish the file. It is durable, unless it is a late file. A second call does nothing.
 
         Raises:
             StoreError: The file could not be published, and was removed.
@@ -51,7 +51,7 @@ class Sink(ABC):
             self._close()
 
     def abort(self) -> None:
-        """Discard the file. Does nothing if it is closed. Never raises."""
+        """Discard the file. Does nothing if the file is closed. Never raises."""
         if self._open:
             self._open = False
             self._abort()
@@ -69,7 +69,7 @@ class Sink(ABC):
 
     @abstractmethod
     def _write(self, data: memoryview) -> None:
-        """Append bytes, at least one."""
+        """Append one or more bytes."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -77,11 +77,11 @@ class Sink(ABC):
 
     @abstractmethod
     def _abort(self) -> None:
-        """Leave nothing. Errors are swallowed."""
+        """Remove all traces of the file. Errors are ignored."""
 
 
 def copy_bytes(source: ByteSource, sink: Sink) -> None:
-    """Copy a source to a sink and close it. The sink is aborted on failure."""
+    """Copy a source to a sink, and close the sink. The sink is aborted on failure."""
     with sink:
         for at in range(0, source.size, COPY_BYTES):
             for piece in source.read([(at, min(COPY_BYTES, source.size - at))]):

@@ -1,8 +1,8 @@
-"""An external manifest store in a file of SQLite.
+"""An external manifest store in a SQLite file.
 
-    table manifests: base_uri TEXT, version INTEGER, path TEXT; the first two are the key
+    table manifests: base_uri TEXT, version INTEGER, path TEXT; base_uri and version are the key
 
-SQLite's locks keep the writers of one machine apart. They are not to be trusted on network disks.
+SQLite's locks synchronize writers on the same machine. They are unreliable on network disks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StoreError
 from lance_duck.redact import shown
 
-WAIT: Final = 60.0  # seconds for another writer
+WAIT: Final = 60.0  # maximum wait for another writer, in seconds
 
 _TABLE = """CREATE TABLE IF NOT EXISTS manifests (
     base_uri TEXT NOT NULL, version INTEGER NOT NULL, path TEXT NOT NULL, PRIMARY KEY (base_uri, version)
@@ -39,7 +39,7 @@ class SqliteManifestStore:
 
     @classmethod
     def open(cls, url: str) -> SqliteManifestStore:
-        """Open the file that "sqlite:///absolute/path" names. Raises InvalidInputError."""
+        """Open the file of a URL "sqlite:///absolute/path". Raises InvalidInputError."""
         parts = urlsplit(url)
         path = unquote(parts.path)
         if parts.netloc or not path.strip("/") or "\0" in path:

@@ -33,25 +33,25 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
-_NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled one; takes tens of milliseconds
+_NEIGHBOURS = 10_000  # names to compare with a misspelled name at most; takes tens of milliseconds
 
 
 def open_store(
     uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, allowed: Sequence[str] = ()
 ) -> Store:
-    """Open the store with the root `uri`, without reading anything.
+    """Open the store with the root `uri`. Does not read anything.
 
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
-        storage_options: Credentials and settings of the object store, under the names used by pylance and obstore. For
-            a table on a local disk they apply to the other locations that it refers to. "fsync": "false" writes it
-            without flushing, for tables that need not survive a power cut. "checksums": "false" writes files without
-            checksums, and verifies only small files. "manifest_store" names an external manifest store: see
-            `store.external`.
-        allowed: Other roots that paths and links of a local store may enter. Non-local roots are ignored.
+        storage_options: Credentials and settings of the object store, with the names that pylance and obstore use. For
+        a table on a local disk, they apply to other locations that the table refers to. "fsync": "false" disables
+        flushes, for tables that do not need to survive a power failure. With "checksums": "false", files are written
+        without checksums, and only small files are verified. "manifest_store" is the URL of an external manifest store:
+        see `store.external`.
+        allowed: Other roots that paths and links of a local store may lead into. Non-local roots are ignored.
 
     Raises:
-        UnsupportedError: The scheme is not known.
+        UnsupportedError: The scheme is unknown.
         InvalidInputError: The URI or an option is invalid.
     """
     text = os.fspath(uri)
@@ -109,16 +109,16 @@ def _hub_store(
 
 
 def _key_of(path: str) -> str:
-    """Return the key of an object, from the path of its web address."""
+    """Return the key of an object, given the path of its web address."""
     return "/".join(part for part in path.split("/") if part)
 
 
 def checked_place(uri: object, storage_options: object = None) -> str:
-    """Return the path or URI that a user gave, as text.
+    """Validate a user's path or URI, and return it as a string.
 
     Raises:
         WrongTypeError: The value is not a path, or the storage options are not a dict of strings.
-        InvalidInputError: The path is empty, or contains characters that paths cannot contain.
+        InvalidInputError: The path is empty, or contains characters that are not allowed in paths.
     """
     check_options(storage_options)
     text = os.fspath(uri) if isinstance(uri, str | os.PathLike) else None
@@ -136,16 +136,16 @@ def checked_place(uri: object, storage_options: object = None) -> str:
 
 
 def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> ByteSource:
-    """Open one file, wherever it lies.
+    """Open a single file by path or URI.
 
     Args:
-        uri: With a scheme, or an absolute local path.
+        uri: URI with a scheme, or absolute local path.
         storage_options: See `open_store`.
 
     Raises:
-        InvalidInputError: The URI is not absolute or names no file.
-        NotFoundError: No such file.
-        UnsupportedError: The scheme is not known.
+        InvalidInputError: The URI is not absolute, or does not contain a file name.
+        NotFoundError: The file does not exist.
+        UnsupportedError: The scheme is unknown.
     """
     path = local_path(uri) if _SCHEME.match(uri) else uri
     if path is not None:
@@ -181,7 +181,7 @@ def _windows_path(host: str, path: str) -> str:
 
 
 def _anchor(path: str) -> str:
-    r"""Return the root that an absolute path begins with: "/", or on Windows C:\ or \\host\share\."""
+    r"""Return the root of an absolute path: "/", or on Windows C:\ or \\host\share\."""
     return os.path.splitdrive(path)[0] + os.sep
 
 
@@ -199,7 +199,7 @@ def split_place(place: str) -> tuple[str, str]:
 def did_you_mean_path(uri: str) -> str | None:
     """Return the remedy "did you mean …?" for a missing local path, or None if no similar name exists.
 
-    Extensions are ignored: a table is often meant without its `.lance`.
+    Extensions are ignored, because users often omit the `.lance` of a table.
     """
     path = local_path(uri)
     folder, name = os.path.split(os.path.abspath(path)) if path is not None else ("", "")

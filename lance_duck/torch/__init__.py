@@ -1,5 +1,5 @@
-"""PyTorch datasets over Lance tables, with pylance's names for the same classes: `lance_duck.torch.data`.
+"""PyTorch datasets over Lance tables. The classes in `lance_duck.torch.data` have pylance's names.
 
 You hold: a dataset, or a selection of its rows (`loading`). You get: datasets and samplers for a DataLoader, and
-tensors. Never here: the choice and order of rows, which are in `loading`.
+tensors. Never here: the choice and order of rows (`loading`).
 """

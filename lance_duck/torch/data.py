@@ -1,4 +1,4 @@
-"""Datasets, samplers and a loader of PyTorch, and batches as tensors."""
+"""PyTorch datasets, samplers and a loader, and batches as tensors."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 
     Fixed-size lists become matrices, fixed-shape tensors keep their shape, and times become integer ticks. Strings,
     variable-length lists and other types without numbers become lists of Python objects. A tensor shares the memory of
-    its column if nothing else does, and may be changed.
+    its column only if that memory is not used elsewhere. You may therefore modify tensors.
 
     Raises:
-        InvalidInputError: There is a null among integers, booleans, times or arrays.
+        InvalidInputError: A column of integers, booleans, times or arrays contains a null.
     """
     return {field.name: _tensor(batch.column(place), field) for place, field in enumerate(batch.schema)}
 
 
 def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
-    """Return the tensor of a single column, or a dict of tensors for several columns, as pylance does.
+    """Return the tensor of a single column, or a dict of tensors for several columns, like pylance.
 
-    Converts like `to_tensors`, except that columns of uint64, such as row ids, become int64, which PyTorch
-    can compute with. Vectors of uint64 stay uint64.
+    Converts like `to_tensors`, except that uint64 columns, such as row ids, become int64, because PyTorch supports few
+    operations on uint64. uint64 vectors remain uint64.
 
     Raises:
         InvalidInputError: A column contains a null (see `to_tensors`), or a number of 2^63 or more.
@@ -82,19 +82,19 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
         return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
     values = torch.from_dlpack(numbers.values)
     memory = numbers.values.buffers()[1]
-    if memory is not None and not memory.is_mutable:  # later reads may use this memory
+    if memory is not None and not memory.is_mutable:  # later reads may use the same memory
         values = values.clone()
     return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)
 
 
 @dataclass
 class RankSampler:
-    """The share of one rank, which is split among its workers. Names follow pylance's arguments of `LanceDataset`.
+    """The share of one rank, which is split among its workers. Attributes have the names of pylance's arguments.
 
     Attributes:
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
-        randomize: Whether rows come in a random order, another one in each epoch.
+        randomize: Whether rows are in random order, which differs in each epoch.
         seed: Seed of the random order.
         epoch: The epoch, see `set_epoch`.
     """
@@ -111,12 +111,12 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed for the epoch that was set, otherwise for `epoch`. Returns None if rows stay in order."""
+        """Return the seed for the epoch set by `set_epoch`, or else for `epoch`. Returns None without random order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
 class ShardedFragmentSampler(RankSampler):
-    """Every world_size-th fragment for each rank, as `shard_granularity="fragment"`."""
+    """Every world_size-th fragment for each rank, like `shard_granularity="fragment"`."""
 
     granularity = "fragment"
 
@@ -127,7 +127,7 @@ class ShardedFragmentSampler(RankSampler):
 
 
 class ShardedBatchSampler(RankSampler):
-    """Every world_size-th batch for each rank, as `shard_granularity="batch"`."""
+    """Every world_size-th batch for each rank, like `shard_granularity="batch"`."""
 
     granularity = "batch"
 
@@ -149,25 +149,25 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         dataset_options: Arguments of `lance_duck.dataset` for a URI.
         columns: Columns, or SQL expressions by name. Default: all columns.
         filter: Condition that the rows must meet. Default: all rows.
-        samples: Number of rows to sample at random, the same ones in each epoch. Default: all rows.
+        samples: Number of rows to sample at random. The sample is the same in each epoch. Default: all rows.
         with_row_id: Whether batches have `_rowid`.
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
-        shard_granularity: None selects contiguous ranges of nearly equal length. "batch" or "fragment": every n-th of
-            these.
-        to_tensor_fn: Function that converts a RecordBatch to an item. The default returns tensors by column, or just
-            the tensor for a single column, with int64 for uint64 columns, like pylance (`to_tensors` always returns a
-            dict, and uint64). None: items are RecordBatches.
+        shard_granularity: None selects contiguous ranges of nearly equal length. "batch" selects every n-th batch, and
+        "fragment" every n-th fragment.
+        to_tensor_fn: Function that converts a RecordBatch to an item. The default is `only_tensor_or_all`, which
+        matches pylance. `to_tensors` always returns a dict, and keeps uint64. If None, items are RecordBatches.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
-        even: Whether all workers read the same number of whole batches; remaining rows are not read.
+        even: Whether all workers read the same number of whole batches. If True, remaining rows are not read.
         cache: Without effect. Repeated reads use the caches of the table and the system.
         batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
-        sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance, instead of `rank`, `world_size`,
-            `shard_granularity` and `shuffle`.
+        sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, like in pylance. It replaces `rank`, `world_size`,
+        `shard_granularity` and `shuffle`.
 
     Raises:
         InvalidInputError: An argument is invalid.
-        UnsupportedError: The sampler is of another kind, although a row selection already determines the rows.
+        UnsupportedError: The sampler is not a `RankSampler`. Other samplers are not needed, because a row selection
+        determines the rows.
     """
 
     def __init__(
@@ -225,8 +225,8 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
     """Rows of a table by position. The rows of a batch are read together, and returned as a batch.
 
-    A DataLoader needs `collate_fn=as_it_is`, as in `get_safe_loader`, because the dataset creates the tensors of a
-    batch.
+    A DataLoader needs `collate_fn=as_it_is`, because the dataset itself creates the tensors of a batch.
+    `get_safe_loader` sets it.
 
     Args:
         dataset: A table, its URI, or a selection of its rows.
@@ -296,7 +296,7 @@ class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
 
 
 class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
-    """Row positions of one rank's batches, for `batch_sampler` of a DataLoader. Ranks do not share positions.
+    """Row positions of one rank's batches, as the `batch_sampler` of a DataLoader. Ranks do not share positions.
 
     Args:
         length: Number of rows of the dataset.
@@ -304,7 +304,7 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: ascending positions.
-        even: Whether all ranks have the same number of whole batches. Remaining rows are dropped.
+        even: Whether all ranks have the same number of whole batches. If True, remaining rows are dropped.
     """
 
     def __init__(
@@ -395,7 +395,7 @@ def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
 
 
 def _sample(rows: RowSelection, count: int, seed: int) -> RowSelection:
-    """Return rows at random, in their order: the same on all ranks."""
+    """Return a random sample in the order of the rows. The sample is the same on all ranks."""
     if count < 1:
         raise InvalidInputError("samples", expected="1 or more", found=count)
     places = np.asarray(rows.shuffle(seed).places, np.int64)[:count]

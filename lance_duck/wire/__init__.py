@@ -1,4 +1,4 @@
-"""The metadata on disk: manifest, transaction, schema ↔ Arrow, flags, and all names of files (`paths`).
+"""Metadata on disk: manifests, transactions, schemas and their Arrow schemas, flags, and all file names (`paths`).
 
 You hold: bytes. You get: immutable, validated messages. Unknown feature flags are rejected by name and number.
 Never here: reads and writes of files, and the data of columns.

@@ -13,13 +13,13 @@ from lance_duck.wire.schema import Field, Schema
 
 @dataclass(frozen=True)
 class ListedField:
-    """A field that may be inside list items, and how it is read.
+    """A field that may be inside list items, and the column from which it is read.
 
     Attributes:
-        path: Dotted path of the column to read: the field, or the outermost list around it.
+        path: Dotted path of the column to read: the field itself, or the outermost list that contains it.
         below: Names of the struct fields on the path from that column to the field.
-        shown: Dotted path of the field, without the items of lists.
-        type: Storage type of its values, in a large_list for each list between them and `path`.
+        shown: Dotted path of the field for display, without list items.
+        type: Storage type of the field's values, nested in one large_list for each list on the path.
     """
 
     path: str
@@ -29,7 +29,7 @@ class ListedField:
 
 
 def listed_field(schema: Schema, field: Field) -> ListedField:
-    """Return how a field is read, through the lists around it."""
+    """Return how to read a field that may be inside lists."""
     way = [field]
     while way[0].parent_id >= 0:
         way.insert(0, schema.by_id(way[0].parent_id))

@@ -1,4 +1,4 @@
-"""The Arrow extension type `lance.blob.v2`: blobs as users give them.
+"""The Arrow extension type `lance.blob.v2` for blobs to write.
 
     struct<data: large_binary, uri: string[, position: uint64, size: uint64]>
 
@@ -34,7 +34,7 @@ class Blob:
     Attributes:
         data: The bytes.
         uri: URI of the external file.
-        position: First byte of the part. Default: the whole file.
+        position: First byte of the range. Default: the whole file.
         size: Size of the range in bytes, at least 1.
 
     Raises:
@@ -81,13 +81,13 @@ class Blob:
 
 
 class BlobType(pa.ExtensionType):  # type: ignore[misc]
-    """The type of blob columns, as they are written.
+    """The type of blob columns in data to write.
 
     Args:
         storage: The struct, with two or four members (the default).
 
     Raises:
-        InvalidInputError: The storage type is another one.
+        InvalidInputError: The storage type is not this struct.
     """
 
     def __init__(self, storage: pa.DataType | None = None) -> None:
@@ -135,7 +135,7 @@ def blob_array(values: Iterable[Any]) -> BlobArray:
         values: Bytes, the URI of an external file (str), `Blob`, or None for a null.
 
     Raises:
-        InvalidInputError: A value is of another kind, or an empty URI.
+        InvalidInputError: A value has an unsupported type, or a URI is empty.
     """
     return BlobArray.from_pylist(values)
 
@@ -153,13 +153,13 @@ def blob_field(
 
     Args:
         name: Name of the column.
-        nullable: Whether there may be nulls.
+        nullable: Whether the column may contain nulls.
         inline_size_threshold: Maximum size of a blob stored in the data file, in bytes. Default: 64 KiB.
-        dedicated_size_threshold: Maximum size of a blob that shares a file with others, in bytes. Default: 4 MiB.
+        dedicated_size_threshold: Maximum size of a blob that shares a file with other blobs, in bytes. Default: 4 MiB.
         pack_file_size_threshold: Maximum size of a file with several blobs, in bytes. Default: 1 GiB.
 
     Raises:
-        InvalidInputError: A threshold is not a whole number, or too small.
+        InvalidInputError: A threshold is not an integer, or is too small.
     """
     settings = {
         "inline_size_threshold": inline_size_threshold,

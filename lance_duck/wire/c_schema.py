@@ -1,4 +1,4 @@
-"""Arrow schema metadata as in the C data interface: in order, with repeated names and extension keys.
+"""Arrow schema metadata from the C data interface: in order, with repeated names and extension keys.
 
 int32 count, then for each pair: int32 length, name, int32 length, value; in the byte order of the machine
 """
@@ -14,7 +14,7 @@ _capsule_pointer.restype = ctypes.c_void_p
 
 
 class Exporter(Protocol):
-    """A schema, field or type of Arrow that exports itself."""
+    """An Arrow schema, field or type with the C data interface."""
 
     def __arrow_c_schema__(self) -> object:
         """Return a capsule with a struct ArrowSchema."""
@@ -31,7 +31,7 @@ class _CSchema(ctypes.Structure):
 
 
 def metadata_pairs(exporter: Exporter) -> list[tuple[str, str]]:
-    """Return the names and values of metadata in order, with repeated names, which pyarrow's own view drops."""
+    """Return the names and values of metadata in order. Includes repeated names, which pyarrow drops."""
     capsule = exporter.__arrow_c_schema__()
     at = _CSchema.from_address(_capsule_pointer(capsule, b"arrow_schema")).metadata
     if not at:

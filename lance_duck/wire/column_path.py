@@ -35,7 +35,7 @@ def join_path(names: Iterable[str]) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """Return a name as one step of a dotted path, in backticks if it needs them."""
+    """Return a name as one step of a dotted path, in backticks if necessary."""
     plain = name and "." not in name and "`" not in name
     return name if plain else "`" + name.replace("`", "``") + "`"
 

@@ -1,16 +1,16 @@
-"""Feature flags: manifest bits that list the features a reader must support.
+"""Feature flags: bits in a manifest for the features that a reader or writer must support.
 
 bit | value | meaning                                bit | value | meaning
   0 |     1 | deletion files                           8 |   256 | data files of several versions
-  1 |     2 | stable row ids                           9 |   512 | (not given out)
+  1 |     2 | stable row ids                           9 |   512 | (not assigned)
   2 |     4 | 2.x data files                          10 |  1024 | tagged fragment reuse index
   3 |     8 | table config                            11 |  2048 | row lineage in data files
-  4 |    16 | base paths                           12, 13 |       | (not given out)
+  4 |    16 | base paths                           12, 13 |       | (not assigned)
   5 |    32 | no transaction file                     14 | 16384 | managed blobs
-  6 |    64 | data overlay files                      15 | 32768 | field ids are not used again
+  6 |    64 | data overlay files                      15 | 32768 | field ids are never reused
   7 |   128 | index segments that cover columns       16 | 65536 | zone write seeds
 
-Bits 8, 10, 14 and 16 are set for readers and writers, or for neither. Bit 15 is set for writers only, and only in
+Bits 8, 10, 14 and 16 are set for both readers and writers, or for neither. Bit 15 is only set for writers, and only in
 manifests that have `max_allocated_field_id`.
 """
 
@@ -64,7 +64,7 @@ def flag_names(flags: int) -> list[str]:
 
 
 def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: str) -> None:
-    """Reject a manifest whose two sets of flags contradict each other or its fields.
+    """Reject a manifest whose reader and writer flags contradict each other or its fields.
 
     Args:
         reader: Flags for readers.
@@ -95,7 +95,7 @@ def check_readable(flags: int, where: str) -> None:
     """Reject a table with unknown reader flags.
 
     Raises:
-        UnsupportedError: A flag is unknown. The message has its number and name.
+        UnsupportedError: A flag is unknown. The message contains the flag's number and name.
     """
     remedy = "upgrade lance_duck, or read an older version of the table"
     _check(flags & ~READABLE, "reader", where, remedy)
@@ -105,7 +105,7 @@ def check_writable(flags: int, where: str) -> None:
     """Reject changes to a table with unknown writer flags.
 
     Raises:
-        UnsupportedError: A flag is unknown. The message has its number and name.
+        UnsupportedError: A flag is unknown. The message contains the flag's number and name.
     """
     _check(flags & ~WRITABLE, "writer", where, "upgrade lance_duck to change the table; reading still works")
 

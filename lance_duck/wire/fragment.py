@@ -43,7 +43,7 @@ class DeletionFile:
 
 @dataclass(frozen=True, slots=True)
 class ExternalFile:
-    """Bytes stored in a separate file, relative to the root of the table."""
+    """Bytes that are stored in a separate file. Its path is relative to the root of the table."""
 
     path: str
     offset: int
@@ -55,7 +55,7 @@ class Fragment:
     """A horizontal slice of the table.
 
     Attributes:
-        id: Id: the upper 32 bits of its row addresses.
+        id: Id of the fragment, which is the upper 32 bits of its row addresses.
         physical_rows: Number of rows before deletion, or 0 if an old manifest does not store it.
         row_ids: Serialized RowIdSequence, or the file that stores it. None without stable row ids.
         created_at: Serialized RowDatasetVersionSequence with each row's first version, or the file that stores it.
@@ -74,12 +74,12 @@ class Fragment:
 
     @property
     def num_rows(self) -> int:
-        """Number of rows that are not deleted, by the manifest."""
+        """Number of rows that are not deleted, according to the manifest."""
         return self.physical_rows - (self.deletion_file.num_deleted_rows if self.deletion_file else 0)
 
     @property
     def num_deletions(self) -> int:
-        """Number of deleted rows, by the manifest."""
+        """Number of deleted rows, according to the manifest."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
 
     @property
@@ -94,7 +94,7 @@ class Fragments(Sequence[Fragment]):
     Args:
         protos: Messages of the manifest.
         where: Path of the manifest, for messages.
-        counts_old: Whether the writer's row counts for 0.1 files are right. The first writers got them wrong.
+        counts_old: Whether the writer's row counts for 0.1 files are correct. The first writers stored wrong counts.
     """
 
     def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
@@ -136,11 +136,11 @@ class Fragments(Sequence[Fragment]):
         return f"<{len(self)} fragments of {self._where}>"
 
     def ids(self) -> list[int]:
-        """Return the ids of all fragments, in order, without building the fragments. Raises as `check_ids`."""
+        """Return the ids of all fragments, in order, without building the fragments. See also `check_ids`."""
         return list(self._ids)
 
     def check_ids(self) -> None:
-        """Raise CorruptError if fragments share an id, which identifies rows, deletions and index entries."""
+        """Raise CorruptError if two fragments have the same id."""
         self._ids  # noqa: B018
 
     @cached_property
@@ -183,11 +183,11 @@ class Fragments(Sequence[Fragment]):
         return tuple(counts)
 
     def stored_rows(self, fragment_id: int) -> int:
-        """Return a fragment's physical row count in the manifest, even if readers do not trust it. 0 if unset."""
+        """Return a fragment's physical row count in the manifest, even if it may be wrong. Returns 0 if unset."""
         return int(self._protos[self.places[fragment_id]].physical_rows)
 
     def summary(self) -> dict[str, str]:
-        """Return the counts of fragments, files and rows, under pylance's names."""
+        """Return the counts of fragments, files and rows, with pylance's names."""
         self.check_ids()
         deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
         rows = sum(p.physical_rows for p in self._protos)
@@ -204,7 +204,7 @@ class Fragments(Sequence[Fragment]):
 
 
 def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
-    """Return the error for fragments that share an id."""
+    """Return the error for two fragments with the same id."""
     repeated = sorted(i for i, count in Counter(ids).items() if count > 1)
     return CorruptError(
         f"duplicate fragment id {repeated[0]}",
@@ -216,7 +216,7 @@ def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
 
 
 def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:
-    """Return the version of the first data file, or None if the table is empty. Tables never mix 0.1 with others."""
+    """Return the file version of the first data file, or None without files. Tables never mix 0.1 and 2.x files."""
     first = next((file for fragment in fragments for file in fragment.files), None)
     return None if first is None else version_text((first.file_major_version, first.file_minor_version))
 
@@ -225,7 +225,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     """Build a fragment from its message.
 
     Raises:
-        CorruptError: The numbers of the message contradict each other.
+        CorruptError: The numbers in the message contradict each other.
     """
     deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
     if deletion is not None:

@@ -1,4 +1,4 @@
-"""Index segments, as the manifest lists them."""
+"""Index segments in the manifest."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class IndexMetadata:
 
     Attributes:
         name: Name of the index, shared by its segments.
-        fields: Ids of the indexed fields; empty for indices of the table itself.
-        dataset_version: Version of the table that the segment was built on.
-        fragment_bitmap: Serialized 32-bit roaring bitmap of the covered fragment ids, or None if not known.
+        fields: Ids of the indexed fields. Empty for system indexes.
+        dataset_version: Table version from which the segment was built.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the covered fragment ids, or None if unknown.
         details_type: Type url of the details, or None if the message lacks details.
         details: Serialized details.
         version: Version of the segment's layout.
-        base_id: Id of the base path that the directory is relative to, or None for the root of the table.
-        files: (path relative to the directory, bytes) of each file; empty when not known.
-        proto: The message, whole.
+        base_id: Id of the base path to which the directory is relative, or None for the root of the table.
+        files: (path relative to the directory, size in bytes) of each file. Empty if unknown.
+        proto: The complete message.
     """
 
     uuid: UUID
@@ -52,7 +52,7 @@ class IndexMetadata:
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Ids of the fields that are searched. The other `fields` are only stored with them (covering fields)."""
+        """Ids of the fields that can be searched. The remaining `fields` are covering fields, which are only stored."""
         covering = self.proto.covering_fields
         return tuple(field_id for field_id in self.fields if field_id not in covering) if covering else self.fields
 
@@ -66,7 +66,7 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
     """Build the metadata of a segment from its message.
 
     Raises:
-        CorruptError: The uuid does not have 16 bytes.
+        CorruptError: The UUID does not have 16 bytes.
     """
     raw = proto.uuid.uuid
     if len(raw) != 16:
@@ -110,14 +110,14 @@ def index_to_proto(
     """Build the message of a new segment, created now.
 
     Args:
-        uuid: Uuid of the segment.
+        uuid: UUID of the segment.
         name: Name of the index.
         field_id: Id of the indexed field.
-        dataset_version: Version of the table that the segment was built on.
-        fragment_bitmap: Serialized 32-bit roaring bitmap of the ids of the fragments covered.
+        dataset_version: Table version from which the segment was built.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the covered fragment ids.
         details: Type url and serialized message of the details.
         version: Version of the segment's layout.
-        files: (path relative to the directory, bytes) of each file.
+        files: (path relative to the directory, size in bytes) of each file.
     """
     proto = table_pb2.IndexMetadata(
         uuid={"uuid": uuid.bytes},

@@ -6,8 +6,8 @@
     dict:{value type}:{index type}:{ordered}
     fixed_size_list:{item type or lance.bfloat16}:{length}
 
-`struct`, `list`, `list.struct`, `large_list`, `large_list.struct`, `map` and `fixed_size_list:struct:{length}` take
-their types from the children of the field: see `wire.schema`.
+`struct`, `list`, `list.struct`, `large_list`, `large_list.struct`, `map` and `fixed_size_list:struct:{length}` get
+their item and member types from the children of the field: see `wire.schema`.
 """
 
 from __future__ import annotations
@@ -59,30 +59,30 @@ _NAMES = {arrow: name for name, arrow in _PLAIN.items() if name != "json"} | {
 def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
     """Return the Arrow storage type of a childless logical type.
 
-    Extension names are left to the caller, except for the items of `fixed_size_list:lance.bfloat16:n`, whose field
-    carries the extension's name as metadata. JSON is a string here, even if the file stores it in binary form.
+    The caller applies extension types, except for `fixed_size_list:lance.bfloat16:n`: the metadata of its item field
+    contains the extension name. JSON becomes string, even if the file stores it in binary form.
 
     Args:
         logical_type: For example "timestamp:us:UTC".
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: The type is unknown or its parameters are invalid. The message names it.
+        UnsupportedError: The type is unknown, or its parameters are invalid. The message contains the type.
     """
     return _parse(logical_type, logical_type, where, 0)
 
 
 def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
-    """Return the logical type of an Arrow storage type: the inverse of `arrow_from_logical`, with nested types.
+    """Return the logical type of an Arrow storage type: the inverse of `arrow_from_logical`. Supports nested types.
 
     Views become plain strings, binary and lists.
 
     Args:
-        arrow: The type, no extension type.
+        arrow: The type. Must not be an extension type.
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: Lance does not have the type. The message names it.
+        UnsupportedError: Lance does not support the type. The message contains the type.
     """
     simple = _NAMES.get(arrow) or _with_parameters(arrow)
     if simple is not None:
@@ -123,7 +123,7 @@ def _item_name(item: pa.Field) -> str | None:
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):
         name, arrow = arrow.extension_name, arrow.storage_type
-    if name:  # the schema cannot store extension metadata of these items
+    if name:  # the schema cannot store the extension metadata of these items
         return BFLOAT16 if name == BFLOAT16 else None
     if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
         below = _item_name(arrow.value_field)

@@ -1,7 +1,7 @@
 """The manifest file: one version of a table.
 
     [IndexSection]   u32 length, protobuf; at Manifest.index_section
-    [Transaction]    u32 length, protobuf; at Manifest.transaction_section (23), by older writers at field 21
+    [Transaction]    u32 length, protobuf; at Manifest.transaction_section (23; older writers: field 21)
     Manifest         u32 length, protobuf; last section
     footer           16 bytes
 
@@ -42,11 +42,11 @@ MAGIC = b"LANC"
 
 LENGTH = struct.Struct("<I")
 WRITER: Final = "lance_duck"
-"""Name of the writing library in manifests of this package."""
+"""Name of the writer in manifests from this package."""
 _STABLE: Final = "2.2"
-"""Version of new data files if a manifest only declares major version 2."""
+"""File version of new data files if a manifest only declares major version 2."""
 _SCHEMAS: Final = 64
-# Schemas with these are not shared: their Arrow types depend on which extension types are registered at the time.
+# Schemas with these names are not shared. Their Arrow types depend on the currently registered extension types.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _M = TypeVar("_M", bound=Message)
@@ -54,11 +54,11 @@ _M = TypeVar("_M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class BasePath:
-    """A location other than the table root that stores files of the table.
+    """A location for files of a table outside the table root.
 
     Attributes:
-        is_dataset_root: Whether it has the layout of a table, with files in data/, _deletions/ and _indices/.
-            Otherwise, files are directly in it.
+        is_dataset_root: Whether the location has the layout of a table, with files in data/, _deletions/ and _indices/.
+        If False, all files are directly below the path.
         path: Absolute path or URI.
     """
 
@@ -70,12 +70,12 @@ class BasePath:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of a table, as it is on disk.
+    """One version of a table: its manifest file.
 
     Attributes:
-        path: Path that it was read from.
-        size: Bytes of the file.
-        proto: The message, whole.
+        path: Path from which the manifest was read.
+        size: Size of the file in bytes.
+        proto: The complete message.
     """
 
     path: str
@@ -85,7 +85,7 @@ class Manifest:
 
     @property
     def version(self) -> int:
-        """Version of the table."""
+        """Version number."""
         return self.proto.version
 
     @property
@@ -100,7 +100,7 @@ class Manifest:
 
     @cached_property
     def timestamp(self) -> datetime:
-        """Time of the commit, UTC, cut to microseconds."""
+        """Commit time in UTC, truncated to microseconds."""
         stamp = self.proto.timestamp
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
@@ -125,17 +125,17 @@ class Manifest:
 
     @property
     def reader_flags(self) -> int:
-        """Feature flags that a reader must understand: see `wire.flags`."""
+        """Feature flags that a reader must support: see `wire.flags`."""
         return self.proto.reader_feature_flags
 
     @property
     def writer_flags(self) -> int:
-        """Feature flags that a writer must understand: see `wire.flags`."""
+        """Feature flags that a writer must support: see `wire.flags`."""
         return self.proto.writer_feature_flags
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether moved rows keep their id."""
+        """Whether rows keep their ids when they move."""
         return bool(self.reader_flags & flags.STABLE_ROW_IDS)
 
     @property
@@ -165,9 +165,9 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """File version for new data files. Old manifests do not declare it. The first file's version is used instead.
+        """File version for new data files. If an old manifest does not declare it, the first file's version is used.
 
-        In an old table without files, a writer flag marks version 2.
+        In an old table without files, a writer flag indicates version 2.
         """
         stated = self.proto.data_format.version or LEGACY
         if stated != LEGACY:
@@ -177,7 +177,7 @@ class Manifest:
 
     @property
     def has_legacy_files(self) -> bool:
-        """Whether the data files have version 0.1, which a table cannot mix with later versions."""
+        """Whether the data files have version 0.1. A table cannot mix 0.1 files with later versions."""
         return version_of_first(self.proto.fragments) == LEGACY
 
     @property
@@ -221,7 +221,7 @@ class Manifest:
         return seal is not None and seal.is_intact
 
     def summary(self) -> dict[str, str]:
-        """Return the counts of fragments, files and rows, under pylance's names."""
+        """Return the counts of fragments, files and rows, with pylance's names."""
         return self.fragments.summary()
 
     def _section(self, position: int, parse: Callable[[bytes], _M], name: str) -> _M:
@@ -237,7 +237,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
     Raises:
         CorruptError: The file is cut short or is not a manifest, or its feature flags contradict each other.
-        UnsupportedError: The reader flags name a feature that is not understood.
+        UnsupportedError: The reader flags require a feature that is not supported.
     """
     if len(data) < FOOTER.size:
         raise CorruptError(
@@ -260,17 +260,17 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def _holds(seal: Seal, manifest: table_pb2.Manifest) -> bool:
-    """Return whether a manifest is unchanged since it was sealed. True for an older seal that another writer copied."""
+    """Return whether a manifest matches its seal. Returns True for an older seal that another writer copied."""
     if seal.is_intact:
         return seal.version == manifest.version
     return seal.version != manifest.version and manifest.writer_version.library != WRITER
 
 
 def section_bytes(data: bytes, position: int, where: str) -> bytes:
-    """Return the bytes of the section of a manifest file that begins at `position`.
+    """Return the bytes of the section at `position` in a manifest file.
 
     Raises:
-        CorruptError: The section reaches into the footer.
+        CorruptError: The section extends into the footer.
     """
     end = len(data) - FOOTER.size
     if position + LENGTH.size <= end:

@@ -1,8 +1,8 @@
 """The bytes of a manifest file. `wire.manifest` describes their layout.
 
-[dictionaries]   only in tables of version 0.1: see `wire.files.dictionaries`
+[dictionaries]   only in tables with 0.1 files: see `wire.files.dictionaries`
 [IndexSection]   only when there are indices
-[Transaction]    inline copy of the transaction that made the version
+[Transaction]    inline copy of the transaction that created the version
 Manifest         its last field is the seal, if the file is sealed: see `checksums.sealed`
 footer
 """
@@ -38,11 +38,11 @@ def manifest_file(
     """Return the whole file of a version.
 
     Args:
-        manifest: Message of the version. The section positions are set in it.
-        transaction: Transaction that made the version, or None if the manifest only names a transaction file.
+        manifest: Message of the version. This function sets the section positions in it.
+        transaction: Transaction that created the version, or None if the manifest only refers to a transaction file.
         indices: Index segments of the version.
-        dictionaries: Dictionary values of a table in version 0.1, by field id.
-        sealed: Whether the file has a checksum.
+        dictionaries: Dictionary values of a table with 0.1 files, by field id.
+        sealed: Whether to add a checksum.
     """
     parts = _dictionary_pages(manifest, dictionaries)
     section = table_pb2.IndexSection(indices=indices)
@@ -65,7 +65,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
     """Set the writer and the time of a version.
 
     Raises:
-        UnsupportedError: The version has files of version 0.1, and their row counts may be wrong.
+        UnsupportedError: The version has 0.1 files whose row counts may be wrong.
     """
     if version_of_first(manifest.fragments) == LEGACY:
         _check_legacy(manifest)
@@ -78,7 +78,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
 
 
 def _check_legacy(manifest: table_pb2.Manifest) -> None:
-    """Reject row counts from unnamed writers."""
+    """Reject row counts for 0.1 files if the manifest does not name its writer."""
     if not manifest.HasField("writer_version"):
         raise UnsupportedError(
             "this table of version 0.1 cannot be changed, because its row counts may be wrong",
@@ -87,7 +87,7 @@ def _check_legacy(manifest: table_pb2.Manifest) -> None:
 
 
 def _dictionary_pages(manifest: table_pb2.Manifest, dictionaries: Mapping[int, pa.Array]) -> list[bytes]:
-    """Return the dictionary values that begin a manifest, and set their offsets in the fields."""
+    """Return the dictionary pages at the beginning of a manifest file, and set their offsets in the fields."""
     parts: list[bytes] = []
     position = 0
     for field in manifest.fields:
@@ -105,7 +105,7 @@ def _dictionary_pages(manifest: table_pb2.Manifest, dictionaries: Mapping[int, p
 
 @cache
 def writer_version() -> str:
-    """Return the version of this package, as manifests have it."""
+    """Return the version of this package in the form that manifests store."""
     try:
         return version("lance-duck")
     except PackageNotFoundError:

@@ -1,21 +1,22 @@
-"""All names on disk, relative to the root of a table.
+"""All file names on disk, relative to the root of a table.
 
 _versions/{2^64 - 1 - version, 20 digits}.manifest    V2 naming: the newest version sorts first
 _versions/{version}.manifest                          V1 naming
-_versions/{either of these}-{uuid}                    staged for an external manifest store, not a version yet
+_versions/{either of these}-{uuid}                    staged for an external manifest store; not visible yet
 _versions/d{version}.manifest                         detached: a random version with its top bit set, never the latest
 _versions/latest_version_hint.json                    {"version": N}; may be stale, wrong or missing
 _transactions/{read version}-{uuid}.txn
 _deletions/{fragment}-{read version}-{id}.arrow|.bin
 _indices/{uuid}/…
 _refs/tags/{name, percent-encoded}.json, _refs/branches/{name, percent-encoded}.json
-_mem_wal/…                                            the log of other writers: see `snapshot.mem_wal`
+_mem_wal/…                                            the write-ahead log of other writers: see `snapshot.mem_wal`
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
-data/{bits and digits of a transaction}-{uuid}.lance  a data file that names its transaction
+data/{bits and digits of a transaction}-{uuid}.lance  a data file whose name contains its transaction
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
 _blobs/{any name}.blob                                blobs of any data files below the same root
-{any of these}#{number}                               on a local disk: still being written (see `store.base`)
+{any of these}#{number}                               a file that is still being written on a local disk (see
+`store.base`)
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
 @dataclass(frozen=True, slots=True)
 class ManifestName:
-    """The name of a manifest, parsed.
+    """A parsed manifest name.
 
     Attributes:
-        version: Version of the table.
+        version: Version number.
         naming: 1 or 2; 0 for a detached version.
     """
 
@@ -109,8 +110,8 @@ def parse_staged_manifest(path: str) -> ManifestName | None:
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:
     """Return the newest version among file names in _versions/, in any order. Returns None if none is a manifest.
 
-    If a version has a name in each naming, the V2 name is returned. V2 names have one length and sort newest first, and
-    V1 names are plain numbers, so names are parsed one by one only if both namings occur.
+    If a version has a V1 name and a V2 name, the V2 name is returned. All V2 names have the same length and sort newest
+    first. V1 names are plain numbers. Names are therefore parsed one by one only if both namings occur.
     """
     others = [name for name in names if len(name) != _V2_LENGTH]
     short_names = [name for name in others if name.endswith(_SUFFIX)]
@@ -137,9 +138,9 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
-    """Return the path of a data file, from its name in a manifest. A plain base path has its files at the top.
+    """Return the path of a data file, given its name in a manifest. Plain base paths do not use subfolders.
 
-    An absolute name stays absolute, and the store decides whether it is allowed.
+    An absolute name remains absolute. The store determines whether it is allowed.
     """
     return posixpath.join(DATA, path) if is_dataset_root else path
 
@@ -150,7 +151,7 @@ def new_data_file(uuid: UUID) -> str:
 
 
 def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
-    """Return a new name for a data file of a transaction whose files must be recognizable by their names."""
+    """Return a new name for a data file. The name contains the transaction, which makes the file recognizable."""
     return f"{_spread(transaction)}-{uuid.hex}.lance"
 
 
@@ -160,7 +161,7 @@ def transaction_data(transaction: UUID) -> str:
 
 
 def data_stem(path: str) -> str:
-    """Return the common path prefix of a data file, finished or not, and its blob sidecars."""
+    """Return the common path prefix of a data file, its temporary file and its blob sidecars."""
     return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
 
 
@@ -175,27 +176,27 @@ def transaction_name(read_version: int, uuid: str) -> str:
 
 
 def is_transaction(name: str, uuid: str) -> bool:
-    """Return whether a transaction's name in a manifest is one for this uuid."""
+    """Return whether a transaction name from a manifest contains this UUID."""
     return name.removesuffix(".txn").partition("-")[2] == uuid
 
 
 def detached_version(number: int) -> int:
-    """Return the number of a detached version, from any 63 bits."""
+    """Return the number of a detached version, given any 63 bits."""
     return number | _DETACHED_BIT
 
 
 def is_detached(version: int) -> bool:
-    """Return whether a version is detached: not one of the versions of the table, and never the latest."""
+    """Return whether a version is detached: it is not in the table's history, and never the latest version."""
     return bool(version & _DETACHED_BIT)
 
 
 def transaction_file(name: str) -> str:
-    """Return the path of a transaction, from its name in a manifest."""
+    """Return the path of a transaction, given its name in a manifest."""
     return posixpath.join(TRANSACTIONS, name)
 
 
 def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
-    """Return the directory of an index segment. A plain base path has it at the top."""
+    """Return the directory of an index segment. Plain base paths do not use the folder _indices/."""
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
@@ -215,7 +216,7 @@ def branch_root(name: str) -> str:
 
 
 def ref_name(file_name: str) -> str | None:
-    """Return the name of the tag or branch that a file in its directory describes, or None for another file."""
+    """Return the name of the tag or branch in a file, given the file's name. Returns None for other files."""
     stem, dot, suffix = file_name.rpartition(".")
     return unquote(stem) if dot and suffix == "json" and stem else None
 

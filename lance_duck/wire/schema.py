@@ -8,8 +8,8 @@ On disk, a schema is a depth-first list of `Field` messages. A child refers to i
     map                                                 one child "entries" (struct) with two children, key and value
     any other logical type                              no child: see `wire.logical`
 
-An extension type is the metadata pair ARROW:extension:name, ARROW:extension:metadata. `lance.json` is shown as
-`arrow.json` on strings.
+An extension type is stored as the metadata keys ARROW:extension:name and ARROW:extension:metadata. `lance.json` becomes
+`arrow.json` with string storage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list
 _FSL_STRUCT = "fixed_size_list:struct:"
 
 BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Description of a blob in a scan: offset and size in the data file."""
+"""Type of a blob description in a scan: offset and size in the data file."""
 BLOB_V2_SCAN = pa.struct(
     [
         pa.field("kind", pa.uint8(), nullable=False),
@@ -51,7 +51,7 @@ BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
-"""Description of a `lance.blob.v2` in a scan: its file, offset and size. See `file.blobs.places`."""
+"""Type of a `lance.blob.v2` description in a scan: file, offset and size. See `file.blobs.places`."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Field:
         id: Id of the field in data files, unique in the table, at least 0.
         parent_id: Id of the parent field, -1 at the top.
         logical_type: Name of the type on disk.
-        metadata: Field metadata, with the two extension keys.
+        metadata: Field metadata, including the two extension keys.
         children: Struct members, the list item, or the map entries.
         blob_bytes: Whether a scan returns the bytes of a blob instead of a description.
-        dictionary: Values of the dictionary that all 0.1 files of the table share. None if the table does not store one
-            yet, and in other versions.
+        dictionary: Values of the dictionary that all 0.1 files of the table share. None if the table does not store a
+        dictionary yet, and in later file versions.
     """
 
     id: int
@@ -94,7 +94,7 @@ class Field:
 
     @property
     def extension_name(self) -> str | None:
-        """Arrow extension name that the field declares, as it is on disk."""
+        """Arrow extension name that the field declares on disk."""
         return self.metadata.get(EXTENSION_NAME)
 
     @property
@@ -104,7 +104,7 @@ class Field:
 
     @property
     def is_list(self) -> bool:
-        """Whether the field is a list or large_list, whose one child is the item."""
+        """Whether the field is a list or large_list. Its only child is the item."""
         return self.logical_type in _LISTS
 
     @property
@@ -120,7 +120,7 @@ class Field:
 
     @property
     def blob_version(self) -> int:
-        """Blob version: 1 for bytes stored outside the column, 2 for `lance.blob.v2`, 0 for other types."""
+        """Blob version: 1 for a binary column marked as blob, 2 for `lance.blob.v2`, 0 for other types."""
         if self.extension_name == BLOB_V2:
             return 2
         return int(self.logical_type != "struct" and self.metadata.get(BLOB_KEY, "").lower() == "true")
@@ -135,7 +135,7 @@ class Field:
 
     @cached_property
     def storage_type(self) -> pa.DataType:
-        """Arrow type of the values as files hold them: without extension types, JSON as text.
+        """Arrow type of the values without extension types. JSON is text.
 
         Raises:
             UnsupportedError: The logical type is unknown.
@@ -143,13 +143,13 @@ class Field:
         return _storage_type(self, scan=False)
 
     def binary_json_type(self) -> pa.DataType | None:
-        """Return the Arrow type in a scan with binary JSON at any depth. Returns None without JSON."""
+        """Return the Arrow type in a scan if all JSON values, at any depth, are binary. Returns None without JSON."""
         if not any(field.is_json for field in self.walk()):
             return None
         return _scan_type(self)
 
     def with_blob_bytes(self) -> Field:
-        """Return the field with blobs at any depth read as their bytes."""
+        """Return the field with all blobs, at any depth, read as bytes."""
         if self.blob_version:
             kind = "large_binary" if self.blob_version == 2 else self.logical_type
             return replace(self, logical_type=kind, children=(), blob_bytes=True)
@@ -207,7 +207,7 @@ class Schema:
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
-        """Return the schema with blobs at any depth read as their bytes. Returns itself if there are none."""
+        """Return the schema with all blobs, at any depth, read as bytes. Returns itself if there are no blobs."""
         if not any(f.blob_version for f in self.walk()):
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
@@ -233,10 +233,10 @@ class Schema:
             raise InvalidInputError(f"no field with id {field_id}", where="schema") from None
 
     def by_path(self, path: str) -> Field:
-        """Return the field that a dotted path leads to, for example "a.b.c".
+        """Return the field at a dotted path, for example "a.b.c".
 
-        A name with a dot is quoted in backticks, and backticks inside are doubled. A column whose whole name equals the
-        path takes precedence.
+        A name that contains a dot is quoted in backticks, and backticks in the name are doubled. If a column has the
+        whole path as its name, it takes precedence.
 
         Raises:
             InvalidInputError: The field does not exist.
@@ -269,12 +269,12 @@ class Schema:
 def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None = None) -> Schema:
     """Build a schema from the field messages of a manifest or a file descriptor.
 
-    Logical types are parsed when an Arrow type is requested, so that one unknown type leaves the other columns
-    readable.
+    Logical types are only parsed when an Arrow type is requested. Columns of known types therefore remain readable if
+    a type is unknown.
 
     Raises:
-        CorruptError: A field precedes its parent, an id or a sibling's name occurs twice, or a list or map has the
-            wrong children.
+        CorruptError: A field precedes its parent, an id occurs twice, siblings have the same name, or a list or map has
+        the wrong children.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}
@@ -339,7 +339,7 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
 
 
 def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
-    """Return metadata for the primary and clustering keys that a field's message declares."""
+    """Return the metadata that declares a field as part of the primary or clustering key, from its message."""
     keys: dict[str, bytes] = {}
     if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
         keys[PRIMARY_KEY] = b"true"
@@ -390,7 +390,7 @@ def _storage_type(f: Field, *, scan: bool) -> pa.DataType:
 
 
 def _scan_type(f: Field) -> pa.DataType:
-    """Return the Arrow type of a scan, with JSON as large_binary."""
+    """Return the Arrow type of a field in a scan, with JSON as large_binary."""
     if f.is_json:
         return pa.large_binary()
     type_ = f.to_arrow(scan=True).type

@@ -1,11 +1,11 @@
 """Converts Arrow schemas to table schemas and messages: the inverse of `wire.schema`.
 
-Fields get their ids depth first. In addition to the fields that `wire.schema` reads, the messages contain:
+Ids are assigned depth first. In addition to the message fields that `wire.schema` reads, the messages contain:
 
-    encoding            1 values of one width, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
-                        `dictionary` message) · 0 struct and null
-    extension_name      repeated from the metadata
-    unenforced_*        primary and clustering key, from the metadata lance-schema:unenforced-…
+    encoding            1 fixed-width values, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
+                            `dictionary` message) · 0 struct and null
+    extension_name      copied from the metadata
+    unenforced_*        primary and clustering key, copied from the metadata lance-schema:unenforced-…
 """
 
 from __future__ import annotations
@@ -52,20 +52,24 @@ def schema_from_arrow(
 ) -> Schema:
     """Build the table schema for the columns of an Arrow schema.
 
-    Views become plain strings, binary and lists. List items that DuckDB named are named "item". All JSON types become
+    Views become plain strings, binary and lists. List items with DuckDB's names are renamed to "item". All JSON types
+    become
     `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
 
     Args:
         arrow: The columns.
-        version: Version of the data files that will hold them: "0.1", "2.0", "2.1" or "2.2".
+        version: Version of the data files that will store the columns: "0.1", "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be assigned.
-        existing: Schema whose fields keep their ids where `arrow` has their names. Other fields get ids above its own.
-        old_blobs: Whether 2.2 keeps binary blob columns unchanged, as in files outside of tables.
-        keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
+        existing: An existing schema. Fields of `arrow` with the same names keep the ids from this schema. Other fields
+        get ids above its ids.
+        old_blobs: Whether binary blob columns remain unchanged in 2.2, like in files without a table.
+        keep: Returns whether to keep field metadata with a given key. None keeps all metadata. The metadata of
+        extension types is always kept.
 
     Raises:
-        UnsupportedError: Lance, or this file version, does not support a type. The message names column and type.
-        InvalidInputError: A name is repeated, a column name contains a dot, or a key column cannot be a key.
+        UnsupportedError: Lance or this file version does not support a type. The message contains the column and the
+        type.
+        InvalidInputError: A name is repeated, a column name contains a dot, or a column cannot be part of a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
     builder = _FieldBuilder(version, max(first_id, above), old_blobs, keep)
@@ -84,12 +88,12 @@ def schema_from_arrow(
 
 
 def schema_to_proto(schema: Schema) -> list[file_pb2.Field]:
-    """Return the messages of all fields, depth first, as manifests and file descriptors have them."""
+    """Return the messages of all fields for a manifest or a file descriptor, depth first."""
     return [field_to_proto(f) for f in schema.walk()]
 
 
 def metadata_to_proto(metadata: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the metadata of a schema or a field as messages have it."""
+    """Return the metadata of a schema or a field in the form that messages store."""
     return {key: metadata[key].encode() for key in sorted(metadata)}
 
 
@@ -117,7 +121,7 @@ def is_primary_key(f: Field) -> bool:
 
 
 def primary_key(schema: Schema) -> tuple[Field, ...]:
-    """Return the fields of the unenforced primary key by position. Fields without a position follow by id."""
+    """Return the fields of the unenforced primary key, ordered by position, then by id for fields without one."""
     fields = [f for f in schema.walk() if is_primary_key(f)]
     return tuple(sorted(fields, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
@@ -134,7 +138,7 @@ def key_position(f: Field, *, clustering: bool) -> int | None:
 
 
 class _FieldBuilder:
-    """A builder of fields, which assigns ids depth first."""
+    """A builder of fields. It assigns ids depth first."""
 
     def __init__(self, version: str, first_id: int, old_blobs: bool, keep: Callable[[str], bool] | None) -> None:
         self._version = version
@@ -180,7 +184,7 @@ class _FieldBuilder:
         return self._next - 1
 
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
-        """Return a field's storage type and metadata: extension types as metadata, blobs as stored in 2.2."""
+        """Return a field's storage type and metadata. Extension types become metadata, and blobs get their 2.2 type."""
         metadata = dict(_text(arrow.metadata))
         if self._keep is not None:
             metadata = {k: v for k, v in metadata.items() if k in (EXTENSION_NAME, EXTENSION_METADATA) or self._keep(k)}
@@ -228,20 +232,20 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
 
 
 def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:
-    """Reject a column with nested lists and fixed-size lists of structs, because no reader supports its pages.
+    """Reject a column that combines lists and fixed-size lists of structs, because no reader supports its pages.
 
-    Schemas may have such columns, and pylance creates empty tables with them.
+    Schemas may contain these columns, and pylance creates empty tables with them.
 
-    This package reads fixed-size lists of one struct, unlike pylance.
+    Fixed-size lists with a single struct are allowed: this package reads them, unlike pylance.
 
     Args:
         f: The column, or a field of it.
-        path: Names above the field.
+        path: Names of the field's ancestors.
         lists: Whether the field is inside lists or maps.
-        fixed: Whether it is inside fixed-size lists of structs.
+        fixed: Whether the field is inside fixed-size lists of structs.
 
     Raises:
-        UnsupportedError: The column has both.
+        UnsupportedError: The column combines both kinds of lists.
     """
     path = (*path, f.name)
     lists = lists or f.is_list or f.logical_type == "map"
@@ -300,7 +304,7 @@ def _place(f: Field) -> int:
 
 
 def _text(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, str]:
-    """Return metadata of Arrow as text."""
+    """Return Arrow metadata as strings."""
     if not metadata:
         return MappingProxyType({})
     return _frozen({key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()})

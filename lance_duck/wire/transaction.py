@@ -1,7 +1,7 @@
 """Transactions: the change that created a version.
 
-A transaction is stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf
-message that ends with a seal: see `checksums.sealed`.
+A transaction is stored inline in the manifest, and in the file `_transactions/{read version}-{uuid}.txn`. The file
+is a bare protobuf message that ends with a seal: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ UNKNOWN = "Unknown"
 
 @dataclass(frozen=True)
 class Transaction:
-    """The change that made a version.
+    """The change that created a version.
 
     Attributes:
         read_version: Version on which the change is based.
-        uuid: Name of the transaction.
+        uuid: Identifier of the transaction.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
-            UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases, DataOverlay; "Unknown" for one of a
-            newer format.
+            UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases, DataOverlay; "Unknown" for an
+            operation of a newer format.
         transaction_properties: Free-form strings by name, such as `commit_message`.
-        proto: The message, whole.
+        proto: The complete message.
     """
 
     read_version: int
@@ -50,7 +50,7 @@ class Transaction:
 
     @property
     def commit_message(self) -> str | None:
-        """Text that the writer gave with the commit."""
+        """Commit message from the writer."""
         return self.transaction_properties.get(COMMIT_MESSAGE)
 
     @property

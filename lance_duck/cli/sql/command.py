@@ -28,7 +28,7 @@ SELECT 'view', schema_name, view_name FROM duckdb_views()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 ORDER BY kind, schema_name, name
 """
-"""Query for tables and views in DuckDB's own database, which holds unqualified names by default."""
+"""Query for tables and views in DuckDB's in-memory database, the default for unqualified names."""
 _NAMED: Final = 5
 
 

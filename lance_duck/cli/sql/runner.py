@@ -80,10 +80,10 @@ class StatementRunner:
 
 
 def _placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:
-    """Return the message of a failed statement, with the line of the error if it can be found.
+    """Return the message of a failed statement, with the line number of the error if it is known.
 
-    `DuckDBPyConnection.sql` binds a statement without its text, and the error does not locate an unknown name. EXPLAIN
-    reports the location without running the statement.
+    `DuckDBPyConnection.sql` binds a statement without its text. The error then lacks the position of an unknown name.
+    EXPLAIN reports the location without running the statement.
     """
     message = message_of(error)
     if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
@@ -104,18 +104,18 @@ def _placed_message(connection: ld.Connection, statement: ScriptStatement, error
 
 @dataclass
 class Interruption:
-    """A flag that is set when Ctrl-C is pressed."""
+    """A flag that is set if Ctrl-C was pressed."""
 
     happened: bool = False
 
 
 @contextmanager
 def interruptible(connection: ld.Connection) -> Iterator[Interruption]:
-    """Let Ctrl-C stop the running statement, with KeyboardInterrupt or with an earlier DuckDB error.
+    """Let Ctrl-C stop the running statement. Raises KeyboardInterrupt, unless DuckDB raises an error first.
 
-    Python runs signal handlers between its own instructions, which may be minutes apart while DuckDB runs a query.
-    However, the signal number is written to a socket immediately. A thread that waits on the socket interrupts
-    DuckDB. Has no effect outside the main thread, because other threads do not receive signals.
+    Python runs signal handlers between bytecode instructions, which may be minutes apart while DuckDB runs a query.
+    However, Python writes the signal number to a socket immediately. A thread that waits on the socket interrupts
+    DuckDB. The function does nothing outside the main thread, because other threads do not receive signals.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():

@@ -20,14 +20,14 @@ class Script:
 
     Attributes:
         sql: The SQL text.
-        name: File name for error messages. If None, messages do not include lines.
+        name: File name for error messages. If None, messages do not include line numbers.
     """
 
     sql: str
     name: str | None = None
 
     def statements(self) -> Iterator[ScriptStatement]:
-        """Yield the statements in order, then any remaining text, such as a comment or an unterminated one."""
+        """Yield the statements in order, then any remaining text, such as a comment or an unterminated statement."""
         statements = statements_of(self.sql)
         for statement in statements:
             yield self._statement(statement.start, statement.text.rstrip())

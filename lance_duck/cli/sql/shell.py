@@ -116,7 +116,7 @@ class StatementHistory(FileHistory):
 
 
 def _user_history() -> tuple[History, str | None]:
-    """Return the user's history, and the reason if it cannot be kept on disk, else None."""
+    """Return the user's history, and None or the reason why it cannot be kept on disk."""
     path = platformdirs.user_state_path("lance-duck", appauthor=False) / "history.sql"
     try:
         return file_history(path), None

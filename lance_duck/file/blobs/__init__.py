@@ -1,4 +1,4 @@
-"""Blobs of a data file: their locations, from the descriptions of a column, and files that read them.
+"""Blobs of a data file: their locations, parsed from a column's descriptions, and file objects that read them.
 
 You hold: descriptions from a column reader. You get: the location of each blob (`places`), and binary files that read
 on demand (`file`).

@@ -167,13 +167,13 @@ def check_buffer_size(buffer_size: Any) -> int:
 
 
 class BlobColumn:
-    """Iterates the values of a binary column as files, with None for a null.
+    """Iterates over the values of a binary column as files. A null becomes None.
 
     Args:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.
 
     Raises:
-        InvalidInputError: The column is of another type.
+        InvalidInputError: The column is not binary or large_binary.
     """
 
     def __init__(self, blob_column: Any) -> None:

@@ -3,11 +3,11 @@
 A description of `lance.blob.v2`, a packed struct:
 
     field    | type | meaning
-    kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a sidecar of its own, 3: an external file,
+    kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a separate sidecar, 3: an external file,
              |      | 4: a file of the table that any data file may share
     position | u64  | first byte in that file
-    size     | u64  | bytes; 0 with kind 3: the file from the position on
-    blob_id  | u32  | kinds 1 and 2: sidecar id; kinds 3 and 4: base path id, 0 for none
+    size     | u64  | bytes; 0 with kind 3: from the position to the end of the file
+    blob_id  | u32  | kinds 1 and 2: sidecar id; kinds 3 and 4: base path id, or 0 without a base path
     blob_uri | utf8 | kind 3: name below the base path, or URI; kind 4: path below the root of the data file
 
 An older description has only position and size, always in the data file; (p > 0, 0) is a null.
@@ -46,7 +46,7 @@ class BlobLocation(Protocol):
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The bytes are not inside the file.
+            CorruptError: The range extends past the end of the file.
         """
 
 
@@ -102,7 +102,7 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
     """Return the location of each blob, or None for a null. Files are not opened.
 
     Args:
-        descriptions: Descriptions as a scan returns them: (position, size), or with kind, blob_id and blob_uri.
+        descriptions: Descriptions from a scan: (position, size), or with kind, blob_id and blob_uri.
         file: The data file that contains the descriptions.
 
     Raises:
@@ -141,7 +141,7 @@ def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], ND
 
 
 def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
-    """Read whole blobs. None yields empty bytes. The number of open files is bounded.
+    """Read whole blobs. The result for None is empty. The number of open files is limited.
 
     Raises:
         NotFoundError: A blob's file is missing.
@@ -166,7 +166,7 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
 
 
 def as_values(parts: Sequence[Bytes]) -> VariableWidth:
-    """Return concatenated blobs, as the values of a column."""
+    """Concatenate blobs into the values of a column."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     return VariableWidth(offsets, joined(parts, np.uint8))

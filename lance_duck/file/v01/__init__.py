@@ -1,7 +1,8 @@
-"""Columns of 0.1 files: all columns share their batches; empty texts are the only nulls.
+"""Columns of 0.1 files: all columns have the same batches, and only empty strings can stand for nulls.
 
-You hold: the bytes of a file of version 0.1 and a field. You get: a `LegacyFile`, and a tree of nodes that reads rows
-by requests, as Arrow arrays of the requested type. Structs, missing fields and whole columns use the classes of
-`file/v20`. Or you hold batches and a sink, and get a new file. Values that would read back as others are rejected.
-Never here: later versions, the dictionaries in manifests of tables (a file has its own copy), statistics of batches.
+You hold: the bytes of a file of version 0.1 and a field. You get: a `LegacyFile`, and a tree of nodes that requests
+bytes and returns rows as Arrow arrays of the requested type. Structs, missing fields and whole columns use the classes
+of `file/v20`. To write, you hold batches and a sink, and get a new file. Values that would read back differently are
+rejected.
+Never here: later versions, the dictionaries that manifests store (each file has a copy), batch statistics.
 """

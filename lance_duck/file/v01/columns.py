@@ -1,7 +1,8 @@
-"""Columns of 0.1 files: opens the tree of a field.
+"""Opens columns of 0.1 files: builds the node tree of a field.
 
-Each field has its own pages, except for structs, and for items of fixed-size lists, which share the pages of the list.
-The fields of a struct may be in several files; fields below a list are in the file of the list.
+Each field has its own pages, with two exceptions: structs do not have pages, and the items of a fixed-size list are in
+the list's pages. The fields of a struct may be in several files. The fields below a list are in the same file as the
+list.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
     Args:
         field: The field.
-        locate: Returns the file of a field id and the id again. Returns None if the fragment does not have the field.
+        locate: Returns (file, field id) for a field id. Returns None if the fragment does not have the field.
             Its values are then null.
         num_rows: Number of rows of the fragment.
         arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
-        CorruptError: The files do not have `num_rows` rows, or contradict themselves.
-        UnsupportedError: 0.1 files do not have the type, or a field below it is in a file of another version.
+        CorruptError: A file is inconsistent, or the row counts do not match `num_rows`.
+        UnsupportedError: 0.1 files do not support the type, or a nested field is in a file of a different version.
     """
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_, None)
@@ -45,7 +46,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
 
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
-    """Open a field; `listed` is the file of the list above it, if any."""
+    """Open a field. `listed` is the file of the enclosing list, if any."""
     if field.blob_version:
         raise UnsupportedError("files of version 0.1 cannot store blobs", where=f"column {field.name}")
     if field.logical_type == "struct":
@@ -76,7 +77,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyF
 
 
 def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches:
-    """Return the pages of a field, after checking that they are inside the file."""
+    """Return the pages of a field. Checks that they lie within the file."""
     positions, lengths = file.page_row(number)
     bits = 8 if field.is_list or is_texts(field) else storage_bits(storage_type(field.to_arrow().type))
     if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # keeps the sizes below within int64
@@ -125,7 +126,7 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: Lega
 
 
 def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
-    """Return the batch bounds of a field. For a struct, of each descendant with pages."""
+    """Return the batch bounds of a field, or for a struct those of each descendant with pages."""
     if field.logical_type == "struct":
         return [bounds for child in field.children for bounds in _all_bounds(child, locate)]
     place = locate(field.id)

@@ -2,7 +2,7 @@
 
     pages                     batch after batch, column after column (depth first); no gaps, no alignment
     page table                num_fields x num_batches x (i64 position, i64 length)
-    statistics                pages of their own, and their page table; not read
+    statistics                separate pages, and their page table; not read
     values of dictionaries    as pages, see `file.v01.pages`
     manifest                  u32 length, protobuf `Manifest`: the fields of the file
     metadata                  u32 length, protobuf `Metadata` (protos/file.proto)
@@ -11,12 +11,12 @@
     offset | size | footer field (little-endian)
     0      | 8    | position of the metadata
     8      | 2    | 0
-    10     | 2    | 1 or 2, which mean the same; 0 in the oldest files
+    10     | 2    | 1 or 2, without a difference in meaning; 0 in the oldest files
     12     | 4    | magic "LANC"
 
-The page table has a row for each id from the lowest to the highest field of the manifest, with (0, 0) for structs and
-for ids in between that the file does not have. A length counts rows, and one more in lists. Files that pylance 0.5
-added to a fragment have rows from id 0 on.
+The page table has a row for each id, from the lowest to the highest field id in the manifest. Structs and ids that the
+file does not have get (0, 0). A length is the number of rows, plus one for lists. In files that pylance 0.5 added to a
+fragment, the table begins with id 0.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _M = TypeVar("_M", bound=Message)
 
 @dataclass(frozen=True)
 class LegacyFile(LanceFile):
-    """An open 0.1 file. A physical column has the id of its field as number.
+    """An open 0.1 file. The number of a physical column is the id of its field.
 
     Attributes:
         bounds: int64 (num_batches + 1,), first row of each batch, and the number of rows.
-        pages: int64 (num_fields, num_batches, 2), position, inside the file, and length of each page.
-        first_field: Id of the first row of the page table.
+        pages: int64 (num_fields, num_batches, 2), position and length of each page. Positions lie within the file.
+        first_field: Field id of the first row of the page table.
     """
 
     bounds: Int64s = field(default_factory=lambda: np.zeros(1, np.int64), repr=False)
@@ -98,7 +98,7 @@ class LegacyFile(LanceFile):
         return position, length
 
     def page_row(self, field_id: int) -> tuple[Int64s, Int64s]:
-        """Return the positions and lengths of the pages of a field, a page for each batch.
+        """Return the positions and lengths of a field's pages, one page per batch.
 
         Raises:
             CorruptError: The field is not in the page table.
@@ -114,7 +114,7 @@ class LegacyFile(LanceFile):
         return self.pages[row, :, 0], self.pages[row, :, 1]
 
     def column(self, index: int) -> ColumnMetadata:
-        """Return the extents of a field's pages, as far as the page table determines them.
+        """Return the extents of a field's pages, to the extent that the page table determines them.
 
         Raises:
             CorruptError: The field is not in the page table.
@@ -145,7 +145,7 @@ class LegacyFile(LanceFile):
 
     @cached_property
     def _ends(self) -> Int64s:
-        """Ends of all pages, ascending, and 0."""
+        """End positions of all pages, ascending, preceded by 0."""
         ends = [np.zeros(1, np.int64)]
         for number, kind in self.fields.items():
             positions, lengths = self.page_row(number)
@@ -161,7 +161,7 @@ def is_texts(kind: Field) -> bool:
 
 
 def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
-    """Return the sizes of a field's pages from their lengths; in bytes, at least 0.
+    """Compute the sizes of a field's pages in bytes from their lengths. No size is negative.
 
     Raises:
         UnsupportedError: The type is unknown.
@@ -238,7 +238,7 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a file, whose last bytes are in memory."""
+    """The end of a file. Its last bytes are already in memory."""
 
     source: ByteSource
     tail: Bytes
@@ -270,7 +270,7 @@ class _End:
 
 
 def _first_row(metadata: file_pb2.Metadata, manifest: table_pb2.Manifest, ids: list[int], batches: int) -> int:
-    """Return the id of the first row of the page table: 0 if rows from 0 on fill the bytes before the manifest."""
+    """Return the field id of the first row of the page table. It is 0 if a table from id 0 ends at the manifest."""
     space = metadata.manifest_position - metadata.page_table_position
     has_more = metadata.HasField("statistics") or any(f.HasField("dictionary") for f in manifest.fields)
     return 0 if not has_more and batches and space == (max(ids) + 1) * batches * _ENTRY else min(ids)

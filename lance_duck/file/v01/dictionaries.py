@@ -1,4 +1,4 @@
-"""The dictionaries of a table of version 0.1. Each data file has its own copy, and all copies of a field are equal.
+"""The dictionaries of a table in file format 0.1. Each data file stores a copy, and all copies for a field are equal.
 
 The module is imported by the first commit to a 0.1 table.
 """
@@ -30,7 +30,7 @@ def shared_dictionaries(
     known: Set[str],
     open_file: Callable[[DataFile], LanceFile],
 ) -> Mapping[int, pa.Array]:
-    """Return the dictionary values of each field, by field id, after comparing the dictionaries of unknown files.
+    """Return the dictionary values of each field, by field id. Checks that files not in `known` agree.
 
     Args:
         fields: All fields of the table.

@@ -1,7 +1,7 @@
 """Fields of 0.1 files as trees: nodes of values, dictionaries and lists. Struct nodes are in `file/v20`.
 
-Validity is not stored. A null was written as the undefined value of its slot. In nullable variable-length fields, an
-empty value is null, as for every reader of the format.
+The format does not store validity. The slot of a fixed-width null holds an undefined value. In nullable variable-length
+fields, all readers of the format treat an empty value as null.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _read_bits(pages: Batches, runs: RowRuns) -> Request[Block]:
 
 @dataclass(frozen=True, slots=True)
 class BatchedNode(PlainNode):
-    """A field with its own pages.
+    """A field that has pages.
 
     Attributes:
         arrow_type: Type of the returned arrays.
@@ -78,7 +78,7 @@ class BatchedNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class NullNode(BatchedNode):
-    """A field of nulls, which are not stored."""
+    """A field of the null type. It does not have pages."""
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return a null for each row."""
@@ -131,7 +131,7 @@ class DictionaryNode(BatchedNode):
     """Indices into a dictionary that all batches share.
 
     Attributes:
-        values: Values of the dictionary, as one batch.
+        values: The dictionary's values, which form one batch.
         stored: Storage type of the field, a dictionary.
         is_text: Whether the values are of variable length.
         nullable: Whether an empty value of variable length is null.
@@ -145,7 +145,7 @@ class DictionaryNode(BatchedNode):
 
     @property
     def is_dictionary(self) -> bool:
-        """Always True: all pages hold indices into one dictionary."""
+        """Always True, because all pages hold indices into one dictionary."""
         return True
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
@@ -185,7 +185,7 @@ class BatchedLists(BatchedNode):
 
     Attributes:
         offset: Dtype of the offsets.
-        items: Node of the items. Its `num_rows` is None if all files lack them.
+        items: Node of the items. Its `num_rows` is None if no file stores the items.
         item_bounds: int64 (num_batches + 1,), number of items before each batch, then the total.
     """
 
@@ -194,7 +194,7 @@ class BatchedLists(BatchedNode):
     item_bounds: np.ndarray[Any, np.dtype[np.int64]]
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the lists of the rows: first their offsets, then the items between."""
+        """Return the lists of the rows. Reads their offsets first, then their items."""
         pieces = self.pages.cut(runs)
         firsts, lasts, lengths = yield from read_offsets(self.pages, pieces, self.offset)
         bases = self.item_bounds[pieces.batches]
@@ -211,7 +211,7 @@ class BatchedLists(BatchedNode):
 
 
 def _filled(block: Block) -> Bytes | None:
-    """Return a flag for each value, 1 unless it is empty. Returns None if all are filled or have a fixed width."""
+    """Return a flag for each value: 1 unless it is empty. Returns None if no value is empty, or for fixed widths."""
     if not isinstance(block, VariableWidth):
         return None
     filled = np.not_equal(block.offsets[1:], block.offsets[:-1])

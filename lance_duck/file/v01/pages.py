@@ -1,10 +1,10 @@
 """Pages of 0.1 files: the byte ranges of rows, and their values.
 
     page              | bytes
-    one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
+    fixed width       | values at its position, little-endian; for fixed-size lists, the concatenated items
     bool              | bits, the lowest of each byte first
-    any length        | the values, then int64 (n + 1): offsets of the values in the file; the position points at these
-    list, large_list  | int32 or int64 (n + 1): offsets of the lists among the items of the batch
+    variable length   | the values, then int64 (n + 1): file offsets of the values; the page position points at these
+    offsets list, large_list  | int32 or int64 (n + 1): offsets of the lists into the items of the batch
     null, struct      | nothing
 
 Pages do not share bytes, so a read never returns more bytes than the file has.
@@ -53,7 +53,7 @@ class Batches:
         return int(self.bounds[-1])
 
     def scaled(self, factor: int) -> Batches:
-        """Return the pages with each value counted `factor` times. The caller has checked for overflow."""
+        """Multiply the value counts of the pages by `factor`. The caller has checked for overflow."""
         return Batches(self.source, self.bounds * factor, self.positions, self.where)
 
     def cut(self, runs: RowRuns) -> Pieces:

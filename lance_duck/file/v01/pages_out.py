@@ -1,8 +1,7 @@
 """Converts arrays to pages of 0.1 files; `file.v01.pages` describes the layout.
 
-Pages do not store validity, so values that would be read back as other values are rejected. Nulls can be written only
-for strings and binary values in a nullable field, where readers treat an empty value as null. Empty values are rejected
-there.
+Pages do not store validity. Values that would read back differently are therefore rejected. In nullable string and
+binary fields, a null is written as an empty value, and empty values are rejected. Nulls in other fields are rejected.
 """
 
 from __future__ import annotations
@@ -148,9 +147,10 @@ class Pages:
 
 
 def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
-    """Return the dictionary values that the first rows of a column define: distinct and not null.
+    """Return the dictionary that the first rows of a column define: their distinct values, without null.
 
-    If some rows are null and values have variable length, the empty value is included, which is read as null.
+    If some rows are null and values have variable length, the dictionary also contains the empty value, which readers
+    treat as null.
     """
     values = pc.unique(array.dictionary).drop_null()
     empty = _empty(values.type) if nullable and (array.null_count or array.dictionary.null_count) else None
@@ -160,7 +160,7 @@ def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
 
 
 def _empty(type_: pa.DataType) -> pa.Scalar | None:
-    """Return the empty value, which a nullable field reads as null. Returns None for a fixed-width type."""
+    """Return the empty value of a type, which readers treat as null. Returns None for a fixed-width type."""
     if is_text(type_):
         return pa.scalar("", type_)
     return pa.scalar(b"", type_) if is_bytes(type_) else None
@@ -183,7 +183,7 @@ def _fixed(arrays: Sequence[pa.Array], path: str) -> Iterator[Buffer]:
 
 
 def stored_items(array: pa.Array) -> pa.Array:
-    """Return the items of fixed-size lists without nulls, as their storage type."""
+    """Return the items of fixed-size lists without nulls, in the items' storage type."""
     items = array.flatten()
     while isinstance(items, pa.ExtensionArray):
         items = items.storage

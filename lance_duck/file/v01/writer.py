@@ -1,6 +1,6 @@
-"""Writes data files of version 0.1; `file.v01.container` describes the layout.
+"""Writes 0.1 data files; `file.v01.container` describes the layout.
 
-Batch statistics, which would let readers skip batches, are not written.
+The writer does not store batch statistics, with which readers could skip batches.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ FILE_VERSION: Final = (0, 2)
 """Version in manifests and footers."""
 
 MOST_SPARE_IDS: Final = 4096
-"""Maximum number of unused field ids between the lowest and the highest id of a file. Limits schemas made to fill
-disks: each id takes 16 bytes of the page table for each batch."""
+"""Maximum number of unused field ids between the lowest and the highest id of a file. The limit stops malicious schemas
+from filling disks: each id takes 16 bytes of the page table per batch.
+"""
 
 _MAGIC: Final = b"LANC"
 _LENGTH: Final = struct.Struct("<I")
 
 
 class LegacyFileWriter:
-    """A writer of one data file of version 0.1, batch by batch, with the interface of `FileWriter`.
+    """A writer of one 0.1 data file, with the interface of `FileWriter`. It writes batch by batch.
 
     Args:
         sink: Sink of the bytes; closed by `finish`, aborted by `abort`.
-        schema: Schema of the columns; `schema_from_arrow` has checked their types.
+        schema: Schema of the columns. `schema_from_arrow` has already checked the types.
         rows_per_group: Rows of each batch after the first ones in `batch_rows`.
         batch_rows: Row counts of the first batches.
-        dictionaries: Dictionary values by field id, which all files of the table share. Missing dictionaries are built
-            from the first rows, and added.
+        dictionaries: Dictionary values by field id, shared by all files of the table. Missing dictionaries are built
+        from the first rows and added to this mapping.
 
     Raises:
         UnsupportedError: The field ids are too far apart.
@@ -96,7 +97,7 @@ class LegacyFileWriter:
         return self._bounds[-1] + self._pending_rows
 
     def tell(self) -> int:
-        """Return the current size of the file, in bytes, including values that wait for a full batch."""
+        """Return the current size of the file, in bytes, including buffered rows of an incomplete batch."""
         return self._sink.position + self._pending_bytes
 
     def reaches(self, size: int) -> bool:
@@ -104,11 +105,11 @@ class LegacyFileWriter:
         return self.tell() >= size
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows, as one array per column in schema order, in the column's storage type.
+        """Append rows: one array per column in schema order, in the column's storage type.
 
         Raises:
             UnsupportedError: A value cannot be stored in this version.
-            StoreError: The disk or the service failed. The writer can only be aborted then.
+            StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
         if batch.num_columns != len(self._schema.fields):
             raise InternalError(
@@ -145,7 +146,7 @@ class LegacyFileWriter:
         except BaseException:
             self.abort()
             raise
-        # Older readers expect the page table to begin with the first of these ids, as the lowest.
+        # Older readers expect the first of these ids to be the lowest, because the page table begins with it.
         return WrittenFile(self.num_rows, self._sink.position, FILE_VERSION, tuple(sorted(self._pages)), ())
 
     def abort(self) -> None:

@@ -3,11 +3,11 @@
 Each field is a physical column, including parents:
 
     struct              a page without bytes; no validity: a struct is never null
-    list, large_list    pages with the end of each list among the items; the item is the next field. A page of ends
-                        belongs to the next `num_items` rows of the item's column
+    list, large_list    pages with the end offset of each list in the items; the item is the next field. Each page
+                        of offsets covers the next `num_items` rows of the item's column
     packed struct       one column for all its fields
     blob                one column of (position, size) pairs that point into the file; (1, 0) is null
-    anything else       pages with the values; strings of early files may be lists of bytes, in two columns
+    other types         pages with the values; early files may store strings as lists of bytes, in two columns
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLUMN_MESSAGE = "lance.encodings.ColumnEncoding"
 
 @dataclass(frozen=True)
 class Column20(PlainColumn):
-    """A column of a 2.0 file; implements `ColumnReader`.
+    """A column of a 2.0 file. Implements `ColumnReader`.
 
     Attributes:
         arrow_type: Type of the arrays that `read` returns.
@@ -52,12 +52,12 @@ class Column20(PlainColumn):
 
         Raises:
             InvalidInputError: Rows lie outside the column.
-            CorruptError: The bytes contradict themselves.
+            CorruptError: The stored bytes are inconsistent.
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))
 
     def is_dictionary(self) -> bool:
-        """Return whether all pages hold distinct values and indices."""
+        """Return whether all pages are dictionary-encoded."""
         return self.node.is_dictionary
 
 
@@ -73,8 +73,8 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
             `field.to_arrow(scan=True).type` by default.
 
     Raises:
-        CorruptError: The columns do not have `num_rows` rows, or contradict themselves.
-        UnsupportedError: An encoding is not supported, or a child is in a file of another version.
+        CorruptError: A column is inconsistent, or does not have `num_rows` rows.
+        UnsupportedError: An encoding is not supported, or a child is in a file of a different version.
     """
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_)
@@ -114,7 +114,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
 
 
 def _open_parent(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
-    """Open a struct whose own column is missing: null, unless a field below it exists."""
+    """Open a struct whose column is missing. All rows are null unless the file stores a nested field."""
     if all(locate(below.id) is None for below in field.walk()):
         return MissingNode(arrow_type)
     return _struct(field, locate, arrow_type, None)

@@ -1,4 +1,4 @@
-"""Lists of 2.0 files: end offsets are read first, then the rows of the items."""
+"""Lists of 2.0 files: reads end offsets first, then the items."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ListPages:
         return int(self.items[-1])
 
     def read(self, runs: RowRuns) -> Request[EndRows]:
-        """Read runs of lists; item positions count over all pages."""
+        """Read runs of lists. Item positions are relative to the first item of all pages."""
         parts = runs.split(self.bounds)
         ends = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
         if not ends:
@@ -75,7 +75,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
     """Open the pages of a list column.
 
     Raises:
-        CorruptError: A page does not hold lists, or pages claim more rows than a file can have.
+        CorruptError: A page does not hold lists, or pages declare more rows than a file can have.
     """
     recent = recent_buffers()
     bounds = page_bounds(column, where)
@@ -92,7 +92,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 @dataclass(frozen=True, slots=True)
 class _ListedNode(PlainNode):
-    """Rows of variable length: pages of end offsets, and the node of all items."""
+    """A base class for variable-length rows: pages of end offsets, and the node of all items."""
 
     arrow_type: pa.DataType
     pages: ListPages

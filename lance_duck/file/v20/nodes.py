@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MAX_ROWS = 2**62
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Type of descriptors: the extent of a blob in the file."""
+"""Type of blob descriptors: position and size in the file."""
 
 
 def _name_value(runs: RowRuns, first: int, position: int) -> str:
@@ -40,14 +40,14 @@ class V20Node(Protocol):
 
     @property
     def num_rows(self) -> int | None:
-        """Number of rows. None if the node reads any row as null."""
+        """Number of rows. None if the field is missing, and every row is null."""
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices."""
+        """Whether all pages are dictionary-encoded."""
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Read runs of rows, which the caller has checked against num_rows."""
+        """Read runs of rows. The caller has checked that they are within `num_rows`."""
 
 
 class PlainNode:
@@ -72,7 +72,7 @@ class LeafNode:
         is_json: Whether the values are JSONB to return as text.
 
     Raises:
-        CorruptError: The pages claim more rows than a file can have.
+        CorruptError: The pages declare more rows than a file can have.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LeafNode:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices."""
+        """Whether all pages are dictionary-encoded."""
         pages = range(len(self._arrays))
         return bool(pages) and all(isinstance(self._array(page), DictionaryArray) for page in pages)
 
@@ -137,7 +137,7 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
     """Return the first row of each page, and one past the last row; int64 (pages + 1,).
 
     Raises:
-        CorruptError: The pages claim more rows than a file can have.
+        CorruptError: The pages declare more rows than a file can have.
     """
     if column.num_rows > MAX_ROWS:
         raise CorruptError(
@@ -154,11 +154,11 @@ class MissingNode(PlainNode):
 
     @property
     def num_rows(self) -> None:
-        """Always None: any row can be read."""
+        """Always None, because every row is null."""
         return None
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Read rows, all null."""
+        """Return a null for each row."""
         yield from ()
         return pa.nulls(runs.count, self.arrow_type)
 
@@ -180,10 +180,10 @@ class StructNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class BlobNode(PlainNode):
-    """A field of blobs, whose bytes are outside the pages and located by descriptors.
+    """A field of blobs. Its pages hold descriptors, and the bytes are outside the pages.
 
-    A descriptor is a row of a packed struct: position in the file, and size, 8 bytes each. (1, 0) is a null, (0, 0) an
-    empty value.
+    A descriptor is a row of a packed struct: the position in the file and the size, 8 bytes each. (1, 0) is a null, and
+    (0, 0) is an empty value.
     """
 
     arrow_type: pa.DataType

@@ -1,5 +1,5 @@
-"""Writes data files: columns, container, blob sidecars. It mirrors the reading modules.
+"""Writes data files: columns, container, blob sidecars. The modules mirror the reading modules.
 
-You hold: a schema and Arrow batches. You get: a data file under its name, and its size, rows and columns. Never here:
+You hold: a schema and Arrow batches. You get: a complete data file, and its size, row count and columns. Never here:
 fragments.
 """

@@ -25,7 +25,7 @@ _URI: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://?.")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Size limits that choose where a `lance.blob.v2` is stored.
+    """Size limits that determine where a `lance.blob.v2` is stored.
 
     Attributes:
         inline: Maximum size of a blob in the data file, in bytes.
@@ -62,7 +62,7 @@ class BlobOptions:
 
     Attributes:
         external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
-        allow_outside_bases: Whether references may point anywhere. Otherwise, they must point below one of the bases.
+        allow_outside_bases: Whether references may point to any URI. If False, they must point below one of the bases.
         bases: Base paths of the table that are not roots of tables, by id.
         pack_file_bytes: Maximum size of a shared sidecar, in bytes, or None for the default.
         open: Opens an external file.
@@ -87,14 +87,17 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return options that keep the table's existing references, regardless of their target."""
+        """Return options for data that already has references: each is kept, wherever it points."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """Return the id of the base path that contains a file, and the name below it; (0, its URI) without one.
+        """Return the id of the base path that contains a file, and the name below it.
+
+        Returns (0, URI) if no base path contains the file.
 
         Raises:
-            InvalidInputError: The file is outside all base paths, which is not allowed, or is not an absolute URI.
+            InvalidInputError: The file is outside all base paths and the options forbid this, or the URI is not
+            absolute.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:
@@ -115,7 +118,7 @@ class BlobOptions:
 
 
 def _below(uri: str, base: str) -> str | None:
-    """Return the name of a file below a base path, or None if it is not below it."""
+    """Return the name of a file below a base path, or None if the file is not below the base path."""
     file_path, base_path = local_path(uri), local_path(base)
     if (file_path is None) != (base_path is None):
         return None

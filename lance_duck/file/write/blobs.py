@@ -1,7 +1,7 @@
 """Writes blobs: their bytes, and their descriptions for a column. See `file.blobs.places`.
 
 {data file}                 bytes of small blobs, before the page that describes them
-{data file's stem}/…blob    one large blob, or many medium ones end to end
+{data file's stem}/…blob    one large blob, or many concatenated medium-sized blobs
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NONE: Final = np.empty(0, np.uint8)
 
 
 def append_values(array: pa.Array, space: Space) -> tuple[UInt64s, UInt64s]:
-    """Write the values of a large binary array into the data file, end to end.
+    """Write the values of a large binary array into the data file, one after the other.
 
     Returns:
         Position and size of each value, uint64; (0, 0) for a null or empty value.
@@ -84,12 +84,12 @@ class PlainBlobWriter:
         self._space = space
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs. Returns the position and size of each, (0, 0) for an empty one."""
+        """Write blobs. Returns their positions and sizes, with (0, 0) for an empty blob."""
         positions, sizes = append_values(_binary(array), self._space)
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
     def close(self) -> None:
-        """Do nothing: plain blobs do not use sidecars."""
+        """Do nothing, because plain blobs do not use sidecars."""
 
 
 class BlobWriter:
@@ -122,7 +122,7 @@ class BlobWriter:
 
         Raises:
             InvalidInputError: A blob has both or neither of data and uri, or its URI is not allowed.
-            UnsupportedError: A blob needs a sidecar, which this file cannot have.
+            UnsupportedError: A blob needs a sidecar, but this file cannot have sidecars.
             StoreError: The disk or the service failed.
             NotFoundError: An external file to be copied is missing.
         """
@@ -172,7 +172,7 @@ class BlobWriter:
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Describe a blob of this size in a sidecar, and return the sink for its bytes."""
+        """Describe a blob of `size` bytes in a sidecar, and return the sink for its bytes."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Return structs with these members. A struct is null if `nulls` is null at its index."""
+    """Return structs with these members. A struct is null if `nulls` is null at the same index."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

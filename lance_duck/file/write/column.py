@@ -18,7 +18,7 @@ from lance_duck.wire.schema_write import refuse_mixed_lists
 
 @dataclass(frozen=True, slots=True)
 class _FieldWriter:
-    """A field, in the tree of the fields of a column.
+    """A node in the field tree of a column.
 
     Attributes:
         field: The field.

@@ -1,4 +1,4 @@
-"""Writes columns of 2.0 files, which `file.v20.columns` reads: a physical column for each field, parents first."""
+"""Writes columns of 2.0 files: one physical column for each field, parents first. `file.v20.columns` reads them."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ class _Column20:
 
 
 class _V20FieldWriter(Protocol):
-    """A writer of a field and all fields below it, which adds full pages to a list."""
+    """A writer of a field and all fields below it. It appends full pages to a list."""
 
     @property
     def waiting_bytes(self) -> int:
         """Number of bytes of values that wait for a full page."""
 
     def write(self, array: pa.Array, first_row: int) -> None:
-        """Add the values of top-level rows from `first_row` on."""
+        """Add the values of the top-level rows that begin with `first_row`."""
 
     def finish(self) -> None:
         """Make pages of the remaining values."""
@@ -154,7 +154,7 @@ class _Blobs:
 
 
 class _Structs:
-    """A struct column, which only counts rows, and the columns of its members."""
+    """A struct column and the columns of its members. The struct column stores only the row count."""
 
     def __init__(self, column: int, pages: Pages, members: list[_V20FieldWriter], path: str) -> None:
         self._column, self._pages, self._members, self._path = column, pages, members, path

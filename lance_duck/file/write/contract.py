@@ -14,10 +14,10 @@ from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.store import Buffer, Sink
 
 Deferred = Callable[[], Sequence[EncodedPage]]
-"""A function that encodes rows to one page or a few, in any thread."""
+"""A function that encodes rows into one or a few pages. Any thread may call it."""
 
 Pages = list[tuple[int, EncodedPage | Deferred]]
-"""Pages in the order of writing, each with its physical column, counted from the field's first one."""
+"""Pages in the order of writing. Each has a physical column number, relative to the field's first column."""
 
 
 class Space(Protocol):
@@ -28,7 +28,7 @@ class Space(Protocol):
         """Options for blobs."""
 
     def append(self, data: Buffer) -> int:
-        """Write a buffer into the data file immediately, at a multiple of 64. Returns its position in the file."""
+        """Write a buffer to the data file immediately, at a multiple of 64. Returns its position in the file."""
 
     def sidecar(self) -> tuple[int, Sink]:
         """Create a sidecar, and return its blob id, from 1 upwards, and its sink.
@@ -38,7 +38,7 @@ class Space(Protocol):
 
 
 class ColumnWriter(Protocol):
-    """A writer of one top-level field of a file. Used by one thread at a time, not always by the same."""
+    """A writer of one top-level field of a file. Used by one thread at a time, but not always by the same thread."""
 
     @property
     def num_columns(self) -> int:
@@ -51,7 +51,8 @@ class ColumnWriter(Protocol):
     def write(self, array: pa.Array) -> Pages:
         """Add rows of the field's storage type, and return the pages that are full.
 
-        The array may be kept until its page is full. First rows of pages count from the start of the file.
+        The writer may keep the array until its page is full. The first row of a page is relative to the start of the
+        file.
         """
 
     def finish(self) -> Pages:
@@ -80,5 +81,5 @@ def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
     """Return the size of the values of an array or a batch, in bytes; an estimate if string views are unmeasurable."""
     try:
         return int(data.nbytes)
-    except pa.ArrowTypeError:  # views, before pyarrow 23
+    except pa.ArrowTypeError:  # pyarrow before 23 cannot measure views
         return int(data.get_total_buffer_size())

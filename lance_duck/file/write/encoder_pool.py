@@ -26,7 +26,7 @@ class Lane:
 
 
 class Lanes:
-    """A thread pool. Each thread takes the next work of an idle lane, or encodes a deferred page.
+    """A thread pool. Each thread takes the next work item of an idle lane, or encodes a deferred page.
 
     Args:
         threads: Number of threads.
@@ -39,9 +39,9 @@ class Lanes:
         self._born = forks.count()
 
     def submit(self, lane: Lane, work: Work) -> Future[Encoded]:
-        """Append work to a lane. Returns a future of its pages, each of which is a future itself.
+        """Append a work item to a lane. Returns a future of its pages, and each page is again a future.
 
-        If work of a lane fails, all later work of the lane fails with the same error.
+        If a work item fails, all later items of the same lane fail with the same error.
 
         Raises:
             ForkedError: The pool was created before this process was forked.
@@ -58,7 +58,7 @@ class Lanes:
         return future
 
     def close(self) -> None:
-        """Drop all queued work, and wait for the running work."""
+        """Drop all queued work items, and wait for the running items."""
         self._is_closed = True
         if forks.count() == self._born:
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -36,8 +36,8 @@ class Layer:
     """A layer of a column.
 
     Attributes:
-        is_list: Whether it is a list of any size.
-        nullable: Whether the schema lets it be null.
+        is_list: Whether it is a variable-size list.
+        nullable: Whether the schema allows nulls in it.
         dimension: Number of inner slots per slot of this layer: 1 except for fixed-size lists.
     """
 
@@ -51,7 +51,7 @@ class LeafWriter:
 
     Args:
         field: Field of the column.
-        layers: Layers of the values and around them, innermost first.
+        layers: The layer of the values and all enclosing layers, innermost first.
         choice: Encoding options of the field.
         space: Space for the bytes of blobs.
         page_bytes: Page size, in bytes.
@@ -91,13 +91,13 @@ class LeafWriter:
         self._first_row = 0
 
     def add(self, array: pa.Array, outline: Outline, num_rows: int) -> None:
-        """Add rows: an array of slots, and the entries of the layers around it."""
+        """Add rows: an array of slots, and the entries of the enclosing layers."""
         values = self._stored(array)
         inside = unfold_items(outline, values)
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
             raise UnsupportedError("structs without fields cannot be null or in lists", where=self._where)
         if self._is_empty:
-            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # their pages are all null
+            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # written as all-null pages
         part = PendingRows(values, inside, num_rows, self._stride)
         self._parts.append(part)
         self._size += part.num_bytes
@@ -133,7 +133,7 @@ class LeafWriter:
             self._blobs.close()
 
     def own(self) -> None:
-        """Copy the rows added last, so that their source arrays can be released."""
+        """Copy the most recently added rows, to release their source arrays."""
         if self._parts:
             self._parts[-1] = self._parts[-1].owned()
 
@@ -178,11 +178,11 @@ class LeafWriter:
 
 
 def come_again(arrays: list[pa.Array], worth: int) -> bool:
-    """Return whether, in a sample, texts repeat and the distinct ones take at least about `worth` bytes.
+    """Return whether strings repeat in a sample, and the distinct strings take at least about `worth` bytes.
 
     Args:
-        arrays: Arrays of one type, one after the other.
-        worth: Minimum size of distinct texts that makes storing them once pay off, in bytes.
+        arrays: The sample: arrays of the same type.
+        worth: Minimum total size of the distinct strings, in bytes, for which a dictionary saves space.
     """
     if not arrays or not has_offsets(arrays[0].type):
         return False

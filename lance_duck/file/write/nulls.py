@@ -11,9 +11,9 @@ from lance_duck.wire.schema import Field
 
 
 def check_nulls(array: pa.Array, field: Field) -> None:
-    """Check that an array of a field's storage type does not have nulls, at any depth, that the field forbids.
+    """Check that an array does not have nulls that its field forbids, at any depth.
 
-    Values below a null are absent and do not count as null.
+    The array is in the field's storage type. Values below a null are absent and do not count as null.
 
     Raises:
         DataMismatchError: A forbidden null was found. The message names the column and the row.
@@ -53,7 +53,7 @@ def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | N
 
 
 def _as_lists(array: pa.MapArray) -> pa.ListArray:
-    """Return a map as lists of entries; Arrow's cast rejects null structs above a non-nullable field."""
+    """Return a map as lists of entries. Arrow's cast rejects null structs that have a required field."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets_of(array), pa.int32()), entries, mask=mask)

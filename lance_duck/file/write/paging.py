@@ -9,15 +9,16 @@ import pyarrow as pa
 from lance_duck.arrow.limits import OVERFLOW
 
 Part = tuple[pa.Array, int]
-"""The values of a page, and the top-level row of the first value."""
+"""The values of a page, and the top-level row that contains the first value."""
 
 
 class Paging:
-    """A buffer that joins arrays to pages of about `page_bytes`, and cuts larger ones.
+    """A buffer that joins arrays into pages of about `page_bytes`, and splits larger arrays.
 
     Args:
         page_bytes: Bytes of values in a page.
-        rows_are_top: Whether each value is a top-level row. Otherwise all values of an array belong to its first row.
+        rows_are_top: Whether each value is a top-level row. If not, all values of an array are attributed to its first
+        row.
     """
 
     def __init__(self, page_bytes: int, *, rows_are_top: bool) -> None:
@@ -27,7 +28,7 @@ class Paging:
         self._num_bytes = 0
 
     def add(self, array: pa.Array, first_row: int) -> Iterator[Part]:
-        """Add an array of a storage type; yield the pages that are full."""
+        """Add an array in a storage type, and yield the pages that are full."""
         if len(array) == 0:
             return
         size = num_bytes(array)
@@ -36,7 +37,7 @@ class Paging:
         if self._num_bytes >= self._page_bytes:
             yield from self.rest()
         else:
-            # A waiting slice must not keep the larger buffers of its array alive.
+            # A waiting slice must not keep the buffers of the whole array alive.
             self._waiting[-1] = (pa.concat_arrays([array]), first_row)
 
     @property

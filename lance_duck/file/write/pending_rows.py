@@ -22,10 +22,10 @@ class PendingRows:
     """Some rows of a physical column.
 
     Attributes:
-        values: A value for each slot, of a storage type.
-        outline: Entries of the rows, with all layers shredded.
+        values: One value per slot, in a storage type.
+        outline: Definition and repetition entries of the rows, for all layers.
         num_rows: Number of rows.
-        stride: Number of entries of a row in columns without lists.
+        stride: Number of entries per row, for columns without lists.
     """
 
     values: pa.Array
@@ -40,7 +40,7 @@ class PendingRows:
 
     @property
     def _marks(self) -> int:
-        """Number of bytes of marks per entry."""
+        """Number of bytes of levels per entry."""
         return (self.outline.begins is not None) + (self.outline.holes is not None)
 
     def cut(self, room: int, at_least: int) -> tuple[PendingRows | None, PendingRows | None]:
@@ -66,7 +66,7 @@ class PendingRows:
         return rows, int(entries[rows]), int(slots[rows])
 
     def owned(self) -> PendingRows:
-        """Return the rows in buffers that hold little else, copied if necessary."""
+        """Return the rows in buffers that contain little other data. Copies them if necessary."""
         outline = self.outline
         own_outline = Outline(
             outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
@@ -75,7 +75,7 @@ class PendingRows:
         return PendingRows(values, own_outline, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
-        """Return the number of entries, and of slots, before each row, then the totals; int64 (rows + 1,)."""
+        """Return the numbers of entries and of slots before each row, then the totals. Both are int64 (rows + 1,)."""
         begins, holes = self.outline.begins, self.outline.holes
         if begins is None:
             entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
@@ -114,7 +114,7 @@ def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
 
 
 def join_pending_rows(parts: list[PendingRows]) -> list[PendingRows]:
-    """Join rows into one part, or into a few if their joined dictionaries would overflow the index type."""
+    """Join rows into one part, or into several if a joined dictionary would overflow its index type."""
     if len(parts) < 2:
         return parts
     try:

@@ -28,7 +28,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
-    """Convert an array to its storage type, if needed. JSON comes as text, or as JSONB in binary values.
+    """Convert an array to its storage type, if needed. JSON input is text, or JSONB in binary values.
 
     Raises:
         InvalidInputError: Values do not fit the type.
@@ -56,7 +56,7 @@ def _jsonb(texts: pa.Array, where: str) -> pa.Array:
 
 
 def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
-    """Return whether two types have the same buffers; item names are ignored."""
+    """Return whether two types have the same buffer layout. Item names are ignored."""
     if pa.types.is_fixed_size_list(type_) and pa.types.is_fixed_size_list(kind):
         return type_.list_size == kind.list_size and _same(type_.value_type, kind.value_type)
     if pa.types.is_struct(type_) and pa.types.is_struct(kind) and type_.num_fields == kind.num_fields:
@@ -66,7 +66,7 @@ def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:
-    """Return a dictionary array without null entries. If many entries are unused, they are also dropped."""
+    """Return a dictionary array without null entries. Also drops unused entries if there are many."""
     plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
     if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
         return array

@@ -39,7 +39,7 @@ class ColumnTail:
     message: file2_pb2.ColumnMetadata = field(default_factory=file2_pb2.ColumnMetadata)
 
     def add(self, page: EncodedPage, extents: Iterable[Extent]) -> None:
-        """Add a page whose buffers have these extents."""
+        """Add a page with the extents of its buffers."""
         places = list(extents)
         self.message.pages.add(
             buffer_offsets=[offset for offset, _ in places],
@@ -56,11 +56,11 @@ class Contents:
 
     Attributes:
         schema: Columns of the file.
-        version: (major, minor), as in manifests.
+        version: (major, minor), with the numbers that manifests store.
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.
-        sidecars: Position and size of the sidecar digests, or None without sidecars.
+        sidecars: Position and size of the sidecar digests, or None if the file does not have sidecars.
     """
 
     schema: Schema
@@ -92,7 +92,8 @@ class WrittenBuffers:
 def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: WrittenBuffers | None) -> None:
     """Write all bytes that follow the pages.
 
-    Global buffer 0 is the last of the global buffers, so that a reader can open the file without reading the others.
+    Global buffer 0 is written after the other global buffers. A reader can then open the file from its end without
+    reading them.
 
     Args:
         sink: The file.
@@ -162,7 +163,7 @@ def _packed(url: str, message: Message) -> file2_pb2.Encoding:
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
-    """Return the columns of a 2.0 file whose pages hold blob descriptors."""
+    """Return the physical columns of a 2.0 file that hold blob descriptors."""
     if version != (2, 0):
         return set()
     places = physical_columns(schema.fields, version)
@@ -170,7 +171,7 @@ def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
 
 
 def _descriptor_fields(schema: Schema) -> list[file_pb2.Field]:
-    """Return the fields as the file stores them: a `lance.blob.v2` is a packed struct that locates its bytes."""
+    """Return the descriptor's fields. A `lance.blob.v2` becomes a packed struct with the location of its bytes."""
     return schema_to_proto(Schema(tuple(_described(f) for f in schema.fields)))
 
 

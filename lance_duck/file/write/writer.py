@@ -47,12 +47,12 @@ _PROCESSORS: Final = cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """The facts about a finished file that its manifest stores.
+    """The properties of a finished file that a manifest stores.
 
     Attributes:
         num_rows: Number of rows.
         size: Number of bytes.
-        version: (major, minor), as in manifests.
+        version: (major, minor), with the numbers that manifests store.
         fields: Ids of the fields that have a column, depth first.
         column_indices: Column of each of these fields.
     """
@@ -67,8 +67,8 @@ class WrittenFile:
 class FileWriter:
     """Writes one data file, page by page. Memory use does not grow with the file.
 
-    Used by one thread at a time. Several threads encode columns. As a context manager, it discards the file if the
-    block fails. The caller calls `finish`.
+    Only one thread at a time may use the writer. It encodes columns in several threads. As a context manager, it
+    discards the file if the block fails. The caller must call `finish`.
 
     Args:
         sink: Sink of the file; closed by `finish`, aborted by `abort`.
@@ -113,7 +113,7 @@ class FileWriter:
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
-        self._known_bytes = self._new_bytes = 0  # file size when last measured, and bytes of rows added since then
+        self._known_bytes = self._new_bytes = 0  # measured file size, bytes added since
         self._rounds: deque[_Round] = deque()
         is_narrow = any(has_narrow_dictionary(f.storage_type) for f in schema.fields)
         self._dictionaries = DictionaryUnion() if is_narrow else None
@@ -126,14 +126,14 @@ class FileWriter:
     def tell(self) -> int:
         """Return the current size of the file, in bytes, including unencoded values that wait for full pages.
 
-        The file will be about this large, or smaller.
+        The finished file will be about this large, or smaller.
         """
         return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
 
     def reaches(self, size: int) -> bool:
-        """Return whether the file has this many bytes, including values that wait for full pages.
+        """Return whether the file has at least `size` bytes, including values that wait for full pages.
 
-        The result depends only on the rows: pending encoder threads are waited for if necessary.
+        The result depends only on the rows. If necessary, the method waits for pending encoder threads.
         """
         if self._known_bytes + self._new_bytes < size:
             return False
@@ -310,7 +310,7 @@ class _Space:
             return blob_id, sink
 
     def append_sidecars(self) -> Extent | None:
-        """Write the digests of the complete sidecars. Returns None without sidecars."""
+        """Write the digests of the complete sidecars. Returns None if the file does not have sidecars."""
         sidecars = [
             (blob_id, sink.position, sink.digests.digests())
             for blob_id, sink in enumerate(self._sidecars, 1)

@@ -157,7 +157,7 @@ def _put_number(
 
 @subroutine
 def _open(data: Bytes, start: int, end: int, stack: Int64s, depth: int) -> int:
-    """Push the container at `start`, which may extend to `end`."""
+    """Push the container at `start` on the stack. Its values must not extend past `end`."""
     if (depth + 1) * FRAME > len(stack):
         return TOO_DEEP
     if end - start < 4:
@@ -280,21 +280,21 @@ def jsonb_text(
     totals: Int64s,
     strict: bool,
 ) -> int:
-    """Convert all values to text, as far as `out` has room.
+    """Convert values to text until `out` is full.
 
     Args:
         data: The values.
-        offsets: (n + 1,), within `data`. An empty value has no text.
+        offsets: (n + 1,), within `data`. An empty value becomes an empty string.
         stack: Nesting stack, FRAME numbers for each level.
         out: Receives the text. If it is empty, nothing is written.
         ends_out: (n + 1,), receives the string offsets.
         texts: Text of the floats and typed values, concatenated.
-        ends: Offsets into `texts`. If they are empty, these values get no text.
-        floats: Receives floats, as far as it has room. Slots of typed values stay unset.
-        typed: Receives three numbers for each decimal or extension value: its index in `floats`, first byte, size.
+        ends: Offsets into `texts`. If empty, floats and typed values are written as empty strings.
+        floats: Receives floats until it is full. Slots of typed values remain unset.
+        typed: Receives three numbers for each decimal or extension value: index in `floats`, first byte, size.
         totals: (3,), receives the count of floats and typed values, the count of typed values, and the text size in
-            bytes. For a broken value, receives its kind and tag.
-        strict: Whether bytes outside all members are an error.
+            bytes. If a value is invalid, receives its kind and tag.
+        strict: Whether unused bytes between members are an error.
 
     Returns:
         A status in the low byte, and the index of the value above it.

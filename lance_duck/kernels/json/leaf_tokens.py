@@ -1,12 +1,12 @@
-"""Kernels for tokens of JSON leaves. Equal tokens share a number, and each is written once as "path,type,value".
+"""Kernels for tokens of JSON leaves. Each distinct token has a number and is written as "path,type,value".
 
 Key of a token in the table of distinct words:
 
     size | field
     4    | path number
-    4    | for a string, the number of its term, which ends the key; otherwise 0xFFFFFFFF
+    4    | for a string, the number of its term, and the key ends here; otherwise 0xFFFFFFFF
     1    | leaf kind
-    any  | value, as in the document
+    any  | value, copied from the document
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def number_tokens(
         data: The documents.
         leaves: See `kernels.json.leaves`.
         leaf_bounds: Number of leaves before each document.
-        cut: Three arrays: the word of each token of the string leaves, or LONG; the number of tokens before each
-            string; the term of each word, or DROPPED.
+        cut: Three arrays: the word number of each token in the string leaves, or LONG; the number of tokens before each
+        string; the term number of each word, or DROPPED.
         table: Four arrays: bytes, offsets and sizes of the distinct tokens, and the table of `word_number`.
-        ids: Output: the number of each token. Needs room for all leaves and string tokens.
+        ids: Output: the number of each token. Must have room for all leaves and string tokens.
         bounds: Output from the second entry on: number of tokens before each document.
         state: int64 (4,), output: document count, token count, distinct token count, size of the distinct tokens.
 
@@ -112,7 +112,7 @@ def _number_of_value(data: Bytes, leaves: Any, leaf: Any, table: Any, state: Any
 
 @subroutine
 def _number(size: Any, table: Any, state: Any) -> Any:
-    """Return the number of the token after the last distinct one, and add it if it is new."""
+    """Return the number of the token whose bytes follow the last distinct token. Adds the token if it is new."""
     known = as_readonly(table[0])
     number = word_number(known, state[3], size, table[3], known, state[3], table[1], table[2], state[2])
     if number == FULL:
@@ -138,7 +138,7 @@ def write_terms(
         paths: The bytes and offsets of the path strings.
         terms: The bytes and offsets of the string terms.
         out: Receives the terms. If it is empty, only the offsets are computed.
-        offsets: Receives the end of each term. Holds one number more than there are tokens, and begins with 0.
+        offsets: Receives 0, then the end of each term. Has one slot more than there are tokens.
     """
     known, starts, sizes = tokens
     path_bytes, path_offsets = paths

@@ -1,6 +1,6 @@
 """Kernel that lists the leaves of JSON documents with their paths, in document order.
 
-Paths are numbered. The root is 0, and every other path is one more than the index of its entry in a table of distinct
+Paths are numbered. The root has number 0. The number of every other path is its index plus one in a table of distinct
 words (`kernels.tokens.words`). An entry consists of the parent path's number, as uint32, and a key.
 """
 
@@ -36,7 +36,7 @@ from lance_duck.kernels.tokens.words import FULL, Slots, word_number
 Int64s = NDArray[np.int64]
 
 DONE, LEAVES_FULL, PATHS_FULL, TAPE_FULL, OTHER = range(5)
-"""Outcome of a run: finished, an array is full, or a document that the kernel does not support."""
+"""Outcome of a run: finished, an array is full, or a document is not supported."""
 
 TEXT_LEAF, NUMBER_LEAF, BOOL_LEAF, NULL_LEAF = range(4)
 LEAF = 4
@@ -71,11 +71,11 @@ def read_leaves(
         parsing: Tape, stack and scratch of `parse_value`, then one frame for each stack slot.
         paths: Five arrays: entry bytes, entry offsets, entry sizes, the hash table, and for each path the object that
             used it last. The last array begins as zeros and has one slot more than there are entries.
-        texts: Receives the strings of the leaves. As long as the documents.
+        texts: Receives the strings of the leaves. Has the size of the documents.
         text_ends: Receives the end of each string. Has a slot for each leaf.
         leaves: (n, LEAF), receives the leaves.
         bounds: Output from the second entry on: number of leaves before each document.
-        state: int64 (7,): progress so far, with the fields named above.
+        state: int64 (7,): progress so far, in the fields named by the constants above.
 
     Returns:
         DONE, LEAVES_FULL, PATHS_FULL or TAPE_FULL. Returns OTHER if a document is not JSON, repeats a key within an
@@ -114,7 +114,7 @@ def _has_surrogates(data: Bytes, start: Any, stop: Any) -> bool:
 def _put_leaves(
     data: Bytes, nodes: Any, parsing: Any, paths: Any, texts: Bytes, text_ends: Any, leaves: Any, state: Any
 ) -> Any:
-    """Write the leaves of the document on the tape. They count only once all are written."""
+    """Write the leaves of the document on the tape. The leaf count is updated only after all of them are written."""
     tape, _, scratch, frames = parsing
     count, num_texts, size = state[LEAVES_READ], state[TEXTS_READ], state[TEXT_BYTES]
     depth, node = np.int64(-1), np.int64(0)
@@ -152,7 +152,7 @@ def _put_leaves(
                 leaves[count, 0] = NULL_LEAF
             else:
                 last = data[tape[node, ORDER] - 1]
-                if last > 57:  # "N" of NaN and "y" of Infinity
+                if last > 57:  # "N" ends NaN, and "y" ends Infinity
                     return OTHER
                 leaves[count, 0] = NUMBER_LEAF
             count += 1

@@ -127,7 +127,7 @@ def _digits(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _is_infinite(data: Bytes, start: int, point: int, mantissa: int, exponent: int) -> bool:
-    """Return whether a number is too large for a float: digits `start` to `mantissa`, decimal point at `point`."""
+    """Return whether a number is too large for a float. The digits end at `mantissa`, the point is at `point`."""
     at = start
     while at < mantissa and (data[at] == 48 or data[at] == 46):
         at += 1
@@ -308,11 +308,11 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
         stop: End of the value.
         tape: Receives the nodes. The status is NO_ROOM if they do not fit.
         stack: Nesting stack, one number for each level.
-        scratch: Receives unescaped strings, and numbers as JSONB (for floats, the byte range of their text). Needs at
-            least 16 bytes, and 4 for each byte of the value.
+        scratch: Receives unescaped strings, numbers as JSONB, and for floats the byte range of their text. Needs at
+        least 16 bytes, and 4 bytes for each byte of the value.
 
     Returns:
-        (status, text offset that the status refers to, number of nodes).
+        (status, offset in `data` to which the status refers, number of nodes).
     """
     depth, nodes, place, status = -1, 0, 0, OK
     first = wants_key = after = False

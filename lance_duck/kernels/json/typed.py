@@ -41,7 +41,7 @@ def _u64(data: Bytes, start: int, flip: np.uint64) -> np.uint64:
 
 @subroutine
 def _u128_as_float(high: np.uint64, low: np.uint64) -> float:
-    """Return the nearest float. Shifting the top bit of `high` up first makes one rounding sufficient."""
+    """Return the nearest float. Shifts the top bit of `high` up first, which makes one rounding sufficient."""
     if high == 0:
         return float(low)
     shift = 0
@@ -84,7 +84,7 @@ def _coefficient(data: Bytes, start: int, size: int) -> float:
 def _decimal(data: Bytes, start: int, size: int) -> float:
     """Return the value of a decimal of `size` bytes, including its tag.
 
-    The power of ten is computed by squaring, like pylance's, which makes the texts equal.
+    Computes the power of ten by squaring, as pylance does, to produce the same text.
     """
     scale, base, power = int(data[start + size - 1]), 10.0, 1.0
     while True:
@@ -224,9 +224,9 @@ def typed_text(data: Bytes, typed: Int64s, floats: Float64s, out: Bytes, ends: I
 
     Args:
         data: The values of a column.
-        typed: (3 n,): see `kernels.json.jsonb.jsonb_text`, which has checked tags and sizes.
+        typed: (3 n,): see `jsonb_text`, which has checked the tags and sizes.
         floats: Receives the values of decimals at their positions.
-        out: Receives the strings, as far as it has room.
+        out: Receives the strings until it is full.
         ends: (n + 1,), receives the string offsets. Decimals do not have a string.
     """
     at = 0

@@ -166,16 +166,16 @@ def write_jsonb(
     floats: Int64s,
     state: Int64s,
 ) -> int:
-    """Convert JSON strings to JSONB, from value state[0] on.
+    """Convert JSON strings to JSONB, starting at value `state[0]`.
 
     Args:
         data: The strings.
         offsets: (n + 1,), within `data`.
-        skip: (n,), nonzero for values that get no bytes.
+        skip: (n,), nonzero for values to skip. They become empty.
         tape: (rows, NODE), space for the nodes of one value.
         stack: Nesting stack, one number for each level.
-        scratch: At least 16 bytes, and 4 for each byte of the longest string.
-        out: Receives the values. Needs 8 bytes for each value and 4 for each byte of text.
+        scratch: At least 16 bytes, and at least 4 bytes for each byte of the longest string.
+        out: Receives the values. Needs 8 bytes for each value and 4 bytes for each byte of text.
         ends: (n + 1,), receives the value offsets.
         floats: (rows, 3), receives for each float the byte range of its text and the offset of its 8 bytes in `out`.
         state: Next value, bytes written, float count. After an error, the fourth number is the offset in the text.

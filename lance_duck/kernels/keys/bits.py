@@ -81,7 +81,7 @@ def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None
 
 @kernel
 def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
-    """Test whether each filter, (filters, blocks, 8) with blocks > 0, may hold any of the hashes."""
+    """Test whether each filter may hold any of the hashes. The shape is (filters, blocks, 8) with blocks > 0."""
     blocks = np.uint64(filters.shape[1])
     for k in range(len(filters)):
         is_maybe[k] = False
@@ -97,7 +97,7 @@ def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_mayb
 
 @subroutine
 def _bit(value: Any, word: int) -> Any:
-    # Products of two uint32 are uint64 here, and uint32 elsewhere.
+    # numba computes products of two uint32 in uint64. The format requires uint32.
     place = np.uint32((value & np.uint64(0xFFFFFFFF)) * np.uint64(_SALTS[word])) >> np.uint32(27)
     return np.uint32(1) << np.uint32(place)
 

@@ -17,7 +17,7 @@ Offsets = NDArray[Any]
 
 @subroutine
 def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) -> Any:
-    """Compare two values bytewise, like memcmp. Both ranges lie inside their buffers."""
+    """Compare two values bytewise, like memcmp. The caller has checked that both ranges lie inside their buffers."""
     size = min(a_end - a, b_end - b)
     for i in range(size):
         x, y = left[a + i], right[b + i]
@@ -37,7 +37,7 @@ def find_bytes(
         data: Bytes of the sorted values.
         targets: Offsets of the values to find.
         target_data: Bytes of the values to find.
-        after_equal: Whether the insertion point lies after equal values, otherwise before them.
+        after_equal: Whether the insertion point is after equal values. If False, it is before them.
         places: int64, output: the number of sorted values before each target.
 
     Returns:
@@ -65,7 +65,7 @@ def find_bytes(
 
 @kernel
 def descent(offsets: Offsets, data: Bytes) -> int:
-    """Return the index of the first value that is out of order or has bad offsets, or -1 if all ascend."""
+    """Return the index of the first value that is out of order or has bad offsets. Returns -1 if all values ascend."""
     size = len(data)
     previous = np.int64(0)
     for i in range(len(offsets) - 1):
@@ -80,7 +80,7 @@ def descent(offsets: Offsets, data: Bytes) -> int:
 
 @kernel
 def head_words(offsets: Offsets, data: Bytes, skip: int, places: NDArray[np.int64], words: NDArray[np.uint64]) -> int:
-    """Read 8 bytes of each value as a word, most significant byte first. Values that end earlier are zero-padded.
+    """Read 8 bytes of each value as a word, most significant byte first. Shorter values are zero-padded.
 
     Args:
         offsets: Offsets of the values.

@@ -78,7 +78,7 @@ def unpack_block(out: NDArray[Word], place: int, data: Bytes, source: int, width
 
     Args:
         out: Unsigned words of T bits.
-        place: Index of the first value to write. 1024 values fit.
+        place: Index of the first value to write. `out` has room for 1024 values.
         data: Buffer that holds the block.
         source: Byte offset of the block.
         width: W, 0 to T.
@@ -217,8 +217,9 @@ def unpack_fixed(
 ) -> int:
     """Unpack chunks whose blocks share one bit width. The last values of a chunk may be stored unpacked.
 
-    The tail (count % 1024 values) is raw words if the buffer has exactly that length, otherwise a padded block.
-    Takes the arguments of `unpack_inline`, and `width`: W, 1 to T. Returns a status.
+    The tail (count % 1024 values) is stored as raw words if the buffer's size matches exactly. Otherwise, it is a
+    padded block.
+    The arguments are those of `unpack_inline`, and `width`: W, 1 to T. Returns a status.
     """
     word = out.itemsize
     packed = width * ROW_BYTES

@@ -2,7 +2,8 @@
 
 `kernels/numbers/bitpacking.py` describes the layout of the blocks.
 
-The loops process one word of all lanes at a time: rows are combined in a register, which is stored when full.
+The loops process one word of all lanes at a time. They combine rows in a register, and store the register when it is
+full.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _begin_with_rest = _row(left=False, fresh=True)
 
 @subroutine
 def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
-    """Pack words[first : first + 1024], of up to `width` bits each, into `width` * 128 bytes at out[place:]."""
+    """Pack words[first : first + 1024] into `width` * 128 bytes at out[place:]. Words have up to `width` bits."""
     size = words.itemsize
     bits = size * 8
     bit = 0
@@ -91,7 +92,7 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
-    """Return the bit width of the widest of words[first : first + count], or 0 if all are 0."""
+    """Return the bit width of the widest word in words[first : first + count], or 0 if all words are 0."""
     bits = words[first] & words.dtype.type(0)
     for i in range(count):
         bits |= words[first + i]
@@ -179,14 +180,16 @@ def pack_inline_reference(
 
 @kernel
 def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes) -> None:
-    """Pack chunks into blocks of one bit width. The last values of a chunk stay unpacked if that takes no more bytes.
+    """Pack chunks into blocks of one bit width.
+
+    The last values of a chunk stay unpacked unless a packed block is smaller.
 
     Args:
         words: counts.sum() values of up to `width` bits.
         counts: Number of values of each chunk.
         width: Bit width, at least 1.
         scratch: 1024 words of scratch space.
-        out: Output, exactly as many bytes as all chunks take.
+        out: Output: exactly the number of bytes that all chunks take.
     """
     size = words.itemsize
     packed = width * ROW_BYTES
@@ -230,7 +233,7 @@ def pack_fixed_reference(
 
 @kernel
 def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
-    """Count runs, and find the bits used by each block of 1024 values.
+    """Count runs, and find which bits each block of 1024 values uses.
 
     Args:
         words: Unsigned numbers.

@@ -16,7 +16,7 @@ SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder
 
 @kernel
 def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
-    """Copy data[starts[i] : starts[i] + sizes[i]] into `out`, one after the other.
+    """Copy data[starts[i] : starts[i] + sizes[i]] for each i, and concatenate the ranges in `out`.
 
     The caller has checked that all ranges lie within `data` and that `out` has sizes.sum() bytes.
     """
@@ -38,7 +38,7 @@ def join_low_words(
 ) -> bool:
     """Write the lowest 64-bit word of each number.
 
-    The caller has checked that counts[i] numbers from starts[i] on lie within `data`, and that `out` has room for all.
+    The caller has checked that `data` contains counts[i] numbers at starts[i], and that `out` has room for all numbers.
 
     Args:
         data: Holds the numbers.
@@ -80,7 +80,7 @@ def join_low_words_reference(
 
 @kernel
 def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
-    """Expand counts[i] bits from starts[i] on to bytes of 0 or 1, lowest bit of a byte first.
+    """Expand counts[i] bits at starts[i] to bytes of 0 or 1, lowest bit of a byte first.
 
     The caller has checked that the bits lie within `data` and that `out` has counts.sum() bytes.
     """

@@ -16,7 +16,7 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
 
     Args:
         words: The numbers, concatenated.
-        stride: Number of words in a number: at least as many as `out` has for each.
+        stride: Number of words in a number, at least the number of words that `out` has for it.
         out: int32 or int64 (numbers,), or int64 (numbers * low words,); output.
         lost: uint8 (numbers,), output: 1 for each number that does not fit.
 

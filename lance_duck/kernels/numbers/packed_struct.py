@@ -30,7 +30,7 @@ def find_fields(
         data: Row i is data[offsets[i] : offsets[i + 1]]. The offsets are already checked.
         offsets: (rows + 1,).
         fixed: (fields,), size of each field in bytes, or 0 if the field has a length prefix.
-        lengths: (fields,), size of the length prefix in bytes, 4 or 8.
+        lengths: (fields,), size of each length prefix in bytes, 4 or 8.
         starts: (fields, rows), output: byte offset of each field, or NULL_ROW for a row without bytes.
         sizes: (fields, rows), output: size of each field in bytes.
 
@@ -90,7 +90,7 @@ def find_fields_reference(
 
 @kernel
 def place_fixed(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write a field of `width` bytes to each row at places[i], and advance `places` past it."""
+    """Write a field of `width` bytes to each row i at places[i]. Advances `places` past the field."""
     for i in range(len(places)):
         copy(out, places[i], data, i * width, width)
         places[i] += width
@@ -105,7 +105,7 @@ def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], ou
 
 @kernel
 def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write a field with its 4-byte or 8-byte length prefix to each row, and advance `places` past it."""
+    """Write a field to each row, with a length prefix of 4 or 8 bytes. Advances `places` past the field."""
     for i in range(len(places)):
         begin = np.int64(offsets[i])
         size = np.int64(offsets[i + 1]) - begin

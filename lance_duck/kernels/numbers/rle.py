@@ -48,7 +48,7 @@ def expand_runs(
         values: Byte offset of each chunk's run values.
         lengths: Byte offset of each chunk's run lengths, one byte each.
         runs: Number of runs in each chunk.
-        ends: End of each chunk in the output, in values; ascending.
+        ends: End of each chunk in the output, counted in values; ascending.
         width: Size of a value in bytes: 1, 2, 4 or 8.
         out: ends[-1] * width + SLACK bytes, output.
 

@@ -27,7 +27,7 @@ def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, va
         begins: Lowest repetition level that begins a slot.
         base: Highest level of a slot that is not null.
         visible: Highest level of an entry that has a slot.
-        valid: Output, one flag for each entry and one more.
+        valid: Output: room for one flag more than there are entries.
     """
     slots = 0
     if len(rep) == 0:
@@ -53,16 +53,16 @@ def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visibl
 
 @kernel
 def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
-    """Write the offsets and validity flags of a list layer. Returns the number of slots and of null slots.
+    """Write the offsets and validity flags of a list layer. Returns (number of slots, number of null slots).
 
     Args:
         rep: Repetition levels.
         def_: All definition levels.
-        form: Five levels: the lowest repetition level that begins a slot, here and in the inner layer; the highest
-            level of an entry that has a slot, here and in the inner layer; the highest level of a slot that is not null
-            (except that the level two above it is an empty list).
-        offsets: Output, one number for each entry and one more.
-        valid: Output if there are definition levels: one flag for each entry and one more.
+        form: Five levels: the lowest repetition level that begins a slot, in this layer and in the inner layer; the
+        highest level of an entry that has a slot, in this layer and in the inner layer; the highest level of a non-null
+        list. The level two above the last one marks an empty list.
+        offsets: Output: room for one number more than there are entries.
+        valid: Output if `def_` is not empty: room for one flag more than there are entries.
     """
     begins, begins_inside, visible, visible_inside, base = form
     slots = items = nulls = 0
@@ -120,10 +120,10 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
     Args:
         rep: Repetition levels of consecutive chunks.
         max_rep: Level that begins a row.
-        chunks: (k + 1,), number of levels before each chunk. The last is len(rep).
+        chunks: (k + 1,), number of levels before each chunk. The last number is len(rep).
         rows: (k + 1,), number of rows that must begin before each chunk.
-        bounds: Ascending row numbers, counted from the first row that begins. Each is replaced by the number of levels
-            before it.
+        bounds: Ascending row numbers, relative to the first row that begins in these chunks. Each is replaced by the
+        number of levels before that row.
 
     Returns:
         False if a chunk has a different number of rows.
@@ -180,8 +180,8 @@ def choose_entries(
         starts: First entry of each range. Ranges ascend, do not overlap, and lie within the levels.
         stops: End of each range.
         rep_out: Output, one level for each entry of the ranges.
-        def_out: Output, one level for each entry of the ranges, or empty without definition levels.
-        items: Output, one number for each entry of the ranges, and one more.
+        def_out: Output, one level for each entry of the ranges, or empty if there are no definition levels.
+        items: Output: room for one number more than there are entries in the ranges.
     """
     at = slot = count = slots = 0
     for i in range(len(starts)):

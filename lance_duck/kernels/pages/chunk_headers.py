@@ -31,7 +31,7 @@ def read_headers(
         lengths: (k,), size of each chunk in bytes.
         levels: Number of level buffers in a chunk.
         buffers: Number of value buffers in a chunk.
-        width: Size of a stored buffer size, in bytes: 2 or 4.
+        width: Number of bytes in which a buffer's size is stored: 2 or 4.
         starts: (levels + buffers, k), output: byte offset of each buffer.
         sizes: (levels + buffers, k), output: size of each buffer in bytes.
         counts: (k,), output: number of levels of each chunk.

@@ -16,12 +16,12 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
-    """Find the end of each chunk's entries: after its last value, or after all entries for the last chunk.
+    """Find the end of each chunk's entries: after its last value. The last chunk ends after all entries.
 
     Args:
         def_: Definition levels.
         visible: Highest level of an entry that has a value.
-        values: (k,), number of values up to the end of each chunk, ascending. The last is the total.
+        values: (k,), number of values up to the end of each chunk, ascending. The last number is the total.
         ends: (k,), output.
     """
     slots = at = 0
@@ -44,7 +44,7 @@ def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s
 
 @kernel
 def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
-    """Copy consecutive byte ranges of `data` to `places`. Returns False if a range does not fit.
+    """Copy consecutive byte ranges of `data` to `places`. Returns False if a range extends past `data` or `out`.
 
     Args:
         data: The concatenated ranges.

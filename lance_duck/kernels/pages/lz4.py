@@ -1,8 +1,9 @@
 """Kernel that decompresses LZ4 blocks.
 
-A block is a series of sequences: a token (4 bits literals, 4 bits match), extra literal length, the literals, a u16
-distance, extra match length. A length of 15 continues in the next bytes, up to the first byte below 255. The match is 4
-bytes longer than its stored length. The last sequence ends with its literals.
+A block is a series of sequences. A sequence consists of a token (4 bits for the literal length, 4 bits for the match
+length), extra literal length, the literals, a u16 distance, and extra match length. A length of 15 continues in the
+next bytes, up to the first byte below 255. A match is 4 bytes longer than its stored length. The last sequence ends
+after its literals.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MIN_MATCH = 4
 
 @subroutine
 def _copy_match(out: Bytes, place: int, distance: int, length: int) -> None:
-    """Copy earlier output to its end. May write up to 7 bytes more."""
+    """Append `length` bytes of earlier output at `place`. May write up to 7 bytes more."""
     if distance >= 8:
         for j in range(0, length, 8):
             store_u64(out, place + j, load_u64(out, place + j - distance))
@@ -48,7 +49,9 @@ def _length(data: Bytes, at: int, end: int, length: int) -> tuple[int, int]:
 
 @subroutine
 def decompress_block(data: Bytes, start: int, size: int, out: Bytes, place: int, room: int) -> int:
-    """Decompress one block into out[place:]. It must yield `room` bytes, and SLACK more may be overwritten.
+    """Decompress one block into out[place:].
+
+    The block must yield `room` bytes. Up to SLACK more bytes may be overwritten.
 
     Returns:
         A status without an index.
@@ -93,7 +96,7 @@ def decompress_block(data: Bytes, start: int, size: int, out: Bytes, place: int,
 def decompress_blocks(
     data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], ends: NDArray[np.int64], out: Bytes
 ) -> int:
-    """Decompress blocks one after the other.
+    """Decompress blocks and concatenate the results.
 
     Args:
         data: Holds the blocks. Their extents are already checked.

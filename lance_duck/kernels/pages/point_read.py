@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]
 def find_values(
     data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: Int64s
 ) -> int:
-    """Find the chunks that hold the given rows, and their buffers. Each chunk has one value buffer.
+    """Find the chunks that contain the given rows, and the buffers of these chunks. A chunk has one value buffer.
 
     Args:
         data: All chunks of a page.
@@ -29,7 +29,7 @@ def find_values(
         items: (k + 1,), number of rows before each chunk, ascending from 0.
         rows: (n,), row numbers in any order.
         levels: Number of level buffers in a chunk, 0 or 1.
-        width: Size of a stored buffer size, in bytes: 2 or 4.
+        width: Number of bytes in which a buffer's size is stored: 2 or 4.
         places: (6, n), output, for each row: its index in the chunk, the chunk's value count, the start and size of
             the value buffer, the start and size of the level buffer if there is one.
 
@@ -113,7 +113,7 @@ def find_texts(
         sizes: (n,), size of that buffer in bytes.
         width: Size of an offset, in bytes: 4 or 8.
         begins: (n,), output: byte offset of each value in `data`.
-        ends: (n + 1,), output: 0, then the end of each value when they are concatenated.
+        ends: (n + 1,), output: offsets of the concatenated values: 0, then the end of each value.
 
     Returns:
         A status with the index of a value.

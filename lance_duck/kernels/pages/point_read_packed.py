@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 
 @subroutine
 def _packed(data: Bytes, source: Any, place: int, width: int, size: int) -> np.uint64:
-    """Return one value of the packed block at `source`, of `size` bytes and `width` bits for each value."""
+    """Return one value of the packed block at `source`. A value takes `width` bits, or `size` bytes unpacked."""
     if width == 0:
         return np.uint64(0)
     bits = size * 8
@@ -107,9 +107,10 @@ def unpack_some_reference(data: Bytes, places: Int64s, starts: Int64s, sizes: In
 def unpack_some_fixed(
     data: Bytes, places: Int64s, counts: Int64s, starts: Int64s, sizes: Int64s, width: int, out: NDArray[Word]
 ) -> int:
-    """Unpack single values of blocks that share one bit width. The last block may be unpacked words.
+    """Unpack single values of blocks that share one bit width. The last block may consist of unpacked words.
 
-    Takes the arguments of `unpack_some`, and two more. `counts` is (n,), the number of values in each value's buffer.
+    Takes the arguments of `unpack_some`, and two more. `counts` (n,) is the number of values in the buffer of each
+    value.
     `width` is W, 1 to T. Returns a status like `unpack_some`.
     """
     size = out.itemsize

@@ -67,14 +67,15 @@ def measure_lists(holes: Bytes, offsets: Offsets, valid: Bytes, hidden: int, tot
 
     Args:
         holes: Marks of all entries. If empty, each entry has a slot.
-        offsets: One for each slot, and one more.
+        offsets: One offset more than there are slots.
         valid: A flag for each slot, or empty.
         hidden: Highest mark of an entry without a slot.
-        totals: Receives five numbers: ENTRIES; ITEMS in visible lists that are not null; the FIRST of these items;
-            IS_DENSE, 1 if no other items lie between them; HAS_HOLES, 1 if any entry has a mark.
+        totals: Receives five numbers: ENTRIES; ITEMS, the number of items in visible lists that are not null; FIRST,
+        the first of these items; IS_DENSE, 1 if there are no other items between them; HAS_HOLES, 1 if any entry has a
+        mark.
 
     Returns:
-        False if the offsets descend or are too few for the slots.
+        False if the offsets descend, or there are too few offsets for the slots.
     """
     count = len(holes) if len(holes) else len(offsets) - 1
     slot = entries = items = has_holes = 0
@@ -125,13 +126,13 @@ def unfold_lists(
     Args:
         begins: Number of the list layer that each entry continues. If empty, each entry begins a row.
         holes: Marks of all entries. If empty, each entry has a slot.
-        offsets: One for each slot, and one more.
+        offsets: One offset more than there are slots.
         valid: A flag for each slot, or empty.
         form: Three numbers: the highest mark of an entry without a slot; the mark of null lists (the next mark is for
             empty lists); the number of this list layer, counted from 1 for the outermost.
-        begins_out: Output, ENTRIES numbers.
-        holes_out: Output, ENTRIES marks, or empty if there are no holes.
-        places: Output, the index of each of the ITEMS among all items, or empty.
+        begins_out: Output: ENTRIES numbers.
+        holes_out: Output: ENTRIES marks, or empty if there are no holes.
+        places: Output: index of each of the ITEMS among all items. May be empty.
     """
     hidden, mark, layer = form
     count = len(holes) if len(holes) else len(offsets) - 1
@@ -170,7 +171,7 @@ def unfold_lists(
 def unfold_lists_reference(
     begins: list[int], holes: list[int], lists: list[list[int] | None], form: list[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return each entry's list, mark and items, in plain Python. `lists` holds the item indices."""
+    """Return each entry's list layer, mark and items, in plain Python. `lists` holds item indices."""
     hidden, mark, layer = form
     slots = iter(lists)
     begins_out, holes_out, items = [], [], []

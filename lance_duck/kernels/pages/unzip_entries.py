@@ -1,8 +1,8 @@
 """Kernels for the full-zip layout: split a stream of entries into levels and values.
 
-An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, followed by the value, if any. A fixed-width
-value follows if def <= max_visible. A variable-width value follows if def == 0, and consists of a length and that many
-bytes.
+An entry is a control word, and a value if the entry has one. The control word is (rep << bits_def) | def, in 0, 1, 2 or
+4 bytes. A fixed-width value follows if def <= max_visible. A variable-width value follows if def == 0: its length, then
+its bytes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
 
     Args:
         data: The stream.
-        form: CONTROL, size of a control word in bytes; BITS_DEF; MAX_REP; MAX_DEF; MAX_VISIBLE; WIDTH, size of a value
-            or of its length in bytes; IS_FIXED, 1 for fixed-width values.
+        form: Seven numbers: CONTROL, size of a control word in bytes; BITS_DEF; MAX_REP; MAX_DEF; MAX_VISIBLE; WIDTH,
+        size in bytes of a value or of its length prefix; IS_FIXED, 1 for fixed-width values.
         totals: int64 (4,), output.
 
     Returns:
-        0, 1 if the stream ends within an entry, or 2 if a level is too high.
+        0 if the stream is valid, 1 if it ends within an entry, or 2 if a level is too high.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1
@@ -82,9 +82,9 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
 def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: Int64s, values: Bytes) -> None:
     """Write the levels of all entries, the values and the value offsets.
 
-    `count_entries` has checked the stream and counted the array sizes. `rep` and `def_` hold a level for each entry, or
-    are empty. `offsets` holds one number for each slot and one more, and is empty for fixed-width values. `values`
-    holds the bytes of all values.
+    `count_entries` has checked the stream and computed the array sizes. `rep` and `def_` have one level for each entry,
+    or are empty. `offsets` has one number more than there are slots, or is empty for fixed-width values. `values` has
+    the size of all values in bytes.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1

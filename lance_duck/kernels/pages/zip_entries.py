@@ -1,4 +1,4 @@
-"""Kernels that write the full-zip layout: they zip levels and values into a stream of entries. See `unzip_entries`.
+"""Kernels that write the full-zip layout. They join levels and values into a stream of entries. See `unzip_entries`.
 
 The output has room for all control words and values.
 """

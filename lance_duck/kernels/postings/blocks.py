@@ -17,7 +17,7 @@ Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
 
 LARGE: Final = 256
-"""Size of a large block, in documents. Large blocks store no score, and their frequencies have exceptions."""
+"""Size of a large block, in documents. Large blocks do not store a score, and list high frequencies separately."""
 MOST_EXCEPTIONS: Final = 31
 
 
@@ -33,7 +33,7 @@ def decode_postings(
     ids: UInt32s,
     frequencies: UInt32s,
 ) -> int:
-    """Decode the postings of terms, one term after the other.
+    """Decode the postings of terms, concatenated in the order of the terms.
 
     Args:
         data: Bytes of all blocks.
@@ -41,7 +41,7 @@ def decode_postings(
         lists: (terms + 1,), first block of each term, and the total block count.
         lengths: Number of documents of each term.
         block_size: 128 or 256.
-        is_varint: Whether numbers in a term's last block are varints, otherwise words.
+        is_varint: Whether the numbers in a term's last block are varints. If False, they are 32-bit words.
         limit: Number of documents of the partition. All ids are smaller.
         ids: (lengths.sum(),), output: document ids, ascending for each term.
         frequencies: (lengths.sum(),), output: at least 1.
@@ -85,7 +85,7 @@ def bound_documents(
     limit: int,
     last: Int64s,
 ) -> int:
-    """Write an upper bound of each block's last document: one less than the first document of the next block.
+    """Write an upper bound of each block's last document. It is one less than the next block's first document.
 
     Args:
         data: See `decode_postings`.
@@ -120,7 +120,7 @@ def bound_documents(
 
 @subroutine
 def _first_document(data: Any, at: Any, end: Any, is_word: Any) -> Any:
-    """Return a block's first document, stored as a word or a varint, or -1 if its bytes end early."""
+    """Return a block's first document, stored as a word or a varint. Returns -1 if the block is too short."""
     if is_word:
         return np.int64(load_u32(data, at)) if end - at >= 4 else np.int64(-1)
     document, at = read_varint(data, at, end)
@@ -163,7 +163,7 @@ def decode_block(
 def decode_documents(
     data: Any, begin: Any, end: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any
 ) -> Any:
-    """Decode a block's documents, and its frequencies if it is not full. See `decode_block`."""
+    """Decode a block's documents. Also decodes its frequencies if the block is not full. See `decode_block`."""
     if count < block_size:
         return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, 0)
     return _decode_full(data, begin, end, block_size, ids, 0)[1]
@@ -171,7 +171,7 @@ def decode_documents(
 
 @subroutine
 def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
-    """Return a document's frequency in a full block of 128 with decoded documents, or 0 if it is corrupt."""
+    """Return a document's frequency in a full block of 128 documents, or 0 if the block is corrupt."""
     at = begin + 9 + np.int64(data[begin + 8]) * 16
     width = np.int64(data[at])
     if width == 0 or width > 32 or end - at != width * 16 + 1:
@@ -187,7 +187,7 @@ def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
 
 @subroutine
 def _first_byte(begin: Any, block_size: Any) -> Any:
-    """Return the start of a block's data, after its score if it stores one."""
+    """Return the start of a block's data. It follows the score, if the block stores one."""
     return begin if block_size == LARGE else begin + 4
 
 
@@ -276,8 +276,8 @@ def encode_postings(
         frequencies: (postings,), at least 1.
         scores: Upper bound of each block's score. Not read for blocks of 256.
         block_size: 128 or 256.
-        is_varint: Whether numbers in a term's last block are varints, otherwise words.
-        out: Output. 10 bytes for each posting and each block are enough.
+        is_varint: Whether to write the numbers in a term's last block as varints. If False, they are 32-bit words.
+        out: Output. 10 bytes for each posting, and 10 for each block, are enough.
         offsets: Output: byte offset of each block, and the end of the last one.
         scratch: (256,), scratch space.
 

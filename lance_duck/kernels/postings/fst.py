@@ -137,7 +137,7 @@ def final_output(data: Any, node: Any) -> Any:
 
 @subroutine
 def target_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the address of the target of transition `i`: 0, or before this node. Returns -1 if it is neither."""
+    """Return the target address of transition `i`. Returns -1 if it is neither 0 nor before this node."""
     if node[STATE] >= 192:
         return node[FIRST] - 1
     at = node[DELTAS] + (node[COUNT] - 1 - i) * node[DELTA_BYTES]
@@ -250,12 +250,13 @@ def list_terms(
         keys: Output: bytes of the keys, sized by the count.
         offsets: (keys + 1,), output: byte offset of each key, and the end of the last one.
         ids: Output: the value of each key.
-        totals: (3,). Input: maximum number of keys and of their bytes. Output: number of keys, size of all keys in
+        totals: (3,). Input: maximum number of keys, and maximum size of all keys in bytes. Output: number of keys, size
+        of all keys in
             bytes, size of the longest key.
         is_counting: Whether to write `totals` only.
 
     Returns:
-        A status. It is also TOO_SHORT if the stack is too short, and BAD_LENGTH if a maximum is exceeded.
+        A status. TOO_SHORT can also mean that the stack is too short, and BAD_LENGTH that a maximum is exceeded.
     """
     max_keys, limit, count, size, longest = totals[0], totals[1], np.int64(0), np.int64(0), np.int64(0)
     if not is_counting and (max_keys >= len(offsets) or max_keys > len(ids) or limit > len(keys)):
@@ -305,7 +306,7 @@ _POLYNOMIAL: Final = 0x82F63B78
 
 
 def _crc_tables() -> NDArray[np.uint32]:
-    """Return each byte's remainder, by the number of bytes after it: (8, 256)."""
+    """Return an (8, 256) table with the remainder of each byte value, followed by 0 to 7 zero bytes."""
     table: NDArray[Any] = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> 1) ^ np.where(table & 1, np.uint32(_POLYNOMIAL), np.uint32(0))

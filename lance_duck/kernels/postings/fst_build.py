@@ -1,8 +1,9 @@
 """Kernel that builds a minimal FST of sorted terms. `index.inverted.codecs.fst` describes its bytes.
 
-The nodes on the path of the last key are open, because their last transition may still change its target. When the next
-key leaves this path, the nodes below the fork are closed, deepest first. A closed node is replaced by an equal node
-from the table, or written. The table has a fixed size: a new node replaces one of four.
+The nodes on the path of the last key are open, because the target of their last transition may still change. When the
+next key leaves this path, the nodes below the fork are closed, deepest first. If the table contains an equal node, it
+replaces the closed node. Otherwise, the closed node is written. The table has a fixed size: a new node evicts one of
+four candidates.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ def build_fst(
         inputs: (size of the keys,), scratch space.
         transitions: (size of the keys, TRANSITION_FIELDS), scratch space.
         open_nodes: (longest key + 1, NODE_FIELDS), scratch space.
-        table: (a power of 2, NODE_FIELDS), scratch space, all -1.
+        table: (a power of 2, NODE_FIELDS), scratch space, initially -1.
         state: (STATE_FIELDS,), scratch space: -1, 0, 0.
         out: Output, written from `begin` on.
         begin: Number of bytes before the first node, at least 2.
 
     Returns:
-        End of the nodes, of which the root is the last. -1 if `out` is too small, -2 if keys are out of order.
+        End of the nodes. The root is the last node. -1 if `out` is too small, -2 if keys are out of order.
     """
     at, previous, previous_end = np.int64(begin), np.int64(0), np.int64(0)
     _open(open_nodes[0])
@@ -108,7 +109,7 @@ def _open(node: Any) -> None:
 
 @subroutine
 def _share_outputs(open_nodes: Any, transitions: Any, common: Any, value: Any) -> Any:
-    """Lower the outputs of the first `common` transitions to the part shared with a value. Returns the remainder."""
+    """Reduce the outputs of the first `common` transitions to their common part with `value`. Returns the rest."""
     rest = np.int64(value)
     for depth in range(common):
         head = open_nodes[depth, HEAD]
@@ -123,7 +124,7 @@ def _share_outputs(open_nodes: Any, transitions: Any, common: Any, value: Any) -
 
 @subroutine
 def _push(node: Any, transitions: Any, surplus: Any) -> None:
-    """Add the output removed from the path to a node to all outputs of the node."""
+    """Add the output that was removed from the path above a node to all outputs of the node."""
     place = node[HEAD]
     while place >= 0:
         transitions[place, OUTPUT] += surplus

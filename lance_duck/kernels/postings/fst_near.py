@@ -1,7 +1,7 @@
 """A kernel that finds the FST terms within an edit distance of a word, or with a prefix.
 
-It walks the FST in byte order. Each character on the path has a row of the Levenshtein matrix. If no number of a row
-is within the limit, the walk does not go deeper.
+It walks the FST in byte order. Each character on the path has a row of the Levenshtein matrix. If all numbers in a row
+exceed the limit, the walk does not go deeper.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lance_duck.kernels.postings.fst import COUNT, IS_FINAL, NODE_FIELDS, follow
 
 Int64s = NDArray[np.int64]
 
-# Fields of a node on the path, after the node's own fields: next transition; number of bytes before the node; number of
-# characters before it; the last character's decoded bits, size in bytes, and number of missing bytes.
+# Fields of a node on the path, after the fields of `fst.read_node`: next transition, number of bytes before the node,
+# number of characters before the node, and for the last character its decoded bits, size in bytes and missing bytes.
 _NEXT, _DEPTH, _LENGTH, _CODE, _SIZE, _MISSING = range(NODE_FIELDS, NODE_FIELDS + 6)
 STACK_FIELDS: Final = NODE_FIELDS + 6
 VISITS: Final = 64
@@ -38,11 +38,10 @@ def near_terms(
     offsets: Int64s,
     num_terms: Int64s,
 ) -> int:
-    """Write, in order, the terms within an edit distance of a word, or the terms with a prefix.
+    """Write the terms within an edit distance of a word, or with a prefix, in order.
 
     Args:
-        automaton: The FST, offset of its first node, address of the root, whether large nodes have an index, the byte
-            for each code in the state byte. See `fst.find_terms`.
+        automaton: Five of the arguments of `fst.find_terms`: `data`, `low`, `root`, `has_index`, `common`.
         word: Code points of the word.
         limits: Maximum edit distance; number of leading characters that must match; maximum number of terms; 1 to match
             all terms with these leading characters, regardless of the rest.

@@ -30,7 +30,7 @@ _HIGH: Final = CODES + 1
 
 @kernel
 def write_length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
-    """Write each length's code: the length itself below 4, otherwise its top four bits and the number of lower bits."""
+    """Write each length's code: the length itself below 16, otherwise its bit count and its top four bits."""
     for i in range(len(lengths)):
         bits = bits_of(lengths[i])
         if bits < 4:
@@ -50,7 +50,7 @@ def encode_impacts(
     offsets: Int64s,
     best: NDArray[np.uint32],
 ) -> int:
-    """Encode the impacts of postings: for each term, one entry for each block, then one for each 32 blocks.
+    """Encode the impacts of postings. A term has one entry for each block, then one for each 32 blocks.
 
     Args:
         bounds: First posting of each term, and the end of the last term.
@@ -58,9 +58,10 @@ def encode_impacts(
         frequencies: (postings,), frequency of each posting.
         codes: Length code of each document.
         block_size: Number of postings of a block.
-        out: Output. 8 bytes for each entry and 12 for each posting are enough.
+        out: Output. 8 bytes for each entry, and 12 for each posting, are enough.
         offsets: Output: byte offset of each entry, and the end of the last one.
-        best: (1 + maximum second-level entry count of a term, 258), scratch space, 0 before and after.
+        best: (1 + maximum second-level entry count of a term, 258), scratch space, initially 0. It is 0 again
+        afterwards.
 
     Returns:
         Number of bytes written, or -1 if `out`, `offsets` or `best` is too small or an id is out of range.
@@ -148,7 +149,7 @@ def decode_impacts(
         last_ids: Output: the last document of each entry.
         pairs: Output: first pair of each entry, and the end of the last one.
         frequencies: Output: frequency of each pair. One slot for each byte of the entries is enough.
-        codes: Output: length code of each pair. As long as `frequencies`.
+        codes: Output: length code of each pair. Has the length of `frequencies`.
 
     Returns:
         A status with the index of an entry.

@@ -25,7 +25,7 @@ def size_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, siz
         offsets: Byte offset of each value.
         lists: First value of each list.
         rows: Lists to count, in any order.
-        sizes: Output: the number of values, and of bytes.
+        sizes: Output: the number of values, and their size in bytes.
 
     Returns:
         A status with an index into `rows`.
@@ -81,14 +81,14 @@ def gather_lists(
 
 @kernel
 def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: int, most: int) -> int:
-    """Count the postings of terms, whose lists hold blocks.
+    """Count the postings of terms. Each list holds the blocks of a term.
 
     Args:
         offsets: Byte offset of each value.
         lists: First value of each list.
         lengths: Number of postings of each term.
         block_size: Number of postings of a full block.
-        most: Maximum number of postings for each byte.
+        most: Maximum number of postings per byte.
 
     Returns:
         The number of postings. -1 if a term has the wrong number of blocks, -2 if there are too few bytes.

@@ -20,7 +20,7 @@ VARINT_BYTES: Final = 5
 
 @subroutine
 def pack_lanes(values: Any, place: Any, width: Any, lanes: Any, out: Any, target: Any) -> None:
-    """Pack a group of `32 * lanes` values below `2 ** width` into `width * lanes * 4` bytes of `out`."""
+    """Pack a group of `32 * lanes` values, each below `2 ** width`, into `width * lanes * 4` bytes of `out`."""
     for i in range(width * lanes):
         store_u32(out, target + i * 4, np.uint32(0))
     if width == 0:
@@ -51,7 +51,7 @@ def bits_of(value: Any) -> Any:
 
 @subroutine
 def read_varint(data: Any, at: Any, end: Any) -> Any:
-    """Read a varint of up to 35 bits: 7 in each byte, lowest first. The high bit of a byte means that more follow.
+    """Read a varint of up to 35 bits: 7 bits in each byte, lowest first. A set high bit means that more bytes follow.
 
     Returns:
         (number, end). The end is -1 if the varint is too long or does not end before `end`.

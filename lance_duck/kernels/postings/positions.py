@@ -32,7 +32,7 @@ def decode_positions(
     has_groups: bool,
     positions: UInt32s,
 ) -> int:
-    """Decode the positions of terms, one term after the other.
+    """Decode the positions of terms, concatenated in the order of the terms.
 
     Args:
         data: Bytes of all terms.
@@ -42,7 +42,7 @@ def decode_positions(
         bounds: First posting of each term, and the end of the last term.
         frequencies: Number of positions of each posting.
         block_size: Number of postings of a block.
-        has_groups: Whether every 128 numbers of a block are packed as a group. Otherwise, all are varints.
+        has_groups: Whether every 128 numbers of a block are packed as a group. If False, all numbers are varints.
         positions: (frequencies.sum(),), output: ascending for each posting.
 
     Returns:
@@ -134,7 +134,7 @@ def encode_positions(
         frequencies: Number of positions of each posting.
         positions: (frequencies.sum(),), ascending for each posting.
         block_size: Number of postings of a block.
-        out: Output. 5 bytes for each position and one for each block are enough.
+        out: Output. 5 bytes for each position, and one for each block, are enough.
         terms: Output: byte offset of each term, and the end of the last one.
         starts: Output: offset of each block from the start of its term.
         scratch: (128,), scratch space.
@@ -186,7 +186,7 @@ def _encode_group(values: Any, out: Any, at: Any) -> Any:
 
 @kernel
 def decode_old_positions(data: Bytes, offsets: Int64s, frequencies: UInt32s, positions: UInt32s) -> int:
-    """Decode positions of format 1, which stores a separate value for each posting.
+    """Decode positions of format 1. It stores a separate value for each posting.
 
     Args:
         data: Bytes of all postings.
@@ -243,13 +243,13 @@ def _decode_old(data: Any, at: Any, end: Any, count: Any, out: Any, place: Any) 
 def encode_old_positions(
     frequencies: UInt32s, positions: UInt32s, out: Bytes, offsets: Int64s, scratch: UInt32s
 ) -> int:
-    """Encode positions in format 1: for each posting the position count, then groups of 128, then any rest.
+    """Encode positions in format 1. A posting has its position count, groups of 128 positions, then the remainder.
 
     Args:
         frequencies: Number of positions of each posting.
         positions: (frequencies.sum(),), ascending for each posting.
-        out: Output. 5 bytes for each position and 4 for each posting are enough.
-        offsets: Output: byte offset of each of these values, and the end of the last one.
+        out: Output. 5 bytes for each position, and 4 for each posting, are enough.
+        offsets: Output: byte offset of each posting, and the end of the last one.
         scratch: (128,), scratch space.
 
     Returns:

@@ -1,7 +1,8 @@
 """Kernels that score documents from compressed postings, and compute upper bounds of scores.
 
-Scores are float32, operation by operation. A document's terms are added in query order, with terms of the same word
-first. Results equal the reference implementation bit by bit. Bounds are float64, and slightly too large.
+Each operation on scores is rounded to float32. First the terms of the same query word are added, then the words, in
+query order. Scores are therefore bit-identical to the reference implementation. Bounds are float64, and slightly too
+large.
 """
 
 from __future__ import annotations
@@ -53,18 +54,19 @@ def accumulate(
         data: Bytes of all blocks.
         offsets: Byte offset of each block, and the end of the last one; ascending, within `data`.
         lists: (terms + 1,), first block of each term, and the total block count.
-        lengths: Number of documents of each term. They match the blocks.
+        lengths: Number of documents of each term. They match the number of blocks.
         block_size: 128 or 256.
-        is_varint: Whether numbers in a term's last block are varints, otherwise words.
+        is_varint: Whether the numbers in a term's last block are varints. If False, they are 32-bit words.
         weights: The idf of each term.
         slots: The query word of each term; ascending from 0.
-        norms: Each document's code, and each code's norm.
-        mask: Whether each document may match. Empty if all may.
-        every: Whether a document must have a term of each slot.
-        scores: (documents,), added to.
-        sums: (documents,), 0 before and after. Empty if each term has its own word.
-        hits: (documents,), 0 before, output. With `every`, the number of leading slots that a document has. Otherwise
-            1 if it has any.
+        norms: The length code of each document, and the norm of each code.
+        mask: Flags: whether each document may match. Empty if all documents may match.
+        every: Whether a document must contain a term of each slot.
+        scores: (documents,), receives the sums of the old and the new scores.
+        sums: (documents,), scratch space, initially 0. It is 0 again afterwards. Empty if no two terms have the same
+        word.
+        hits: (documents,), output, initially 0. With `every`, the number of leading slots that a document contains.
+        Otherwise 1 if it contains any slot.
         ids: (block_size,), scratch space.
         frequencies: (block_size,), scratch space.
 
@@ -133,9 +135,9 @@ def bound_blocks(
     """Bound a term's score contribution in each of its blocks.
 
     Args:
-        lists: (terms + 1,), first block of each term, and the total block count; from 0.
-        entries: (terms + 1,), first entry of each term, and the total entry count. A term has an entry for each block,
-            then others.
+        lists: (terms + 1,), first block of each term, starting at 0, and the total block count.
+        entries: (terms + 1,), first entry of each term, and the total entry count. A term has one entry for each block,
+        then second-level entries.
         last_ids: The last document of each entry.
         pairs: First pair of each entry, and the end of the last one.
         frequencies: Frequency of each pair.
@@ -185,13 +187,14 @@ def bound_windows(
 
     Args:
         lists: (terms + 1,), first block of each term, and the total block count.
-        last: The last document of each block, below `size` times the window count.
+        last: The last document of each block. Below `size` times the window count.
         bounds: Bound of each block.
         size: Number of ids in a window.
         every: Whether a document must have all terms.
         slack: Factor that raises bounds.
         num_first: Maximum number of windows that are sorted to the front of `order`.
-        out: (terms, windows), 0 before, output: the bounds of each term, 0 if it has no document there.
+        out: (terms, windows), output, initially 0: the bounds of each term, or 0 if the window does not contain its
+        documents.
         totals: (windows,), output: the score bound, or -1 if no document can match.
         order: (windows,), output: the `num_first` windows with the highest bounds, in descending order, then the
             others, in ascending order of their ids.
@@ -231,7 +234,7 @@ def find_greatest(
     block_size: int,
     out: NDArray[np.float32],
 ) -> int:
-    """Find the highest score in each block, in float32, operation by operation.
+    """Find the highest score in each block, rounding each operation to float32.
 
     Args:
         bounds: First posting of each term, and the end of the last term; ascending, within `ids`.

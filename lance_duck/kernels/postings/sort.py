@@ -5,8 +5,8 @@ The tokens of a batch of documents become runs, one for each term:
     varint number of documents | for each: varint (document - previous) · 2 + x | x = 1: varint frequency - 2
                                | with positions, for each token: varint position - previous in the document
 
-Documents count from 0 in each batch. A partition's postings are first counted, then filled in. Batches and partitions
-number their terms independently. `terms` and `numbers` map these numbers to the numbers in the result.
+Document ids start at 0 in each batch. A partition's postings are first counted, then filled in. Each batch and each
+partition numbers its terms independently. `terms` and `numbers` map these numbers to the numbers in the result.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Int64s = NDArray[np.int64]
 NO_DOCUMENT = 0xFFFFFFFF
 """Marks a missing document. Documents never have this id."""
 RUN_BYTES = 5
-"""Maximum size of a run before its documents, in bytes."""
+"""Maximum size of a run's header, in bytes."""
 TOKEN_BYTES = 15
-"""Maximum size of a run for each token, in bytes."""
+"""Maximum size that each token adds to a run, in bytes."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -52,15 +52,15 @@ def write_runs(
     """Write the tokens of documents as runs, in order of the first occurrence of each term.
 
     Args:
-        term_ids: (tokens,), term of each token, document by document; fewer than 2**32 tokens.
+        term_ids: (tokens,), term of each token, in document order; fewer than 2**32 tokens.
         bounds: (documents + 1,), first token of each document, and the total token count.
         positions: (tokens,), position of each token. If empty, positions are omitted.
-        ends: (terms,), 0, scratch space.
+        ends: (terms,), scratch space, initially 0.
         entries: (tokens,), scratch space.
         order: (terms,), output: the term of each run.
         counts: (2, terms), output: document count and token count of each run.
-        starts: (terms,), output: byte offset of each run, in a dtype that can hold it.
-        out: Output. 5 bytes for each run, 15 for each token and 5 more are enough.
+        starts: (terms,), output: byte offset of each run. The dtype must be wide enough.
+        out: Output. 5 bytes for each run, 15 for each token, and 5 more are enough.
         state: (2,), output: number of runs, and their size in bytes.
 
     Returns:
@@ -199,7 +199,7 @@ def fill_runs(
         ends: (terms,), slot of each term's next posting; updated.
         document_ids: Output: documents of all postings of the terms.
         frequencies: Output: frequencies of all postings of the terms.
-        position_ends: (terms,), slot of each term's next position; updated. Empty if runs have no positions.
+        position_ends: (terms,), slot of each term's next position; updated. Empty if the runs do not have positions.
         positions: Output: positions of all postings of the terms.
 
     Returns:
@@ -308,7 +308,7 @@ def count_living(
         frequencies: (postings,), frequency of each posting.
         names: (documents,), new id of each document, negative if it is deleted.
         numbers: (terms of the partition,), number of each term in the result.
-        counts: (2, terms of the result), posting count and token count of each term; added to.
+        counts: (2, terms of the result), receives the sum of the old and the new posting and token counts of each term.
 
     Returns:
         A status.
@@ -359,7 +359,7 @@ def fill_living(
 ) -> int:
     """Append a partition's live postings to the postings of each term.
 
-    `count_living` takes the same first five arguments and has checked them.
+    The first five arguments are the same as for `count_living`, which has checked them.
 
     Args:
         bounds: First posting of each term.
@@ -423,7 +423,7 @@ def fill_living_positions(
 ) -> int:
     """Append the positions of a partition's live postings to the positions of each term.
 
-    `count_living` takes the same first five arguments and has checked them.
+    The first five arguments are the same as for `count_living`, which has checked them.
 
     Args:
         bounds: First posting of each term.
@@ -431,7 +431,7 @@ def fill_living_positions(
         frequencies: Frequency of each posting.
         names: New id of each document.
         numbers: Number of each term in the result.
-        positions: (frequencies.sum(),), positions of each posting, one posting after the other.
+        positions: (frequencies.sum(),), positions of all postings, in posting order.
         ends: (terms of the result,), slot of each term's next position; updated.
         out: Output: positions of all postings of the result.
 

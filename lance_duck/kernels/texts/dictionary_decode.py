@@ -24,11 +24,12 @@ def number_bytes(
     """Number distinct values like `number_texts`, for values of one byte.
 
     Args:
-        data: Bytes of the values, concatenated from `start` on. The caller has checked that all values lie within.
+        data: Bytes of the concatenated values, beginning at `start`. The caller has checked that `data` contains all of
+        them.
         start: Offset of the first value.
         places: uint32 (count,), output: number of each value.
-        firsts: int64, 256 or more, output: index of the first occurrence of each distinct value.
-        table: int32, 256 or more, all -1, output: numbers by value.
+        firsts: int64, at least 256 slots, output: index of the first occurrence of each distinct value.
+        table: int32, at least 256 slots, initially -1, output: the number of each byte value.
 
     Returns:
         Number of distinct values.
@@ -90,7 +91,7 @@ def number_texts(
         data: Bytes of the values.
         places: uint32 (count,), output: number of each value.
         firsts: int64 (MOST,), output: index of the first occurrence of each distinct value.
-        table: int32 (ROOM,), all -1, output: numbers by hash, then the numbers of one-byte values.
+        table: int32 (ROOM,), initially -1, output: a hash table of value numbers, then the numbers of one-byte values.
 
     Returns:
         Number of distinct values, or -1 if there are more than MOST.

@@ -24,8 +24,9 @@ def number_variable(
         offsets: (count + 1,), ascending. The caller has checked that they lie within the data.
         data: Bytes of the values.
         places: uint32 (count,), output: number of each value.
-        firsts: int64, one for each distinct value allowed, output: index of its first occurrence.
-        table: int32, all -1, a power of two that is at least twice the length of `firsts`.
+        firsts: int64, output: index of the first occurrence of each distinct value. Its length limits the number of
+        distinct values.
+        table: int32, initially -1. Its length is a power of two, and at least twice the length of `firsts`.
 
     Returns:
         Number of distinct values, or -1 if `firsts` is too short.

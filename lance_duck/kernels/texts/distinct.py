@@ -44,7 +44,7 @@ def text_number(
         data: Bytes of the strings.
         i: Index of the string.
         firsts: Index of the first occurrence of each distinct string.
-        table: Numbers of distinct strings by hash. Free slots are negative, and at least one slot is free.
+        table: Hash table of the distinct strings' numbers. Free slots are negative, and at least one slot is free.
         last: Slot count of the table, which is a power of two, minus one.
     """
     start: Any = np.int64(offsets[i])

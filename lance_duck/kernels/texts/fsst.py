@@ -1,9 +1,9 @@
 """Kernel that expands FSST codes.
 
-A code c < n stands for the `lengths[c]` bytes of `symbols[c]`. Code 255 escapes the byte after it. The codes of all
-values form one stream. Eight codes are expanded at a time, each with one 8-byte store whose surplus bytes the next one
-overwrites. The output offset of each code is recorded for a stretch of the stream, and the value offsets are read from
-these records. Values are short, and a branch at the end of each value would cost more than its codes.
+A code c < n represents the `lengths[c]` bytes of `symbols[c]`. Code 255 escapes the byte after it. The codes of all
+values form one stream. Eight codes are expanded at a time. Each is written with one 8-byte store, and the next store
+overwrites surplus bytes. The kernel records the output offset of each code for a section of the stream, then looks up
+the value offsets in these records. Values are short: a branch at the end of each value would cost more than its codes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _expand_piece(
     place: Any,
     places: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Expand codes[at:last], or PIECE of them and as many more as complete an escape or a word of eight.
+    """Expand up to PIECE codes of codes[at:last], and a few more to complete an escape or a group of eight.
 
     Returns:
-        Index of the next code, or -1 if the last one is an escape; next output offset; bitwise OR of all lengths.
+        (index of the next code, or -1 if the last code is an escape; next output offset; bitwise OR of all lengths).
     """
     base = at
     limit = min(base + PIECE, last)
@@ -108,11 +108,11 @@ def expand(
         symbols: uint64 (256,), bytes of each symbol, little-endian.
         lengths: uint8 (256,), size of each symbol in bytes, 1 to 8, or NO_SYMBOL for unused codes.
         offsets: (values + 1,), output: offsets into `out`.
-        out: Output, 8 bytes for each byte of codes, and SLACK more.
+        out: Output: 8 bytes for each byte of codes, and SLACK more.
         places: int64 (PLACES,), scratch space.
 
     Returns:
-        A status with the index of a value at or before the bad one.
+        A status with the index of a value at or before the invalid value.
     """
     count = len(ends) - 1
     value = 0

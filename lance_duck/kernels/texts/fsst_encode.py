@@ -24,7 +24,7 @@ def _next_word(data: Bytes, at: int, end: int) -> Any:
 
 @subroutine
 def _skip_empty(offsets: Offsets, value: int, last: int, place: Any, ends: Offsets) -> int:
-    """Write the ends of empty values from `value` on. Returns the first non-empty value."""
+    """Write the ends of empty values, beginning with `value`. Returns the index of the first non-empty value."""
     while value < last and offsets[value] == offsets[value + 1]:
         ends[value + 1] = place
         value += 1
@@ -67,9 +67,10 @@ def compress(
     out: Bytes,
     spare: Bytes,
 ) -> int:
-    """Replace the bytes of each value with codes, greedily by the longest symbol.
+    """Replace the bytes of each value with codes. Each code is the longest symbol that matches.
 
-    Each code depends on the one before it. Encoding one value of each half at the same time hides this latency.
+    Each code depends on the previous code. To hide this latency, the kernel encodes a value of each half at the same
+    time.
 
     Args:
         data: Bytes of the values. The offsets lie within it.
@@ -77,7 +78,7 @@ def compress(
         table: Symbol table.
         middle: First value of the second half.
         ends: (values + 1,), output: offsets into `out`, from 0.
-        out: Output, twice the size of the values plus SLACK.
+        out: Output: twice the size of the values, plus SLACK.
         spare: Scratch space, twice the size of the second half plus SLACK.
 
     Returns:
@@ -163,8 +164,8 @@ def count_codes(
         data: See `compress`.
         offsets: See `compress`.
         table: See `compress`.
-        singles: (KINDS,), added to: occurrences of each escaped byte and each code.
-        pairs: (KINDS * KINDS,), added to: occurrences of consecutive pairs, at [first * KINDS + second].
+        singles: (KINDS,), incremented by the occurrences of each escaped byte and each code.
+        pairs: (KINDS * KINDS,), incremented by the occurrences of consecutive pairs, at [first * KINDS + second].
     """
     for i in range(len(offsets) - 1):
         at: Any = np.int64(offsets[i])
@@ -193,7 +194,7 @@ def count_codes_reference(
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
-    """Reference implementation in plain Python, from the codes."""
+    """Reference implementation in plain Python. It counts the codes that `compress_reference` writes."""
     symbols = {code: symbol for symbol, code in symbols_of(table).items()}
     ends, out = np.empty(len(offsets), np.int64), np.empty(2 * len(data) + SLACK, np.uint8)
     compress_reference(data, offsets, table, 0, ends, out, out)

@@ -1,12 +1,12 @@
 """The FSST symbol table, which finds the longest matching symbol, and its kernels.
 
 A match takes two lookups. Symbols of three or more bytes are in a hash table of their first three bytes. Each slot
-holds one symbol, and only one of several symbols with the same first three bytes is in the table. Shorter symbols are
-found by the next two bytes:
+holds one symbol. If several symbols have the same first three bytes, only one of them is in the table. The next two
+bytes of the input select a shorter symbol:
 
-    slots   symbol, mask of its bytes (empty slots have mask 0 and symbol 1, which no masked word equals), form
-    short   for each two bytes: form of their symbol, else of the first byte's symbol, else of an escape; then, for
-            each byte: form of its symbol, else of an escape
+    slots   symbol, mask of its bytes, form. Empty slots have mask 0 and symbol 1, which no masked word equals
+    short   for each pair of bytes: form of the pair's symbol, else of the first byte's symbol, else of an escape; then,
+                for each byte: form of its symbol, else of an escape
     form    code | size of the symbol in bytes << 8; code 255 is an escape, of one byte
 """
 
@@ -57,7 +57,7 @@ def fill_table(
     short: NDArray[np.uint16],
     symbol_numbers: NDArray[np.int64],
 ) -> int:
-    """Assign codes to symbols in order, while codes last. Symbols with an occupied slot are skipped.
+    """Assign codes to symbols in order until all codes are used. Skips symbols whose slot is occupied.
 
     Args:
         symbols: Bytes of each symbol, little-endian, zero-padded. All distinct.
@@ -157,7 +157,7 @@ def longest_form(
 ) -> Any:
     """Return the form of the longest symbol that matches the first `size` bytes of `word`, with size >= 1.
 
-    The code has no branches, because the next symbol is unpredictable.
+    The code does not branch, because the next symbol is unpredictable.
     """
     slot = _slot(word)
     form: Any = np.int64(load_u16(slot_forms, slot * 2))

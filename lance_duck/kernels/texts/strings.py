@@ -4,7 +4,7 @@ The caller checks the indices. A string view has 16 bytes, little-endian:
 
     offset | size | field
     0      | 4    | length
-    4      | 12   | the value, zero-padded, if it has up to 12 bytes; otherwise:
+    4      | 12   | the value, zero-padded, if it has at most 12 bytes; otherwise:
     4      | 4    | prefix: the first bytes
     8      | 4    | number of the data buffer
     12     | 4    | offset in that buffer
@@ -28,7 +28,7 @@ SLACK = 16
 
 @kernel
 def expand_offsets(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
-    """Write the offsets of the indexed strings, from 0. Items end at `ends` (items + 1), and the sums fit."""
+    """Write the offsets of the indexed items, beginning with 0. `ends` (items + 1,) holds the offsets of all items."""
     place = np.int64(0)
     offsets[0] = place
     for i in range(len(indices)):
@@ -45,7 +45,7 @@ def expand_offsets_reference(ends: Offsets, indices: Indices, offsets: Offsets) 
 
 @kernel
 def expand_bytes(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets, out: Bytes) -> None:
-    """Write each indexed item's bytes at its offset. `out` has SLACK bytes more than they take."""
+    """Write each indexed item's bytes at its offset. `out` has SLACK bytes more than the items take."""
     whole = len(data) - SLACK
     for i in range(len(indices)):
         item = np.int64(indices[i])

@@ -139,7 +139,7 @@ def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: O
 def select_extents(
     offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
 ) -> int:
-    """Write the start of each value at `indices`, and its end when these values are concatenated.
+    """Write the start of each value at `indices`, and the end of each value in their concatenation.
 
     Args:
         offsets: Offsets of all values. The caller has checked the indices against them.

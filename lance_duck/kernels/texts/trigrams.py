@@ -1,6 +1,6 @@
 """Kernel that groups strings by their trigrams.
 
-Each character maps to one or more classes. Letters and digits have a class below 256 for each folded character, and all
+Each character maps to one or more classes. Letters and digits are folded, and each folded character has a class. All
 other characters end a run. Three consecutive classes form a trigram, numbered (first * 37 + second) * 37 + third.
 """
 
@@ -61,11 +61,12 @@ def group_by_trigram(
         offsets: Byte offset of each string, and the end of the last one.
         is_valid: Whether each string is not null. Null strings have no trigrams.
         places: Index into `starts` for each code point. Index 0 is for characters that end a run.
-        starts: First class of each index, and the end of the last one.
+        starts: Offset in `classes` of each index's first class, and the end of the last one.
         classes: The classes of all indices. `BREAK` ends a run.
-        last: By trigram, all 0 before each call: the last string that contains it, counted from 1.
-        ends: By trigram. When counting, all 0 before and the string count after. Otherwise, the start of its strings in
-            `texts` before, and their end after.
+        last: For each trigram, the number of the last string that contains it, counted from 1. Must be 0 before each
+        call.
+        ends: For each trigram. When counting: input 0, output the string count. Otherwise: input the start of the
+        trigram's strings in `texts`, output their end.
         texts: Output: the numbers of the strings that contain each trigram, ascending.
 
     Returns:

@@ -25,7 +25,7 @@ def join_variable(
     offsets: Offsets,
     out: Bytes,
 ) -> int:
-    """Join buffers that each store offsets (from the start of the buffer) and bytes.
+    """Join buffers. Each buffer stores offsets, relative to its start, and then bytes.
 
     Args:
         data: Holds the buffers. Their extents are already checked, and each non-empty buffer has room for
@@ -102,7 +102,7 @@ def join_variable_reference(
 
 @kernel
 def ascending_within(offsets: Offsets, size: int) -> bool:
-    """Return whether the offsets ascend within 0 and `size`. Returns False if there are none."""
+    """Return whether the offsets ascend between 0 and `size`. Returns False if there are no offsets."""
     if len(offsets) == 0:
         return False
     good: Any = offsets[0] >= 0 and offsets[len(offsets) - 1] <= size

@@ -14,16 +14,16 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Split values into chunks of at most `limit` bytes, each with as many values as fit, a power of two.
+    """Split values into chunks of at most `limit` bytes, each with the largest power of two of values that fits.
 
-    A chunk has at least two values. The last chunk takes all remaining values once they fit, and may have one value.
+    A chunk has at least two values. The last chunk takes all remaining values if they fit, and may have a single value.
 
     Args:
         offsets: (values + 1,), ascending, for at least one value.
         width: Size of a stored offset, in bytes.
         limit: Maximum size of a chunk, in bytes.
         most: Maximum number of values of a chunk, a power of two, 2 or more.
-        counts: Output: number of values of each chunk. As long as there are values.
+        counts: Output: number of values of each chunk. Has one slot per value.
 
     Returns:
         Number of chunks.

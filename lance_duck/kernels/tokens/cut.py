@@ -3,7 +3,7 @@
 Each call continues where the last one stopped. `state` is int64 (5,): string index, next byte of the string, token
 count, distinct word count, size of the distinct words. Invalid UTF-8 may be cut at any byte of its string.
 
-`table` holds the distinct words: their bytes, offsets and sizes, and the slots of `word_number`.
+`table` is a tuple with the bytes, offsets and sizes of the distinct words, and the slots of `word_number`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
 
 @subroutine
 def _code_point(data: Bytes, at: Any, size: Any) -> Any:
-    """Decode a code point of `size` bytes. Invalid UTF-8 yields some number below CODE_POINTS."""
+    """Decode a code point of `size` bytes. Invalid UTF-8 yields an arbitrary number below CODE_POINTS."""
     lead = np.int64(data[at])
     if size == 1:
         return lead
@@ -77,11 +77,11 @@ def cut_words(
     Args:
         data: UTF-8 of all strings.
         offsets: Byte offset of each string, and the end of the last one.
-        members: (CODE_POINTS,), 1 for word characters; and the `ascii_sums` of these.
+        members: Two arrays: (CODE_POINTS,), 1 for word characters; and the `ascii_sums` of the first array.
         limit: Minimum size of a LONG token, in bytes.
         table: See above; updated.
         ids: Output: word number of each token, or LONG.
-        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        spans: (n, 2), output: start and end of each token in the data. Has the length of `ids`, or is empty.
         bounds: Output from the second entry on: number of tokens before each string.
         state: See above; updated.
 
@@ -129,7 +129,7 @@ def _put_token(
     words: Any,
     used: Any,
 ) -> Any:
-    """Append a token after `count` others, and add its word if it is new.
+    """Append a token as number `count`, and add its word if it is new.
 
     Returns:
         (DONE, TOKENS_FULL or WORDS_FULL; distinct word count; size of the distinct words).
@@ -179,7 +179,7 @@ def _run_end(data: Bytes, at: Any, stop: Any, members: Bytes, sums: NDArray[np.u
             outside = ~_inside(word, sums) & _HIGH
             others = word & _HIGH
             if others:
-                # A non-ASCII byte may corrupt the bytes above it, but never those below.
+                # A non-ASCII byte may corrupt the bits of the bytes above it, but not of the bytes below it.
                 outside &= (_ONE << np.uint64(trailing_zeros(others) - 7)) - _ONE
             if outside:
                 return min(at + (trailing_zeros(outside) >> 3), stop)
@@ -202,7 +202,7 @@ def _run_end(data: Bytes, at: Any, stop: Any, members: Bytes, sums: NDArray[np.u
 
 @subroutine
 def _inside(word: Any, sums: NDArray[np.uint64]) -> Any:
-    """Return a word whose high bits mark the word characters among eight ASCII characters."""
+    """Return a 64-bit word whose high bits mark which of eight ASCII characters are word characters."""
     inside = np.uint64(0)
     for i in range(len(sums)):
         inside |= (word + sums[i, 0]) & ~(word + sums[i, 1])
@@ -237,11 +237,12 @@ def cut_ngrams(
     Args:
         data: UTF-8 of all strings.
         offsets: Byte offset of each string, and the end of the last one.
-        lengths: Minimum and maximum number of characters, at least 1; 1 to cut n-grams at the start of a string only.
-        limit: Size from which a token is dropped, in bytes.
+        lengths: Three numbers: minimum and maximum number of characters, at least 1; then 1 to cut only n-grams at the
+        start of a string.
+        limit: Minimum size of a dropped token, in bytes.
         table: See above; updated.
         ids: Output: word number of each token.
-        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        spans: (n, 2), output: start and end of each token in the data. Has the length of `ids`, or is empty.
         bounds: Output from the second entry on: number of tokens before each string.
         state: See above; updated.
 
@@ -309,7 +310,7 @@ def cut_whole(
         limit: Minimum size of a LONG token, in bytes.
         table: See above; updated.
         ids: Output: word number of each token, or LONG.
-        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        spans: (n, 2), output: start and end of each token in the data. Has the length of `ids`, or is empty.
         bounds: Output from the second entry on: number of tokens before each string.
         state: See above; updated.
 

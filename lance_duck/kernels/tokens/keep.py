@@ -1,4 +1,4 @@
-"""Kernel that replaces words with their terms and drops tokens whose word has no term."""
+"""Kernel that replaces words with their terms and drops tokens whose word does not have a term."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def keep_tokens(
         ids: Word of each token, or LONG; overwritten.
         bounds: Number of tokens before each string, and the total, which is len(ids).
         terms: Term of each word, or DROPPED.
-        has_positions: Whether to write token positions, otherwise zeros.
-        positions: Output: position in its string of each kept token. As long as there are tokens.
-        new_bounds: Output: number of kept tokens before each string. As long as `bounds`.
+        has_positions: Whether to write token positions. If False, zeros are written.
+        positions: Output: position of each kept token in its string. Has room for all tokens.
+        new_bounds: Output: number of kept tokens before each string. Has the length of `bounds`.
 
     Returns:
         Number of kept tokens, or -1 if `bounds` does not ascend or a word is not in `terms`.

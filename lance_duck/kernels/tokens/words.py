@@ -5,8 +5,8 @@ A slot of the table is two words of 64 bits:
 bits   | field
 0-63   | the first 8 bytes of the word, first byte lowest, zero-padded
 64-95  | number of the word, plus 1; 0 in a free slot
-96-103 | size of the word in bytes, 255 for all longer ones
-104-127| high bits of its hash
+96-103 | size of the word in bytes, at most 255
+104-127| high bits of the word's hash
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts.distinct import mix_word, next_word
 
 Slots = NDArray[np.uint64]
-"""A hash table: two 64-bit words for each slot, and a power of two of slots."""
+"""A hash table with two 64-bit numbers for each slot. The number of slots is a power of two."""
 
 LONG = 0xFFFFFFFF
 """Word number of a token that is too long."""
@@ -64,13 +64,13 @@ def word_number(
     sizes: NDArray[np.int64],
     count: Any,
 ) -> Any:
-    """Return the number of a word. A new word is added and gets the number `count`. Returns FULL if it does not fit.
+    """Return the number of a word. Adds a new word with the number `count`. Returns FULL if it does not fit.
 
     Args:
-        data: Holds `size` bytes from `start` on.
+        data: Bytes that contain the word.
         start: Offset of the word.
         size: Size of the word, in bytes.
-        slots: The table. More than half of it stays free at full capacity.
+        slots: The table. More than half of its slots remain free at full capacity.
         known: Bytes of the known words.
         place: Offset in `known` for the bytes of a new word.
         starts: Offset in `known` of each word; updated for a new word.
@@ -104,7 +104,7 @@ def word_number(
 
 @kernel
 def fill_slots(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], slots: Slots) -> None:
-    """Insert distinct words into a new table, whose slots are all 0. The words lie within the data."""
+    """Insert distinct words into a new table, whose slots are all 0. All words lie within `data`."""
     last = np.int64(len(slots) // 2 - 1)
     for number in range(len(starts)):
         start, size = starts[number], sizes[number]

@@ -25,11 +25,11 @@ def choose_diverse(
 
     Args:
         vectors: float32 (n, dim).
-        rows: int64, rows of the vectors that get neighbours.
+        rows: int64, rows of the vectors for which to select neighbours.
         far: float32 (n, k), squared distances to the candidates, ascending.
         nearest: int32 (n, k), rows of the candidates, then -1.
         most: Maximum number of neighbours.
-        chosen: bool (n, k), output in the rows `rows`: the selected candidates.
+        chosen: bool (n, k), output: the selected candidates. Only the rows `rows` are written.
         work: int32 (most,), scratch space.
     """
     k = nearest.shape[1]
@@ -83,9 +83,9 @@ def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Int64s, 
         far: float32 (n, k), squared distances to the candidates.
         nearest: int32 (n, k), rows of candidates.
         chosen: bool (n, k), the selected candidates.
-        starts: int64 (n + 1,), from `count_reversed`. Afterwards, the end of each vector's range.
+        starts: int64 (n + 1,). Input: the counts of `count_reversed`. Output: the end of each vector's range.
         ends: int32 (edges,), output: rows, vector by vector.
-        lengths: float32 (edges,), output: their squared distances.
+        lengths: float32 (edges,), output: squared distances to these rows.
     """
     count, k = nearest.shape
     for row in range(count):
@@ -111,9 +111,10 @@ def join_edges(
     work: Numbers,
     distances: Floats,
 ) -> None:
-    """Merge each vector's neighbours: selected by it, selecting it, then the nearest while slots are free.
+    """Merge each vector's neighbours: vectors that it selected, vectors that selected it, then the nearest candidates.
 
-    If there are more neighbours than slots, those that are closer to their vector than to each other are kept.
+    The nearest candidates only fill free slots. If there are more neighbours than slots, the kernel keeps neighbours
+    that are closer to their vector than to each other.
 
     Args:
         vectors: float32 (n, dim).
@@ -123,8 +124,9 @@ def join_edges(
         chosen: bool (n, k), the selected candidates.
         stops: int64 (n + 1,), end of each vector's range in `ends`.
         ends: int32 (edges,), rows of the vectors that selected each vector.
-        lengths: float32 (edges,), their squared distances.
-        table: int32 (n, width), output in the rows `rows`: distinct neighbours after the existing ones, then -1.
+        lengths: float32 (edges,), squared distances to these rows.
+        table: int32 (n, width), output: distinct neighbours after the existing ones, then -1. Only the rows `rows` are
+        written.
         work: int32 (k + width,), scratch space.
         distances: float32 (k + width,), scratch space.
     """
@@ -197,7 +199,7 @@ def keep_diverse(vectors: Floats, size: int, width: int, work: Numbers, distance
 
 @summing_subroutine
 def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
-    """Fill free slots with the first `size` others. Returns the number of filled slots."""
+    """Fill free slots with the first `size` of `others`. Returns the number of filled slots."""
     for i in range(size):
         if filled == len(mine):
             break
@@ -207,7 +209,7 @@ def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
 
 @summing_subroutine
 def add_once(mine: Numbers, filled: int, number: int) -> int:
-    """Append a number to the first `filled` ones, unless they contain it. Returns the new count."""
+    """Append a number unless it is among the first `filled` numbers. Returns the new count."""
     is_there = False
     for i in range(filled):
         is_there |= mine[i] == number

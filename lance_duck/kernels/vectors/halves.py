@@ -20,9 +20,9 @@ Sides = NDArray[np.bool_]
 
 WORK_ROWS: Final = 3
 
-_LEAST_HALVED: Final = 4  # vectors
-_TURNS: Final = 3  # power iteration rounds
-_HALVINGS: Final = 4  # 2-means rounds
+_LEAST_HALVED: Final = 4  # minimum number of vectors in a partition to split
+_TURNS: Final = 3  # rounds of power iteration
+_HALVINGS: Final = 4  # rounds of 2-means
 
 
 @summing_kernel

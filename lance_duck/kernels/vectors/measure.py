@@ -1,6 +1,6 @@
-"""Kernels that compute distances from queries to encoded vectors, each pair with the same summation order.
+"""Kernels that compute distances from queries to encoded vectors. The summation order is the same for every pair.
 
-faiss sums in one order during a graph walk and in another during a full scan, which changes the last bits.
+faiss uses different summation orders for a graph walk and for a full scan, which changes the last bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def measure_flat(queries: Floats, vectors: Floats, places: Int64s, is_dot: bool,
     Args:
         queries: float32 (queries, dim).
         vectors: float32 (n, dim).
-        places: int64 (queries, k), vectors to compare with each query, or -1.
+        places: int64 (queries, k), indices of the vectors to compare with each query, or -1.
         is_dot: Whether to compute inner products.
         distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """
@@ -56,9 +56,9 @@ def measure_scalar(
     Args:
         queries: float32 (queries, dim).
         codes: uint8 (n, dim).
-        start: Number at the middle of code 0.
+        start: Number that code 0 represents.
         step: Difference between the numbers of consecutive codes.
-        places: int64 (queries, k), vectors to compare with each query, or -1.
+        places: int64 (queries, k), indices of the vectors to compare with each query, or -1.
         is_dot: Whether to compute inner products.
         distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """
@@ -88,9 +88,9 @@ def measure_product(
 
     Args:
         queries: float32 (queries, dim).
-        codes: uint8 (n, sub-vectors), or two sub-vectors in each byte, lower half first.
+        codes: uint8 (n, sub-vectors). With 4-bit codes, each byte holds two sub-vectors, the first in the lower half.
         codebook: float32 (sub-vectors, 256 or 16, sub-vector dim).
-        places: int64 (queries, k), vectors to compare with each query, or -1.
+        places: int64 (queries, k), indices of the vectors to compare with each query, or -1.
         is_dot: Whether to compute inner products.
         distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """

@@ -1,9 +1,9 @@
-"""RaBitQ encoding: vectors as signs and extra bits, at the scale that changes their direction least.
+"""RaBitQ encoding: vectors as signs and extra bits, with the scale that preserves their direction best.
 
-A number x becomes its sign and u, the integer part of |x| times a scale, at most 2 ** bits - 1. It decodes to u + 1 / 2
-with the sign of x. For negative numbers, the extra bits encode 2 ** bits - 1 - u. The scale is the best of a range,
-refined by ever smaller steps to either side. The resulting angle between a vector and its code is as small as with
-faiss, which tries every scale. `tests/unit/kernels/vectors` compares them.
+A number x is encoded as its sign and u, the integer part of |x| times a scale, at most 2 ** bits - 1. It decodes to
+u + 1 / 2 with the sign of x. For negative numbers, the extra bits encode 2 ** bits - 1 - u. The kernel tries a range of
+scales, and refines the best scale with ever smaller steps in both directions. The angle between a vector and its code
+is as small as in faiss, which tries every scale. `tests/unit/kernels/vectors` compares both.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def fit_codes(vectors: Floats, bits: int, sizes: Floats, codes: Floats, signs: B
         bits: Number of extra bits for each number, 0 to 8.
         sizes: float32 (dim,), scratch space.
         codes: float32 (n, dim), output: the decoded numbers, with signs.
-        signs: uint8 (n, dim / 8), zeros before. Output: bits of non-negative numbers are set, lowest bit first.
-        further: uint8 (n, dim * bits / 8), zeros before. Output: extra bits, number by number, lowest bit first.
+        signs: uint8 (n, dim / 8), initially 0. Output: bits of non-negative numbers are set, lowest bit first.
+        further: uint8 (n, dim * bits / 8), initially 0. Output: extra bits, number by number, lowest bit first.
     """
     dim = vectors.shape[1]
     largest_code = (np.int64(1) << bits) - 1

@@ -1,7 +1,8 @@
 """Kernels that rotate vectors for RaBitQ. A row's result does not depend on the other rows.
 
-A matrix product sums in an order that depends on the row count, which changes the last bits. The plain reference of the
-fast rotation is `transformed` in `index.vector.codecs.rotation`. The kernels equal it bit by bit.
+The summation order of a matrix product depends on the row count, which changes the last bits. The reference
+implementation of the fast rotation is `transformed` in `index.vector.codecs.rotation`. The kernels produce
+bit-identical results.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ def rotate_fast(vectors: Floats, scales: Floats, work: Floats, rotated: Floats) 
 def transform(row: Floats, other: Floats) -> bool:
     """Apply an unnormalized Walsh-Hadamard transform to 2 ** n numbers. Returns whether the result is in `other`.
 
-    Each pass handles two levels: it adds and subtracts four neighbours, and moves the results to the four quarters. The
-    next levels then find neighbours again, which keeps all loops long and their writes in order. After all levels, each
-    number is at its final index.
+    Each pass handles two levels. It combines four neighbouring numbers, and moves the results to the four quarters. The
+    next levels therefore also combine neighbours, which keeps all loops long and their writes sequential. After all
+    levels, each number is at its final index.
 
     Args:
         row: float32 (2 ** n,), the numbers; overwritten.
@@ -93,7 +94,7 @@ def transform(row: Floats, other: Floats) -> bool:
 
 @summing_kernel
 def rotate_by_matrix(vectors: Floats, matrix: Floats, rotated: Floats) -> None:
-    """Multiply vectors by a matrix, one by one. Four matrix rows at a time share each read of a vector.
+    """Multiply each vector by a matrix. Each read of a vector serves four matrix rows.
 
     Args:
         vectors: float32 (n, dim), dim a multiple of 4.

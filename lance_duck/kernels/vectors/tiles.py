@@ -1,8 +1,8 @@
-"""Kernels that compare vectors with many others by products, and keep the nearest ones.
+"""Kernels that compute the nearest vectors from tiled products.
 
-The other vectors are stored in tiles of `TILE` vectors, transposed: dimension by dimension. The processor then
-multiplies one number with as many others as fit its registers. This is faster than a matrix product whose result must
-then be searched. The reference implementation is in `tests/unit/kernels/vectors`.
+The vectors to search are stored in tiles of `TILE` vectors, transposed: dimension by dimension. The processor then
+multiplies one number with as many other numbers as its registers hold. This is faster than a full matrix product and a
+search of the result. The reference implementation is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Numbers = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 TILE: Final = 64  # vectors; 128 dimensions of each take 32 KB and stay in the L1 cache
-ROWS: Final = 4  # vectors that are multiplied with a tile together, and dimensions at a time
-SLACK: Final = 8  # extra candidates above k, which let a bound be found in few steps
+ROWS: Final = 4  # vectors multiplied with a tile together; also dimensions per step
+SLACK: Final = 8  # extra candidates above k: a bound then takes few steps to find
 
 _CHUNK: Final = 128  # dimensions to multiply before moving to the next vectors
 _HALVINGS: Final = 30
@@ -71,12 +71,12 @@ def nearest_in_tiles(
     counts: Numbers,
     bounds: Floats,
 ) -> None:
-    """Find the k nearest vectors in some tiles, and a few more, unordered.
+    """Find the k nearest vectors in some tiles, and a few more. The result is not sorted.
 
     Args:
         mine: float32 (rows, padded dim), vectors minus the `middle` of the tiles, times -2. rows is a multiple of
             `ROWS`.
-        chosen: int64, tiles to search, preferably those with near vectors first.
+        chosen: int64, tiles to search. Faster if tiles with near vectors come first.
         tiles: float32 (tiles, padded dim · `TILE`).
         squares: float32 (tiles, `TILE`), squared lengths of the vectors, infinity for empty slots.
         k: Number of vectors to find for each row.
@@ -118,7 +118,7 @@ def nearest_in_tiles(
 
 @summing_subroutine
 def add_products(mine: Floats, row: int, first: int, last: int, numbers: Floats, products: Floats) -> None:
-    """Add the products of four vectors with a tile, for the dimensions from `first` on. Starts from 0 there."""
+    """Add the products of four vectors with a tile for the dimensions from `first`. Dimension 0 resets the sums."""
     out = products[row * TILE : (row + 4) * TILE]
     if first == 0:
         out[:] = 0
@@ -138,10 +138,10 @@ def add_products(mine: Floats, row: int, first: int, last: int, numbers: Floats,
 
 @subroutine
 def keep_nearest(far: Floats, places: Numbers, count: int, k: int, bound: np.float32) -> tuple[int, np.float32]:
-    """Keep the k nearest of more than k + `SLACK` candidates below a bound, and a few more.
+    """Keep the k nearest of more than k + `SLACK` candidates, and a few more. All candidates are below `bound`.
 
     Returns:
-        (number of candidates kept, new bound above them).
+        (number of candidates kept, new upper bound of their distances).
     """
     low, high, num_low, num_high = np.float32(-np.inf), bound, 0, count
     for i in range(count):
@@ -187,7 +187,7 @@ def sort_nearest(
     far: Floats,
     nearest: Numbers,
 ) -> None:
-    """Write the nearest candidates of vectors by their exact distances, excluding the vectors themselves.
+    """Write the nearest candidates of each vector, ordered by exact distance. Excludes the vector itself.
 
     Args:
         vectors: float32 (n, dim).
@@ -195,9 +195,9 @@ def sort_nearest(
         numbers: int32, row of each tile slot.
         places: int32 (r, room), candidates as tile slots.
         counts: int32 (r,), number of candidates of each vector.
-        far: float32 (n, k), output in the rows `rows`: squared distances, ascending, then infinity.
-        nearest: int32 (n, k), output in the rows `rows`: rows of the neighbours, then -1. If distances are equal, the
-            smaller row comes first.
+        far: float32 (n, k), output: squared distances, ascending, then infinity. Only the rows `rows` are written.
+        nearest: int32 (n, k), output: rows of the neighbours, then -1. Only the rows `rows` are written. If distances
+        are equal, the smaller row comes first.
     """
     k = far.shape[1]
     for i in range(len(rows)):

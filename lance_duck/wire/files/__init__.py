@@ -1,5 +1,5 @@
-"""Files that a fragment names, as manifests have them: data files, and the overlays upon them.
+"""The files that a manifest lists for a fragment: data files and their overlays.
 
 You hold: messages of a manifest. You get: `DataFile` and `Overlay`, immutable. Never here: bytes of the files, and the
-fragments that name them.
+fragments that list them.
 """

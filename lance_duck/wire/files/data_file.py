@@ -1,6 +1,6 @@
-"""Data files as manifests have them: names, fields and versions.
+"""Data file entries in manifests: names, fields and versions.
 
-DataFile  {1 path, 2 field ids, 3 a column for each, 4, 5 version, 6 size, 7 base path}
+DataFile  {1 path, 2 field ids, 3 a column for each field, 4, 5 version, 6 size, 7 base path}
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TOMBSTONE = -2
 LEGACY: Final = "0.1"
 
 UNSTABLE: Final = "2.3"
-"""The version that is read and not written: its encodings may change."""
+"""A file version that is read but not written, because its encodings may change."""
 
 _OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
 
@@ -26,11 +26,11 @@ class DataFile:
     """A file with some columns of all rows of a fragment.
 
     Attributes:
-        path: Name below data/ (or below the base path).
+        path: Name of the file, relative to data/ or to the base path.
         fields: Field ids. -2 marks a field that another file now stores.
-        column_indices: Column of each field in the file, or -1 if it is not stored; empty in files of version 0.1.
-        file_version: (major, minor) as the manifest has it.
-        file_size: Size of the file in bytes, or None if not known.
+        column_indices: Column of each field in the file, or -1 if the field is not stored. Empty for 0.1 files.
+        file_version: (major, minor), with the numbers in the manifest.
+        file_size: Size of the file in bytes, or None if the manifest does not store it.
         base_id: Id of the base path that the name is relative to, or None for the root of the table.
     """
 
@@ -43,18 +43,21 @@ class DataFile:
 
     @property
     def version(self) -> str:
-        """File format version: "0.1", "2.0", "2.1". The file itself may declare another one."""
+        """File format version: "0.1", "2.0", "2.1". The file itself may declare a different version."""
         return version_text(self.file_version)
 
     @property
     def exact_size(self) -> int | None:
-        """Size of the file in bytes, or None if not known. 0.1 sizes are ignored: pylance 1 to 4 store less."""
+        """Size of the file in bytes, or None if it is unknown.
+
+        Sizes of 0.1 files are ignored, because pylance 1 to 4 record sizes that are too small.
+        """
         return None if self.version == LEGACY else self.file_size
 
     def column_of(self, field_id: int) -> int | None:
         """Return the column of a field in this file, or None if the file does not store the field separately.
 
-        In files of version 0.1 the column of a field is its id.
+        In 0.1 files, the column of a field is its id.
         """
         if not self.column_indices and self.version == LEGACY:
             return field_id if field_id in self.fields and field_id >= 0 else None
@@ -66,7 +69,7 @@ class DataFile:
 
 
 def version_text(version: tuple[int, int]) -> str:
-    """Return the name of a version of data files, given as manifests have it: "0.1", "2.0", "2.1"."""
+    """Return the name of a file version: "0.1", "2.0", "2.1". The argument has the numbers that manifests store."""
     return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
 
 
@@ -74,7 +77,7 @@ def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
     """Build a data file from its message.
 
     Raises:
-        CorruptError: There are column indices, but not one for each field.
+        CorruptError: The numbers of column indices and of fields differ.
     """
     fields, columns = tuple(proto.fields), tuple(proto.column_indices)
     if columns and len(columns) != len(fields):

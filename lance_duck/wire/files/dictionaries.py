@@ -1,8 +1,8 @@
-"""Values of dictionaries of version 0.1: one page, in each data file and in each manifest of a table.
+"""Dictionary values in file format 0.1: one page, in each data file and in each manifest of a table.
 
     kind of values            page, at Field.dictionary.offset with Field.dictionary.length values
     numbers                   little-endian
-    texts, bytes              int64 (length + 1): offsets of the values in the file; the bytes lie before the page
+    texts, bytes              int64 (length + 1): file offsets of the values; the bytes lie before the page
 
 All data files of a table share one dictionary: some readers use the manifest's dictionary for every file.
 """
@@ -25,10 +25,10 @@ _OFFSET = np.dtype("<i8")
 
 
 def check_values(type_: pa.DataType, where: str) -> None:
-    """Check that dictionaries of version 0.1 support a value type: strings, binary or integers.
+    """Check that 0.1 dictionaries support a value type: string, binary or integer.
 
     Raises:
-        UnsupportedError: They cannot.
+        UnsupportedError: The type is not supported.
     """
     if not (is_text(type_) or is_bytes(type_) or pa.types.is_integer(type_)):
         raise UnsupportedError(
@@ -40,11 +40,11 @@ def check_values(type_: pa.DataType, where: str) -> None:
 
 
 def values_page(values: pa.Array, position: int) -> tuple[bytes, int]:
-    """Return the bytes of values, and the position in the file where their page begins.
+    """Return the bytes of values, and the file position where their page begins.
 
     Args:
-        values: Texts, bytes or integers, none null.
-        position: Position in the file of the bytes.
+        values: Strings, binary values or integers, without nulls.
+        position: File position of the bytes.
     """
     if pa.types.is_integer(values.type):
         dtype = number_dtype(values.type)
@@ -86,7 +86,7 @@ def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.A
 
 
 def with_dictionaries(schema: Schema, protos: Iterable[file_pb2.Field], data: bytes) -> Schema:
-    """Return the schema of a manifest with the dictionaries of fields that its file has.
+    """Return the schema of a manifest with the dictionary values that the manifest file stores.
 
     Args:
         schema: Schema of the manifest.
@@ -101,6 +101,6 @@ def _with_values(f: Field, extents: Mapping[int, tuple[int, int]], data: bytes) 
     children = tuple(_with_values(child, extents, data) for child in f.children)
     values = None
     if f.id in extents and f.is_dictionary:
-        with suppress(UnsupportedError):  # an unknown type must not keep other columns from being read
+        with suppress(UnsupportedError):  # other columns remain readable despite an unknown type
             values = values_of(data, *extents[f.id], f.storage_type.value_type)
     return replace(f, children=children, dictionary=values)

@@ -2,9 +2,9 @@
 
     DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
 
-A bitmap is a portable 32-bit roaring bitmap of physical offsets; row i of the file has the value of the i-th offset,
-counted from 0. The overlay with the higher version wins, then the later one in the list. Fragments here store their
-overlays in the order of `newest_last`.
+A bitmap is a portable 32-bit roaring bitmap of physical row offsets. Row i of the file contains the new value for the
+i-th offset, counted from 0. The overlay with the higher version takes precedence. Of two overlays with the same
+version, the later one in the list does. `Fragment.overlays` is in the order of `newest_last`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Overlay:
     """A file whose values replace some cells of a fragment.
 
     Attributes:
-        file: The file of the values. Its columns need not have the same number of rows.
-        bitmaps: Serialized bitmaps of offsets: one for all fields of the file, or one for each.
+        file: The file that contains the values. Its columns may differ in row count.
+        bitmaps: Serialized bitmaps of offsets: one for all fields of the file, or one for each field.
         committed_version: First version in which the values apply.
         is_shared: Whether there is one bitmap for all fields.
     """
@@ -40,7 +40,7 @@ class Overlay:
         return self.bitmaps[0 if self.is_shared else self.file.fields.index(field_id)]
 
     def without(self, field_ids: Set[int]) -> Overlay | None:
-        """Return the overlay without some fields, which other files now store. Returns None if no field is left."""
+        """Return the overlay without some fields. Returns None if no other fields remain."""
         fields = tuple(TOMBSTONE if i in field_ids else i for i in self.file.fields)
         if all(i == TOMBSTONE for i in fields):
             return None
@@ -53,7 +53,7 @@ def newest_last(overlays: Iterable[Overlay]) -> tuple[Overlay, ...]:
 
 
 def without_fields(overlays: Iterable[Overlay], field_ids: Set[int]) -> tuple[Overlay, ...]:
-    """Remove the values of some fields from overlays. Overlays without other values are dropped."""
+    """Remove the values of some fields from overlays. Overlays without other fields are dropped."""
     return tuple(smaller for overlay in overlays if (smaller := overlay.without(field_ids)) is not None)
 
 
@@ -61,7 +61,7 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     """Build an overlay from its message.
 
     Raises:
-        CorruptError: The message lacks a file or its covered cells.
+        CorruptError: The message lacks a file or the bitmaps.
     """
     if not proto.data_file.path:
         raise CorruptError("the overlay does not have a file", where=where)

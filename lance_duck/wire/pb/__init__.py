@@ -1,7 +1,7 @@
 """Messages generated from protos/ by `make protos`.
 
 The code is generated with the oldest supported protobuf. protobuf 6.30 and 6.31 warn once per file that the next major
-release may reject it. protobuf 7 accepts the files, and the tests run with it.
+release may reject the file. protobuf 7 accepts all files, and the tests run with it.
 """
 
 import warnings

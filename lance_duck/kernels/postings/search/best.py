@@ -1,20 +1,22 @@
 """Kernels that find the highest-scoring documents with one term, or with all of several terms.
 
-Blocks are skipped by their score bounds.
+Score bounds determine which blocks are skipped.
 `kernels.postings.scores` defines the arithmetic. The search kernels share these arguments, which are tuples:
 
     postings   bytes of all blocks; byte offset of each block, and the end of the last one; first block of each term,
                and the total block count; document count of each term; documents in a full block; whether numbers
-               in a term's last block are varints; last document of each block, from its impacts, or an upper bound
-               below the first document of the term's next block; whether that number is exact
-    scoring    the idf of each term, more than 0; each document's code, and each code's norm; whether each document may
-               match, empty if all may; each document's sort key, which orders equal scores; the query word of each
+                              in a term's last block are varints; last document of each block, or an upper bound below
+                              the next block's first document; whether these numbers are exact
+    scoring    the idf of each term, more than 0; each document's length code, and each code's norm; whether each
+    document
+                   may match, empty if all may match; each document's sort key, which orders equal scores; the query
+                   word of each
                term, ascending
     windows    (terms, windows), upper bound of a term's contribution in a window of ids, 0 without documents;
                the highest score in each window, negative if no document can match; the windows, most promising first;
                number of ids in a window
-    best       output: scores of the best documents, unordered, as many as requested; their ids
-    counts     two numbers, 0 before; output: number of documents found, number of blocks decoded
+    best       output: scores of the best documents, unordered; their ids. The array sizes are the requested count
+    counts     output, two numbers, initially 0: number of documents found, number of blocks decoded
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def find_best_of_term(
     Args:
         postings: Postings of the term.
         scoring: Weights, norms and sort keys of documents.
-        bounds: Upper bound of the term's contribution in each block, slightly too large.
+        bounds: Upper bound of the term's contribution in each block.
         order: Blocks in descending order of their bounds.
         least: Minimum score.
         best: Output: scores and ids of the best documents.
@@ -89,7 +91,7 @@ def find_best_of_term(
 def find_best_of_all(
     postings: Any, scoring: Any, windows: Any, least: float, best: Any, work: Any, counts: Int64s
 ) -> int:
-    """Find the best documents that have all of several terms.
+    """Find the best documents that contain all of several terms.
 
     Args:
         postings: Postings of the terms.

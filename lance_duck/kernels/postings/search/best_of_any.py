@@ -29,8 +29,9 @@ from lance_duck.kernels.postings.search.reading import count_of, first_block, lo
 Int64s = NDArray[np.int64]
 
 DENSE_SHARE: Final = 8
-"""Maximum number of optional postings for each other posting at which all scores are summed. Summing a posting takes
-2 ns, storing it by term 12 ns, looking one up 5 ns (`benchmarks/postings.py`)."""
+"""All scores are summed if there are fewer than this many optional postings per required posting. Summing a posting
+takes 2 ns, storing it by term takes 12 ns, and looking it up takes 5 ns (`benchmarks/postings.py`).
+"""
 _ROUNDED: Final = 1 - 1e-7
 """Factor that prevents a number from growing when it is rounded to float32."""
 _LEAST: Final = np.float32(1e-37)
@@ -40,12 +41,12 @@ _LEAST: Final = np.float32(1e-37)
 def find_best_of_any(
     postings: Any, scoring: Any, windows: Any, least: float, best: Any, work: Any, counts: Int64s
 ) -> int:
-    """Find the best documents that have any of several terms.
+    """Find the best documents that contain any of several terms.
 
     Each window is searched in one of three ways. If no document can reach the threshold without certain terms, the
-    documents with all of these terms are intersected. If some terms together cannot reach the threshold, they are
-    looked up for the documents of the other terms. If the other terms have about as many documents, all scores are
-    summed.
+    kernel intersects the documents of these terms. If some terms cannot reach the threshold even together, the kernel
+    looks them up only for the documents of the other terms. If such a lookup would cost more, the kernel sums all
+    scores.
 
     Args:
         postings: Postings of the terms.
@@ -109,7 +110,7 @@ def _best_of_needed(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep a window's best documents among those with all needed terms. Returns (their number, status)."""
+    """Keep a window's best documents that contain all needed terms. Returns (their number, status)."""
     bounds, window, threshold = limits
     sequence, rows = work[2], work[5]
     scores, documents = best
@@ -186,13 +187,13 @@ def _best_of_some(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep a window's best documents among those with any of the last terms of a sequence.
+    """Keep a window's best documents that contain any of the required terms of a sequence.
 
     Args:
         postings: Postings of the terms.
         scoring: Weights, norms and sort keys of documents.
         limits: See `kernels.postings.search.intersect`.
-        optional: Number of leading terms of the sequence that are only looked up.
+        optional: Number of leading terms in the sequence that are optional, and only looked up.
         num_windows: Number of windows.
         work: See `find_best_of_any`.
         best: Output: scores and ids of the best documents.
@@ -251,7 +252,7 @@ def _part_in(postings: Any, term: Any, block: Any, start: Any, size: Any, work: 
 
 @subroutine
 def _count_hopeful(work: Any, num_touched: Any, rest: Any, threshold: Any) -> Any:
-    """Count the documents that may reach the threshold, given their sums and the other terms' bounds."""
+    """Count the documents that may reach the threshold, given their sums and the bounds of the remaining terms."""
     _, _, sums, touched, _ = work
     num_hopeful = np.int64(0)
     for i in range(num_touched):
@@ -303,7 +304,7 @@ def _take(
 ) -> Any:
     """Record a term's contribution for a block's documents in a window. Returns the number of documents so far.
 
-    Records it for all documents, or only for known ones.
+    If `is_new` is False, records it only for known documents.
     """
     weights, norms, mask, _, _ = scoring
     meeting, parts, sums, touched, _ = work
@@ -385,7 +386,7 @@ def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, b
 
 @subroutine
 def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any:
-    """Sort terms by their bounds in a window, ascending. Returns how many of them together miss the threshold."""
+    """Sort terms by their bounds in a window, ascending. Returns how many cannot reach the threshold together."""
     for i in range(len(sequence)):
         j = i
         while j > 0 and bounds[sequence[j - 1], window] > bounds[i, window]:
@@ -403,7 +404,7 @@ def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any
 
 @subroutine
 def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: Any) -> Any:
-    """Sort the needed terms to the front, rarest first. Without all of them, no document reaches the threshold.
+    """Sort the needed terms to the front, rarest first. Documents that lack one cannot reach the threshold.
 
     The other terms follow in descending order of their bounds.
 
@@ -430,7 +431,7 @@ def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: 
 
 @subroutine
 def _put_last(lengths: Any, term: Any, sequence: Any, optional: Any) -> Any:
-    """Make a needed term the only required one, if it has fewer documents than the current required terms.
+    """Make a needed term the only required term, if it has fewer documents than the current required terms.
 
     Returns:
         The number of optional terms at the front of the sequence.
@@ -451,7 +452,7 @@ def _put_last(lengths: Any, term: Any, sequence: Any, optional: Any) -> Any:
 
 @subroutine
 def _is_dense(lengths: Any, sequence: Any, optional: Any) -> Any:
-    """Return whether summing all terms is faster than looking up the optional ones."""
+    """Return whether summing all terms is faster than looking up the optional terms."""
     required_postings, optional_postings = np.int64(0), np.int64(0)
     for i in range(len(sequence)):
         if i < optional:

@@ -1,4 +1,4 @@
-"""A heap of a search's best documents. Its root is the worst of them."""
+"""A heap of a search's best documents. Its root is the document with the lowest score."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_duck.kernels.jit import subroutine
 
 @subroutine
 def score_to_reach(scores: Any, num_best: Any, least: Any) -> Any:
-    """Return the score that a document needs to be one of the best, at least `least`."""
+    """Return the score that a document needs to be one of the best. It is at least `least`."""
     return max(least, np.float64(scores[0])) if num_best == len(scores) else least
 
 

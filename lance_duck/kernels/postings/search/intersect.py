@@ -1,11 +1,12 @@
-"""Subroutines that find the documents of an id window that have all of several terms.
+"""Subroutines that find the documents in an id window that contain all of several terms.
 
-Documents are intersected before any frequencies are read. Frequencies are read only for documents that have all terms,
-and, before the terms with the most postings in the window, to drop documents that cannot reach the threshold.
+Documents are intersected before any frequencies are read. Frequencies are read for documents that contain all terms.
+They are also read before the terms with the most postings in the window, to drop documents that cannot reach the
+threshold.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `counts`.
 
     work       (2, terms, documents in a full block); (2, terms), all -1: see `read_documents`; all terms, needed terms
-               first, rarest first; uint32 (ids of a window,), all 0; one number, 0: the maximum of the former;
+                   first, rarest first; uint32 (ids of a window,), initially 0: marks; one number, 0: the maximum mark;
                (2 + terms, ids of a window + 1), candidate rows: document, index of the previous candidate row, index
                in each term's postings, -1 if the term does not occur
     limits     (terms, windows), see `windows`, or (0, 0) if unknown; the window; the score to reach
@@ -33,9 +34,10 @@ from lance_duck.kernels.postings.search.reading import (
 ROWS_BEFORE: Final = 2
 """Number of candidate rows before the rows of the terms."""
 LOOKED_UP: Final = 8
-"""Number of a term's postings for each candidate, above which candidates are looked up one by one. A lookup in a block
-takes about ten times as long as reading one of its documents. `benchmarks/kernel_costs.py`: queries of three required
-words take equally long with 2 to 16, and a tenth less with 32."""
+"""If a term has more postings per candidate than this, candidates are looked up one by one. A lookup in a block takes
+about ten times as long as reading one of its documents. With values from 2 to 16, queries for three required words take
+equally long. With 32, they take a tenth less (`benchmarks/kernel_costs.py`).
+"""
 _GREATEST: Final = 0xFFFFFFFF
 
 
@@ -43,7 +45,7 @@ _GREATEST: Final = 0xFFFFFFFF
 def intersect_promising(
     postings: Any, scoring: Any, windows: Any, number: Any, threshold: Any, work: Any, counts: Any
 ) -> Any:
-    """Find a window's documents with all terms, unless none can reach a score. See `intersect_window`.
+    """Find a window's documents with all terms. Skips the window if its bounds are below the threshold.
 
     Args:
         postings: Postings of the terms.
@@ -69,7 +71,7 @@ def intersect_promising(
 def intersect_window(
     postings: Any, scoring: Any, window: Any, num_needed: Any, limits: Any, work: Any, counts: Any
 ) -> Any:
-    """Find a window's documents that have the needed terms and may reach a score. Writes them to `work`.
+    """Find a window's documents that contain the needed terms and may reach a score. Writes them to `work`.
 
     Args:
         postings: Postings of the terms.
@@ -118,7 +120,7 @@ def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limi
         stage: Number of terms whose posting indices are known.
         num_candidates: Number of candidates.
         limits: Score bounds of the terms, index of the window, and the score.
-        work: The candidates. The remaining ones are compacted.
+        work: The candidates. The remaining candidates are moved to the front.
         counts: Increased by the number of decoded blocks.
 
     Returns:
@@ -193,7 +195,7 @@ def score_row(postings: Any, scoring: Any, slots: Any, work: Any, row: Any, coun
 
 @subroutine
 def fresh_marks(marks: Any, greatest: Any) -> Any:
-    """Return a number at or above all marks that leaves room for one higher mark for each id of a window."""
+    """Return a base for new marks: at or above all marks, with room for one new mark per id of a window."""
     if greatest[0] > _GREATEST - len(marks):
         for i in range(len(marks)):
             marks[i] = np.uint32(0)
@@ -203,7 +205,7 @@ def fresh_marks(marks: Any, greatest: Any) -> Any:
 
 @subroutine
 def end_in(ids: Any, low: Any, count: Any, start: Any, size: Any) -> Any:
-    """Return the end of a block's documents in a window, counted from `low`. Returns `low` if there are none."""
+    """Return the end of a block's documents in a window, at least `low`. The documents begin at `low`."""
     if np.int64(ids[low]) < start or np.int64(ids[low]) >= start + size:
         return low
     return count if np.int64(ids[count - 1]) < start + size else lower_place(ids, low, count, start + size)
@@ -223,7 +225,7 @@ def _keep(work: Any, stage: Any, num_matches: Any) -> None:
 
 @subroutine
 def _begin(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
-    """Write a window's documents with the first term as candidates. See `intersect_window`."""
+    """Write the window's documents that contain the first term as candidates. See `intersect_window`."""
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, sequence, _, _, rows = work
     term = sequence[0]
@@ -248,7 +250,7 @@ def _begin(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: A
 
 @subroutine
 def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
-    """Write a window's documents with both of the first two terms as candidates. See `intersect_window`.
+    """Write the window's documents that contain the first two terms as candidates. See `intersect_window`.
 
     The first term's documents are marked with their posting indices, then the second term's documents are tested.
     """
@@ -273,10 +275,10 @@ def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: An
 
 @subroutine
 def _mark_postings(postings: Any, start: Any, size: Any, base: Any, work: Any, counts: Any) -> Any:
-    """Mark a window's documents with the first term, in order, with the numbers after `base`.
+    """Mark a window's documents that contain the first term with the numbers after `base`, in order.
 
     Returns:
-        (index of the first one in the postings, their number, status).
+        (index of the first document in the postings, number of documents, status).
     """
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, sequence, marks, _, _ = work
@@ -306,8 +308,8 @@ def _find_marks(
 ) -> Any:
     """Find a term's documents in a window with a mark above `base`, and write them to `documents`.
 
-    Their marks go to the second candidate row of `work`, after the documents. If only the marks are needed, `documents`
-    may be that row. Their posting indices go to the row of the term.
+    Their marks are written to the second candidate row of `work`. If only the marks are needed, `documents` may be that
+    row. Their posting indices are written to the row of the term.
 
     Returns:
         (number of documents, status).
@@ -347,7 +349,7 @@ def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: An
 
 @subroutine
 def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
-    """Find the candidates that a term has by reading all its documents in the window. See `_look_up`."""
+    """Find the candidates that contain a term by reading all documents of the term in the window. See `_look_up`."""
     _, _, _, marks, greatest, rows = work
     candidates, sources = rows[0], rows[1]
     base = fresh_marks(marks, greatest)
@@ -362,7 +364,7 @@ def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, 
 
 @subroutine
 def _look_up(postings: Any, term: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
-    """Find the candidates that a term has, one by one, and write them to `work`.
+    """Find the candidates that contain a term, one by one, and write them to `work`.
 
     Returns:
         (number of these candidates, status).

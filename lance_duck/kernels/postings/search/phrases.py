@@ -1,17 +1,17 @@
 """A kernel that finds the highest-scoring documents with a phrase: words in order.
 
-Documents with all words are found and scored like in `kernels.postings.search.best`, and collected in a pool. Positions
-are read for the best of these documents first, group by group, until enough of them have the phrase.
+Documents with all words are found and scored as in `kernels.postings.search.best`, and collected in a pool. Positions
+are then read for the best of these documents first, until enough documents contain the phrase.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
-    phrase     bytes of all positions; start and end of each block of them, in the order of `postings`; whether numbers
-               are packed in groups; each word's distance from the previous one, 0 for the first; the slop, by which
-               a distance may be longer
+    phrase     bytes of all positions; start and end of each position block, in the order of `postings`; whether numbers
+                   are packed in groups; each word's distance from the previous word, 0 for the first word; the slop, by
+                   which a distance may be longer
     work       see `kernels.postings.search.intersect`
     pool       (n,), scores of documents whose positions are not read yet; (1 + words, n), the document, and its index
                in each word's postings; (n,), scratch space
-    reading    (words * 128,), each word's current group; (words, POSITION_STATE), all -1: see `_COUNTED`;
-               (2, m), positions of a document
+    reading    (words * 128,), each word's current group; (words, POSITION_STATE), initially -1: see `_COUNTED`;
+                   (2, m), positions of a document
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from lance_duck.kernels.postings.search.reading import block_of_posting, count_o
 Int64s = NDArray[np.int64]
 
 _COUNTED: Final = 0
-"""First fields of a word's state: the counted block; a document's index in it; the number of positions before that
-document, and of the whole block."""
+"""First fields of a word's state: the block whose positions were counted last; a document's index in this block; the
+number of positions before that document; the number of positions of the whole block.
+"""
 _PLACE: Final = 1
 _FIRST: Final = 2
 _TOTAL: Final = 3
@@ -58,7 +59,7 @@ def find_best_phrases(
     reading: Any,
     counts: Int64s,
 ) -> int:
-    """Find the best documents that have a phrase.
+    """Find the best documents that contain a phrase.
 
     Args:
         postings: Postings of the words, in phrase order, with repeated words repeated.
@@ -69,9 +70,9 @@ def find_best_phrases(
         work: Scratch space for a window's candidates.
         pool: Scratch space for documents whose positions are not read yet.
         reading: Scratch space for positions.
-        counts: Three numbers, 0 before. Output: number of documents found; number of posting blocks decoded; the
-            required number of positions if `reading` is too small. In the last case, no document is returned, and the
-            bytes are long enough for that number.
+        counts: Output, three numbers, initially 0: number of documents found; number of posting blocks decoded; the
+        required number of positions if `reading` is too small. In the last case, no document is returned. The required
+        number never exceeds the size of the encoded positions.
 
     Returns:
         A status with the index of a word.
@@ -123,10 +124,10 @@ def _drain(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep the pool's best documents that have the phrase. Returns (number of best documents, status).
+    """Keep the pool's best documents that contain the phrase. Returns (number of best documents, status).
 
-    Documents are checked in descending order of their scores, which often saves the rest. If all may have to be read,
-    they are checked in index order.
+    Documents are checked in descending order of their scores, which often avoids reading the remaining documents. If
+    all documents may be needed, they are checked in index order.
     """
     waiting, places, order = pool
     scores, documents = best
@@ -155,7 +156,7 @@ def _drain(
 
 @subroutine
 def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
-    """Restore a max-heap of entries by score, after the entry at `place` became too small."""
+    """Restore a max-heap of entries, ordered by score, after the score at `place` decreased."""
     if place >= count:
         return
     entry = order[place]
@@ -174,10 +175,10 @@ def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
 
 @subroutine
 def _has_phrase(postings: Any, phrase: Any, work: Any, places: Any, entry: Any, reading: Any, counts: Any) -> Any:
-    """Check whether a document of the pool has the phrase.
+    """Check whether a document of the pool contains the phrase.
 
     Returns:
-        (whether it has the phrase, status).
+        (whether it contains the phrase, status).
     """
     data, begins, ends, has_groups, distances, slop = phrase
     groups, progress, positions = reading
@@ -301,7 +302,7 @@ def _load_group(data: Any, span: Any, has_groups: Any, groups: Any, state: Any, 
 
 @subroutine
 def _keep_following(before: Any, num_before: Any, mine: Any, count: Any, distance: Any, slop: Any) -> Any:
-    """Keep positions at `distance`, or up to `slop` more, after one of the earlier positions. Returns their number."""
+    """Keep positions that follow an earlier position by `distance` to `distance` + `slop`. Returns their number."""
     num_positions, at = np.int64(0), np.int64(0)
     for i in range(count):
         highest = mine[i] - distance

@@ -16,7 +16,7 @@ from lance_duck.kernels.postings.blocks import LARGE, decode_block, decode_docum
 
 @subroutine
 def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, counts: Any) -> Any:
-    """Decode a term's block, unless it was the last one decoded. Returns a status without an index."""
+    """Decode a term's block, unless it was decoded last. Returns a status without an index."""
     if decoded[term] == block:
         return status.OK
     code = decode_known(postings, term, block, room[0, term], room[1, term])
@@ -29,7 +29,8 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
 def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
     """Decode the documents of a term's block, unless `room` holds them. Returns a status without an index.
 
-    `state` has two numbers for each term: the block whose documents are in `room`, and the block whose frequencies are.
+    `state` has two numbers for each term: the block whose documents are in `room`, and the block whose frequencies are
+    in `room`.
     """
     if state[0, term] == block:
         return status.OK
@@ -73,7 +74,7 @@ def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any
 
 @subroutine
 def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Return a term's frequency in a document of a block with decoded documents, or 0 if it is corrupt."""
+    """Return a term's frequency in document `i` of a block, or 0 if the block is corrupt. Documents must be decoded."""
     data, offsets, lists, lengths, block_size, _, _, _ = postings
     if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
         if read_frequencies(postings, term, block, room, state, counts) != status.OK:
@@ -112,13 +113,13 @@ def decode_known(postings: Any, term: Any, block: Any, ids: Any, frequencies: An
 
 @subroutine
 def _last_before(postings: Any, term: Any, block: Any) -> Any:
-    """Return the last document of the term's previous block, or a bound of it. Returns -1 for the first block."""
+    """Return the last document of the term's previous block, or its upper bound. Returns -1 for the first block."""
     return postings[6][block - 1] if block > postings[2][term] else np.int64(-1)
 
 
 @subroutine
 def _ends_at(document: Any, last: Any, is_exact: Any) -> Any:
-    """Return whether a block's last document matches the expected one."""
+    """Return whether a block's last document matches the expected last document."""
     return document == last or (document < last and not is_exact)
 
 
@@ -146,7 +147,7 @@ def next_block(last: Any, block: Any, high: Any, document: Any) -> Any:
 
 @subroutine
 def lower_place(ids: Any, low: Any, high: Any, document: Any) -> Any:
-    """Return the index of the first of ascending ids that is at least `document`, or `high` - 1 if all are smaller."""
+    """Return the index of the first id at or above `document`, or `high` - 1 if all ids are smaller. Ids ascend."""
     high = high - 1
     while low < high:
         middle = (low + high) >> 1
