@@ -150,7 +150,7 @@ def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
     """Return a number that an integer column cannot contain, but that DuckDB compares with it exactly.
 
     Raises:
-        NotSimpleError: The constant is not such a number, or the column does not contain integers.
+        NotSimpleError: DuckDB does not compare the constant exactly, or the column does not contain integers.
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError

@@ -1,7 +1,7 @@
 """Constants in the form of expressions, such as CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
 
-DuckDB evaluates such an expression once, and its value is the constant. Because expressions may contain now(), filters
-that read the clock must not be cached.
+DuckDB evaluates the expression once, and its value is the constant. Because expressions may contain now(), filters that
+read the clock must not be cached.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _cut(text: str, schema: pa.Schema, parameters: Parameters) -> _MixedParser |
 def _read(
     written: str, cut: _MixedParser | None, schema: pa.Schema, parameters: Parameters
 ) -> Predicate | SqlExpression:
-    """Read a filter that is not a simple filter without a change of its text."""
+    """Read a filter that is not simple. Its text may first have to be converted to DuckDB's dialect."""
     text = spelled(written, schema.names)
     if cut is not None and text != written:
         cut = _cut(text, schema, parameters)
@@ -268,7 +268,7 @@ def _negates_piece(operand: Predicate) -> bool:
 
 
 def _implied(predicate: Predicate) -> Predicate | None:
-    """Return a predicate that `predicate` implies and that has no `Opaque` conditions, or None if unknown."""
+    """Return a predicate without `Opaque` conditions that `predicate` implies, or None if it is unknown."""
     match predicate:
         case Opaque(implied=implied):
             return implied
