@@ -96,7 +96,7 @@ def either(*operands: Predicate) -> Predicate:
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
-    """Translate LIKE if the pattern is a prefix or does not contain wildcards.
+    """Translate LIKE with a prefix pattern, or a pattern without wildcards.
 
     Raises:
         NotSimpleError: The pattern is not supported.

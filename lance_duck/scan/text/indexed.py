@@ -181,7 +181,7 @@ class IndexedRows:
         return result
 
     def allowed(self, filtered: PassingRows | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
-        """Return a mask of the documents to search, or None for all.
+        """Return a mask of the documents to search, or None to search all documents.
 
         Args:
             filtered: Rows that pass a filter, or None if all rows pass.
