@@ -259,7 +259,7 @@ def publish(
         not_before: Time of the previous version. The new version's time is never earlier, even if clocks differ.
         values: Dictionaries by field id: see `dictionaries_of`.
         lock: Lock that is held while the version is published: see `Location`.
-        late: Whether the caller calls `Store.sync` later, so that the version survives a power failure.
+        late: Whether the caller calls `Store.sync` later. Until then, a power failure may lose the version.
 
     Raises:
         AlreadyExistsError: The version exists already.

@@ -142,7 +142,7 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
 
 
 def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
-    """Set the version of rewritten segments, so that readers do not apply the fragment reuse index to them again.
+    """Set the version of rewritten segments to a version that includes all changes in the fragment reuse index.
 
     If the table does not have a fragment reuse index, segments keep the version that they were built on.
 

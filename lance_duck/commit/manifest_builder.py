@@ -244,7 +244,7 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
 
 
 def _leave_unstable(manifest: table_pb2.Manifest, mixed_before: int) -> None:
-    """If no 2.3 file remains, set the table's file version to that of the remaining files, for later writes.
+    """If no 2.3 file remains, set the table's file version to the newest remaining version, for later writes.
 
     Unless different file versions remain or were mixed before, the mixed-version flags are cleared.
     """

@@ -31,7 +31,7 @@ _ARMS: Final = {form: re.sub(r"\B[A-Z]", r"_\g<0>", form.__name__).lower() for f
 """The field of the transaction message that stores each operation."""
 _OPERATIONS: Final = {arm: form for form, arm in _ARMS.items()}
 _NAMES: Final = {"new_schema": "schema", "updated_fragment_offsets": "updated_fragment_offset_bitmaps"}
-"""Message names of the operation fields whose names differ."""
+"""Operation fields that have a different name in messages, with this name."""
 _PARTS: Final = {
     op.RewriteGroup: _T.Rewrite.RewriteGroup,
     op.DataReplacementGroup: _T.DataReplacementGroup,

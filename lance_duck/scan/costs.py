@@ -35,8 +35,8 @@ POINT_ROWS: Final = 128
 the time of whole pages."""
 
 POINT_SHARE: Final = 64
-"""Rows are decoded one by one if at most one in this many rows of a fragment is chosen: one in 96 of 250,000 then takes
-three quarters of the time of whole pages."""
+"""Rows are decoded one by one if a fragment has at least this many rows per chosen row. With one chosen row in 96 of
+250,000, this takes three quarters of the time of whole pages."""
 
 DENSE_SHARE: Final = 4
 """All rows from the first to the last chosen one are read if at least one in this many is chosen: this is 2.5 times
@@ -228,7 +228,7 @@ LEAST_SAMPLE_BYTES: Final = 64 << 20
 second."""
 
 MOST_SAMPLE_BYTES: Final = 1 << 30
-"""Maximum size of the compared vectors, in bytes. Comparing them takes some seconds."""
+"""Maximum size of the compared vectors, in bytes. Comparing this many takes some seconds."""
 
 SAMPLE_RUN_ROWS: Final = 32
 """Length of each run of sampled vectors, in rows. Short runs represent the segment better, and long runs are read

@@ -8,7 +8,7 @@ A cast is determined once for a pair of types, and then runs on each array. The 
     decimals                         integers, exactly
     strings and views of any kind    each other; JSON; UUIDs, and UUIDs to strings
     binary and views of any kind     each other; fixed_size_binary, if all values have its length
-    date, time, timestamp, duration  the same kind in a different unit, exactly; types with a time zone only each other
+    date, time, timestamp, duration  the same kind in a different unit, exactly; time zones are not added or removed
     dictionaries, run ends           their values; values can also be cast to a dictionary
     lists of any kind                each other; vectors, if all lists have the vectors' length
     struct, map                      structs and maps; their fields are matched by name and cast

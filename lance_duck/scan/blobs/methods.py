@@ -58,7 +58,7 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return the addresses and bytes of blobs, in the order of the arguments. Null blobs become None.
+        """Return (row address, bytes) of blobs, in the order of the arguments. The bytes are None for a null blob.
 
         Args:
             blob_column: A blob column.

@@ -64,7 +64,7 @@ class Question:
 
         Args:
             block: Vectors.
-            rows: int64 (m,), the indices of the vectors to compare. None compares all.
+            rows: int64 (m,), the indices of the vectors to compare. None compares all vectors.
             addresses: uint64 (m,), the addresses of these rows.
             limits: float32 (queries,), the distance above which a row is not among the nearest.
         """

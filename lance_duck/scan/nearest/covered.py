@@ -54,7 +54,7 @@ class CoveredRows:
 
     @property
     def lives(self) -> Mask:
-        """bool (entries,), whether the row is live and its fragment is covered by the segment.
+        """Whether each entry's row is live and its fragment is covered by the segment, bool (entries,).
 
         Raises:
             CorruptError: A row is past the end of its fragment.

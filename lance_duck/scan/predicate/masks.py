@@ -108,7 +108,7 @@ def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest)
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
-    """Narrow the mask. If there is no compiled pass for these types, return False and leave the mask unchanged."""
+    """Narrow the mask. Returns False, and leaves the mask unchanged, for types without a compiled pass."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return False  # the caller compares the entries instead

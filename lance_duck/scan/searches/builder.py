@@ -187,7 +187,7 @@ class LanceQueryBuilder:
         return self._scanner().analyze_plan()
 
     def equals(self, other: Any, check_metadata: bool = False) -> bool:
-        """Return whether the rows equal another table or search result."""
+        """Return whether the rows equal the rows of a table or search result."""
         other = other.to_arrow() if isinstance(other, LanceQueryBuilder) else other
         return bool(self.to_arrow().equals(other, check_metadata=check_metadata))
 

@@ -1,5 +1,5 @@
-"""SQL filters and expressions as predicates: simple conditions are parsed here, without DuckDB.
+"""SQL filters and expressions as predicates. Simple conditions are parsed without DuckDB.
 
-You hold: text. You get: a predicate tree. Conditions that are not simple become Opaque nodes, which DuckDB evaluates.
-Never here: statements, and the evaluation of a predicate.
+You hold: SQL text. You get: a predicate tree. Other conditions become Opaque nodes, which DuckDB evaluates.
+Never here: statements, and the evaluation of predicates.
 """

@@ -24,15 +24,15 @@ from lance_duck.scan.sql.literals import (
 )
 
 _MOST_DIGITS: Final = 18
-"""Maximum digit count for which DuckDB compares a number with an integer column exactly: a DECIMAL can hold both."""
+"""Maximum digit count for which DuckDB compares a number with an integer column exactly. A DECIMAL can hold both."""
 
 
 Argument = Literal | Sequence[Literal]
-"""The second argument of a function: one or more constants."""
+"""The second argument of a function: a constant, or a list of constants."""
 
 
 def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant: integers with fractions and with numbers beyond them, dates with timestamps.
+    """Compare a column with a constant. Supports integers with fractions or large numbers, and dates with timestamps.
 
     Raises:
         NotSimpleError: The constant cannot be compared exactly.
@@ -53,7 +53,7 @@ def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType)
 
 
 def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> Predicate:
-    """Build an IN. Constants that the column cannot hold are dropped.
+    """Build an IN. Constants that the column's type cannot represent are dropped.
 
     Raises:
         NotSimpleError: A constant cannot be compared exactly.
@@ -62,7 +62,7 @@ def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> P
 
 
 def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scalar]:
-    """Return the constants that a column can hold, in order.
+    """Return the constants that the column's type can represent, in order.
 
     Raises:
         NotSimpleError: A constant cannot be compared exactly.
@@ -77,7 +77,7 @@ def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scal
 
 
 def either(*operands: Predicate) -> Predicate:
-    """Build an OR. Equalities on one column become one IN, at the position of the first."""
+    """Build an OR. Equalities on one column become one IN, at the position of the first equality."""
     if len(operands) < GATHERED_OPERANDS:
         return any_of(*operands)
     constants: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
@@ -96,10 +96,10 @@ def either(*operands: Predicate) -> Predicate:
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
-    """Translate LIKE if the pattern is a prefix or does not contain wildcards.
+    """Translate LIKE with a prefix pattern, or a pattern without wildcards.
 
     Raises:
-        NotSimpleError: The pattern is another one.
+        NotSimpleError: The pattern is not supported.
     """
     result = leaves.like(path, scalar_for(literal, type_)) if is_text(type_) else None
     if result is None:
@@ -117,7 +117,8 @@ def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
 def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
     """Build list_contains. Raises NotSimpleError if the column does not contain lists.
 
-    A NULL item is left to DuckDB. For an empty list, DuckDB 2.0.1 and later return false, earlier versions NULL.
+    DuckDB evaluates the condition for a NULL item, because its result for an empty list depends on the version: false
+    since DuckDB 2.0.1, and NULL before.
     """
     if not isinstance(item, Literal) or item.value is None:
         raise NotSimpleError
@@ -146,10 +147,10 @@ def _items(literals: Sequence[Literal], type_: pa.DataType) -> pa.Array:
 
 
 def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
-    """Return a number that an integer column cannot hold, but that DuckDB compares with it exactly.
+    """Return a number that an integer column cannot contain, but that DuckDB compares with it exactly.
 
     Raises:
-        NotSimpleError: The constant is not such a number, or the column does not contain integers.
+        NotSimpleError: DuckDB does not compare the constant exactly, or the column does not contain integers.
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError

@@ -1,7 +1,7 @@
-"""Constants that are written as expressions, as CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
+"""Constants in the form of expressions, such as CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
 
-DuckDB computes them once, and their values are compared. This includes now(), so filters that read the clock must not
-be cached.
+DuckDB evaluates the expression once, and its value is the constant. Because expressions may contain now(), filters that
+read the clock must not be cached.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _CLOSING: Final = SqlToken("mark", ")")
 
 
 def constant_tokens(tokens: Iterable[SqlToken]) -> int:
-    """Return the token count of a constant expression at this position, or 0. It must not read columns.
+    """Return the length, in tokens, of the constant expression with which the tokens begin. Returns 0 without one.
 
-    The expression ends before an operator that binds looser than arithmetic: see `ends_constant`.
+    The expression does not read columns. It ends before an operator that binds more loosely than arithmetic: see
+    `ends_constant`.
     """
     depth = 0
     for count, token in enumerate(tokens):
@@ -67,7 +68,7 @@ def ends_constant(token: SqlToken) -> bool:
 
 
 def asks_for_the_time(text: str) -> bool:
-    """Return whether SQL text may mean another filter each time, because it may read the clock."""
+    """Return whether SQL text may read the clock, so that its result changes over time."""
     return _OF_THE_TIME.search(text) is not None
 
 
@@ -103,5 +104,5 @@ def _literal(value: pa.Scalar) -> Literal:
 def _python_value(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
-    except (OverflowError, ValueError) as error:  # infinity, and years that Python does not have
+    except (OverflowError, ValueError) as error:  # infinity, or a year that Python does not support
         raise NotSimpleError from error

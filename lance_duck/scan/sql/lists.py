@@ -1,7 +1,7 @@
-"""Long lists of constants as one Arrow array, without a Python object for each constant.
+"""Converts long lists of constants to one Arrow array, without a Python object for each constant.
 
-A list is converted at once, or in blocks, if that yields the same values as constant by constant. A block with any
-other constant is converted constant by constant.
+A list is converted at once or in blocks. If the result could differ from a conversion of each constant, the constants
+of the block are converted one by one.
 """
 
 from __future__ import annotations
@@ -34,46 +34,48 @@ _NONE: Final = Literal("value", None)
 
 
 def constants_end(text: str, at: int) -> int:
-    """Return the end offset of a list of numbers, strings and nulls that begins at `at`, or -1 if none begins there."""
+    """Return the end offset of the list of numbers, strings and nulls that begins at `at`, or -1 without a list."""
     match = _LIST.match(text, at)
     return match.end() if match else -1
 
 
 def marks_end(text: str, at: int) -> int:
-    """Return the end offset of a list of question marks that begins at `at`, or -1 if none begins there."""
+    """Return the end offset of the list of question marks that begins at `at`, or -1 without a list."""
     match = _MARKS.match(text, at)
     return match.end() if match else -1
 
 
 def written_values(run: str, type_: pa.DataType) -> pa.Array:
-    """Return the constants of a list in SQL that a column can hold, in its type, in order.
+    """Return the constants of an SQL list in the column's type, in order.
+
+    Constants that the type cannot represent are dropped.
 
     Args:
         run: Text of a list, up to the offset from `constants_end`.
         type_: Type of the column.
 
     Raises:
-        NotSimpleError: A constant is not compared exactly.
+        NotSimpleError: A constant cannot be compared exactly.
     """
     items = _TEXTS.findall(run) if "'" in run else [item.strip() for item in run.split(",")]
     return _in_blocks(items, type_, _written, _literal)
 
 
 def bound_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return the bound values that a column can hold, like `written_values`.
+    """Return bound values in the column's type, like `written_values`.
 
     Raises:
-        NotSimpleError: A value is not compared exactly.
+        NotSimpleError: A value cannot be compared exactly.
     """
     return _in_blocks(values, type_, _bound, lambda value: Literal("value", value))
 
 
 def listed_values(values: Any, type_: pa.DataType) -> pa.Array:
-    """Return the values of a list that is bound as one parameter, without nulls, which equal nothing.
+    """Return the values of a list that is bound as one parameter. Nulls are dropped, because they never match.
 
     Raises:
-        NotSimpleError: The parameter is not a list, is empty, or has values of several kinds, which DuckDB would cast
-            to one; or a value cannot be compared exactly.
+        NotSimpleError: The parameter is not a list or is empty. It contains values of several kinds, which DuckDB would
+            cast to one kind. A value cannot be compared exactly.
     """
     if not isinstance(values, list | tuple) or {*map(type, values)} - {type(None)} not in ({int}, {float}, {str}):
         raise NotSimpleError
@@ -122,7 +124,7 @@ def _written(items: Sequence[str], type_: pa.DataType) -> pa.Array | None:
 
 
 def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """Parse numbers: doubles with an exponent, otherwise integers and short decimals."""
+    """Parse numbers. With an exponent, they are doubles. Otherwise, they are integers or short decimals."""
     doubles = pc.match_substring(array, "e", ignore_case=True)
     digits = pc.utf8_length(pc.replace_substring_regex(array, r"[-.]", ""))
     if _any(pc.and_(pc.invert(doubles), pc.greater(digits, MAX_DIGITS))):
@@ -163,7 +165,7 @@ def _texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _integers(values: pa.Int64Array, type_: pa.DataType) -> pa.Array | None:
-    """Return integers in the column's type, or None if -2^63, which cannot be negated, is among them."""
+    """Return integers in the column's type. Returns None if they contain -2^63, which cannot be negated."""
     return None if _any(pc.equal(values, -(2**63))) else values.cast(type_)
 
 

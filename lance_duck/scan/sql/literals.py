@@ -1,7 +1,7 @@
 """Converts SQL constants to Arrow scalars for comparison with a column.
 
-A constant is accepted only if DuckDB compares the same values as Arrow: without rounding, and without an implicit cast
-of the column.
+A constant is accepted only if DuckDB and Arrow compare the same values. DuckDB must not round values, or cast the
+column implicitly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INTEGERS: Final = {
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
 _WHOLE: Final = re.compile(r"-?\d+(?:\.0*)?")
 MAX_DIGITS: Final = 15
-"""Maximum digit count for which different numbers are different doubles."""
+"""Maximum digit count for which different decimal numbers are always different doubles."""
 EXACT_INT: Final = {"float": 2**24, "double": 2**53}
 """Largest n for which a floating-point type represents all integers up to n."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
@@ -54,9 +54,9 @@ class Literal:
     """A constant of SQL text.
 
     Attributes:
-        kind: number, text, double, of typed SQL literals date, timestamp, timestamptz, time and blob, or value (a
-            Python value).
-        value: The digits, the text, or the value.
+        kind: number, text, double or value (a Python value). For typed SQL literals: date, timestamp, timestamptz, time
+            or blob.
+        value: The digits, the text, or the Python value.
     """
 
     kind: str
@@ -67,7 +67,7 @@ def scalar_for(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     """Return the constant as a scalar of `type_`.
 
     Raises:
-        NotSimpleError: The constant is not exactly a value of that type, or DuckDB might read it otherwise.
+        NotSimpleError: The type cannot represent the constant exactly, or DuckDB might interpret it differently.
     """
     if literal.kind == "value" and literal.value is None:
         return pa.scalar(None, type_)
@@ -84,7 +84,7 @@ def integer_range(type_: pa.DataType) -> tuple[int, int]:
 
 
 def numeric(digits: str) -> Literal:
-    """Return the constant for digits: with an exponent it is a DOUBLE."""
+    """Return the constant for the digits of a number. With an exponent, it is a DOUBLE."""
     if "e" not in digits.lower():
         return Literal("number", digits)
     value = float(digits)
@@ -92,10 +92,10 @@ def numeric(digits: str) -> Literal:
 
 
 def cast_literal(literal: Literal, name: str) -> Literal:
-    """Return a constant cast by `::` to the type of a name.
+    """Return a constant cast with `::` to the named type.
 
     Raises:
-        NotSimpleError: The cast may change the value, or the type is not among the simple ones.
+        NotSimpleError: The cast may change the value, or the type is not supported.
     """
     text = literal.value if literal.kind in ("text", "number") else None
     if text is None:
@@ -136,7 +136,7 @@ def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     if literal.kind in ("value", "double") and type(literal.value) is float:
-        # DuckDB widens the column, which keeps its order: so a constant that the column can hold compares the same.
+        # DuckDB widens the column, which keeps its order. A constant of the column's type therefore compares the same.
         with np.errstate(over="ignore"):
             single = float(np.float32(literal.value))
         same = math.isnan(literal.value) or type_ == pa.float64() or single == literal.value
@@ -155,10 +155,10 @@ def _decimal(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def exact_number(literal: Literal) -> Decimal:
-    """Return a constant that is an exact number.
+    """Return the value of a constant that is an exact number.
 
     Raises:
-        NotSimpleError: The constant is of another kind.
+        NotSimpleError: The constant is not an exact number.
     """
     if literal.kind == "number" or (literal.kind == "value" and type(literal.value) is int):
         return Decimal(literal.value)
@@ -182,7 +182,7 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     elif literal.kind == "value" and type(literal.value) is dt.date:
         value = literal.value
     else:
-        # DuckDB widens the column, which keeps its order: midnight compares as the date.
+        # DuckDB widens the column, which keeps its order. A timestamp at midnight therefore compares like the date.
         moment = moment_of(_fits(literal.kind in MOMENTS, literal))
         return _checked(moment.time() == dt.time(), moment.date(), type_)
     return pa.scalar(value, type_)
@@ -191,7 +191,7 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     value = literal.value
     is_instant = literal.kind == "timestamptz" or (type(value) is dt.datetime and value.tzinfo is not None)
-    # DuckDB compares instants in microseconds: it would truncate the column's values.
+    # DuckDB compares instants in microseconds, and would truncate the column's values.
     return _ticks(moment_of(_fits(not is_instant or type_.unit != "ns", literal)) - _EPOCH, type_)
 
 
@@ -224,7 +224,7 @@ def moment_of(literal: Literal) -> dt.datetime:
     """Return a date or timestamp constant in UTC. Without a time zone, it is interpreted as UTC.
 
     Raises:
-        NotSimpleError: The constant is of another kind.
+        NotSimpleError: The constant is not a date or a timestamp.
     """
     value = literal.value
     if literal.kind == "timestamptz":

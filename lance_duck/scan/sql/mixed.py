@@ -1,8 +1,8 @@
-"""SQL filters as predicate trees in which conditions that are not simple are left to DuckDB.
+"""Converts SQL filters to predicate trees in which DuckDB evaluates the conditions that are not simple.
 
-AND, OR and NOT bind more loosely than almost all other operators. Text is therefore split at these words outside
+AND, OR and NOT bind more loosely than almost all other operators. Text is therefore split at these words, except inside
 brackets, CASE and BETWEEN. A part between two splits that is not simple is a *piece*. DuckDB's syntax tree confirms the
-splits: all nodes inside a piece must belong to one operand of its ANDs, ORs and NOTs.
+splits: all nodes of a piece must belong to the same operand of AND, OR or NOT.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         schema: Columns that the text may read.
         parameters: Values bound to the text.
 
-    Returns: A predicate if parts of the text are simple or imply one, otherwise the whole text for DuckDB.
+    Returns: A predicate tree if parts of the text are simple, or imply a predicate. Otherwise, an expression with the
+        whole text for DuckDB.
 
     Raises:
-        InvalidInputError: Bad syntax, unknown columns, or not a condition.
+        InvalidInputError: The syntax is wrong, a column is unknown, or the text is not a condition.
     """
     if not parameters and (comparison := plain_comparison(text, schema)) is not None:
         return comparison
@@ -73,9 +74,10 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return a predicate that a filter implies, without DuckDB, or None if none is known.
+    """Return a predicate that a filter implies, or None if unknown. DuckDB is not used.
 
-    It is the filter itself if that is simple. Otherwise, it contains the trigrams that other conditions imply.
+    If the filter is simple, the predicate is equivalent to it. For other conditions, it contains the trigrams that they
+    imply.
 
     Args:
         text: SQL in which AND, OR and NOT are known to join conditions.
@@ -87,7 +89,7 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
 
 
 def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, make: Callable[[], _T]) -> _T:
-    """Return the cached value of a text, a key and a schema. Texts that are not worth caching are recomputed."""
+    """Return the cached value for a text, a key and a schema. If they cannot be cached, the value is computed again."""
     try:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality without a hash
@@ -108,7 +110,7 @@ def _cut(text: str, schema: pa.Schema, parameters: Parameters) -> _MixedParser |
 def _read(
     written: str, cut: _MixedParser | None, schema: pa.Schema, parameters: Parameters
 ) -> Predicate | SqlExpression:
-    """Read a filter that is not simple as it is written."""
+    """Read a filter that is not simple. Its text may first have to be converted to DuckDB's dialect."""
     text = spelled(written, schema.names)
     if cut is not None and text != written:
         cut = _cut(text, schema, parameters)
@@ -126,9 +128,10 @@ def _read(
 
 
 def _confirmed(cut: _MixedParser, syntax: Callable[[], SyntaxTree], schema: pa.Schema) -> Predicate | None:
-    """Return the tree of a text whose pieces DuckDB confirms and binds.
+    """Return the tree of a text after DuckDB confirms and binds its pieces.
 
-    One syntax tree serves all texts of a shape. Pieces with parameters are bound each time, other pieces once.
+    All texts of the same shape share one syntax tree. Pieces with parameters are bound each time. Other pieces are
+    bound once.
 
     Returns:
         The tree. None if DuckDB must evaluate the whole text, or if the text is invalid and DuckDB's error is more
@@ -150,12 +153,12 @@ def _confirmed(cut: _MixedParser, syntax: Callable[[], SyntaxTree], schema: pa.S
 
 
 class _MixedParser(Parser):
-    """Parser of SQL text with pieces that are left to DuckDB.
+    """Parser of SQL text with pieces that DuckDB evaluates.
 
     Attributes:
         text: SQL.
         tree: The filter.
-        pieces: `Opaque` conditions in text order, whose columns are still unknown.
+        pieces: `Opaque` conditions in text order. Their columns are not yet known.
         spans: Start and end offset of each piece in the text.
     """
 
@@ -169,7 +172,7 @@ class _MixedParser(Parser):
 
     @property
     def shape(self) -> str:
-        """The text, with 0 for each integer outside the pieces. DuckDB parses texts of equal shape identically."""
+        """The text with 0 for each integer outside the pieces. DuckDB parses texts of equal shape identically."""
         shape, at = [], 0
         for token in self._tokens:
             is_number = token.kind == "number" and self.text[token.start : token.stop].isdecimal()
@@ -192,7 +195,7 @@ class _MixedParser(Parser):
         return self._piece()
 
     def _literal(self) -> Literal:
-        """Return a constant, or an expression of constants, which DuckDB computes."""
+        """Return a constant. If it is an expression of constants, DuckDB computes its value."""
         at, num_parameters = self._at, self._used
         try:
             literal = super()._literal()
@@ -265,7 +268,7 @@ def _negates_piece(operand: Predicate) -> bool:
 
 
 def _implied(predicate: Predicate) -> Predicate | None:
-    """Return a predicate without `Opaque` conditions that `predicate` implies, or None if none is known."""
+    """Return a predicate without `Opaque` conditions that `predicate` implies, or None if it is unknown."""
     match predicate:
         case Opaque(implied=implied):
             return implied
@@ -281,7 +284,7 @@ def _implied(predicate: Predicate) -> Predicate | None:
 
 
 def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
-    """Return a tree whose pieces know their columns, and whose operands for DuckDB are combined."""
+    """Return a tree in which the columns of pieces are set, and operands for DuckDB are combined."""
     match predicate:
         case Opaque(sql):
             return replace(predicate, inputs=reads[sql])

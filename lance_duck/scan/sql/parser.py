@@ -1,9 +1,9 @@
-"""Simple SQL filters as predicate trees, without DuckDB.
+"""Parses simple SQL filters to predicate trees, without DuckDB.
 
-It parses comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
-DISTINCT FROM, LIKE of a prefix and starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses.
-Any other text, and every constant that cannot be compared exactly, is left to DuckDB. The result is then None, never a
-guess.
+Simple conditions compare a column with a constant or parameter, or consist of a boolean column. They also include IN,
+BETWEEN, starts_with, LIKE with a prefix, tests of list items, and IS with [NOT] NULL, TRUE, FALSE or DISTINCT FROM.
+They are joined by AND, OR, NOT and parentheses. For other text, and for constants that cannot be compared exactly, the
+result is None, and DuckDB must evaluate the filter.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COMPARISON: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(=|<>|!=|<=|>=|<|>)\s*(?:(
 
 
 def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Parse a filter to a tree. Returns None if it is not simple or is invalid. DuckDB then reports the error."""
+    """Parse a filter to a tree. Returns None if it is not simple or is invalid. DuckDB then evaluates or rejects it."""
     try:
         return Parser(tokens(text), schema, parameters).whole()
     except NotSimpleError:
@@ -63,7 +63,7 @@ def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -
 def plain_comparison(text: str, schema: pa.Schema) -> Compare | None:
     """Parse a comparison of a column with an integer or string. Returns None for all other texts.
 
-    The result equals a `Parser`'s, whose run time matters for key lookups (`benchmarks/indexes.py`).
+    The result is the same as from `Parser`, which is too slow for key lookups (`benchmarks/indexes.py`).
     """
     match = _COMPARISON.fullmatch(text)
     if match is None or is_reserved(match[1]):
@@ -104,7 +104,7 @@ class Parser:
         """Return the tree of all tokens.
 
         Raises:
-            NotSimpleError: The tokens are not a simple filter, or name other parameters than the bound ones.
+            NotSimpleError: The tokens are not a simple filter, or their parameters differ from the bound parameters.
         """
         tree = self._any()
         num_parameters = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used
@@ -191,7 +191,7 @@ class Parser:
         return values
 
     def _is(self, path: Path, type_: pa.DataType) -> Predicate:
-        """Return the test that follows IS, never null itself: null, true, false, or distinct from a constant."""
+        """Return the test after IS: null, true, false, or distinct from a constant. Its result is never null."""
         negative = self._takes("keyword", "not")
         if self._takes("keyword", "null"):
             test: Predicate = IsNull(path)
@@ -225,7 +225,7 @@ class Parser:
         while self._takes("mark", ","):
             values.append(self._literal())
         self._needs("mark", "]" if is_in_list else ")")
-        if is_in_list:  # a null in a list equals nothing
+        if is_in_list:  # a null in a list never matches
             values = [value for value in values if value != Literal("value", None)]
             if len({(value.kind, type(value.value)) for value in values}) > 1:
                 raise NotSimpleError  # DuckDB casts the values to one type before it compares them with the column

@@ -1,4 +1,4 @@
-"""Converts Lance's SQL dialect to DuckDB's: names in backticks or equal to keywords, `arrow_cast` and `0xff`."""
+"""Converts Lance's SQL dialect to DuckDB's. They differ in quoted names, keywords as names, `arrow_cast` and `0xff`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUOTED: Final = re.compile(
         | {COMMENT} | `(?P<name>(?:[^`]|``)*)`""",
     re.DOTALL | re.VERBOSE,
 )
-"""Pattern of string literals, quoted names and comments, whose contents are not SQL."""
+"""Pattern of string literals, quoted names and comments. Their contents are not SQL."""
 
 _QUOTED_OR_WORD: Final = re.compile(
     QUOTED.pattern + r"| (?<![\w.$:])(?P<word>[A-Za-z_]\w*)(?!\w|\s*\()", re.DOTALL | re.VERBOSE
@@ -29,7 +29,7 @@ _GRAMMAR: Final = frozenset(
     unpack where with
     """.split()  # noqa: SIM905
 )
-"""Reserved words of DuckDB that have a meaning inside an expression."""
+"""DuckDB's reserved words that have a meaning inside an expression."""
 
 _CALLS: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _GRAMMAR_AFTER: Final = {
@@ -37,7 +37,7 @@ _GRAMMAR_AFTER: Final = {
     "from": _CALLS | {"distinct"},
     "for": _CALLS,
 }
-"""Reserved words that have a meaning inside an expression only after others."""
+"""Reserved words that have a meaning inside an expression only after certain other words."""
 
 _CAST: Final = "arrow_cast"
 _PLAIN: Final = {
@@ -61,7 +61,7 @@ _PLAIN: Final = {
     "Timestamp(Microsecond,None)": "TIMESTAMP",
     "Timestamp(Nanosecond,None)": "TIMESTAMP_NS",
 }
-"""DuckDB types by the Arrow type names of arrow_cast, without spaces."""
+"""DuckDB types, by the Arrow type names of arrow_cast without spaces."""
 
 _PATTERNS: Final = (
     (re.compile(r"Decimal128\((\d+),(\d+)\)"), "DECIMAL({0},{1})"),
@@ -76,7 +76,7 @@ _CLOSING: Final = (")", "]", "}")
 
 
 def spelled(text: str, names: Sequence[str]) -> str:
-    """Convert SQL text over the named columns to DuckDB's dialect.
+    """Convert SQL text on the named columns to DuckDB's dialect.
 
     Raises:
         InvalidInputError: A cast uses a type that Arrow or DuckDB does not support.
@@ -101,7 +101,7 @@ def quote_names(text: str, names: Sequence[str]) -> str:
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Find a name in `names`: an exact match, or else the only match that ignores case. Returns None if missing."""
+    """Find a name in `names`: an exact match, otherwise the only match without regard to case. None if missing."""
     if name in names:
         return name
     folded = [candidate for candidate in names if candidate.lower() == name.lower()]
@@ -110,13 +110,13 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return the words that cannot be unquoted column names, except expression keywords."""
+    """Return the words that must be quoted as column names, except keywords of expressions."""
     sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     return frozenset(word for (word,) in query(sql)) - _GRAMMAR
 
 
 def with_casts(text: str) -> str:
-    """Return SQL text with a CAST for each arrow_cast, and bytes for each literal like 0xff, which DuckDB lacks.
+    """Replace each arrow_cast by CAST, and each literal such as 0xff by bytes. DuckDB does not support these forms.
 
     Raises:
         InvalidInputError: The type is not supported by Arrow or DuckDB.
@@ -135,7 +135,7 @@ def with_casts(text: str) -> str:
 
 
 def _edits(words: Sequence[SqlToken], place: int) -> list[tuple[int, int, str]]:
-    """Return (start, stop, new text) edits that make the call at `place` a CAST, or [] for other forms."""
+    """Return the edits (start, stop, new text) that convert the call at `place` to CAST, or [] for other forms."""
     depth, comma = 0, -1
     for i in range(place + 1, len(words)):
         mark = words[i].text if words[i].kind in ("mark", "other") else ""
@@ -156,7 +156,7 @@ def _edits(words: Sequence[SqlToken], place: int) -> list[tuple[int, int, str]]:
 
 
 def duckdb_type_name(name: str) -> str:
-    """Return DuckDB's name of an Arrow type. Raises InvalidInputError."""
+    """Return DuckDB's name of an Arrow type. Raises InvalidInputError if the type is not supported."""
     items, brackets = name.replace(" ", ""), ""
     while True:
         if (vector := _VECTOR.fullmatch(items)) is not None:

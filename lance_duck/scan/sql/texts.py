@@ -1,4 +1,4 @@
-"""SQL substring conditions: contains, LIKE and regular expressions, also on upper(column) or lower(column)."""
+"""SQL substring conditions: contains, LIKE and regular expressions on a column, upper(column) or lower(column)."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _OPENING: Final = SqlToken("mark", "(")
 def implied_by_tokens(
     tokens: list[SqlToken], schema: pa.Schema, parameters: Parameters
 ) -> tuple[Predicate | None, Predicate | None]:
-    """Return the prefix predicate and the trigram predicate that a condition implies, each None if not implied.
+    """Return the prefix predicate and the trigram predicate that a condition implies. Each may be None.
 
     Args:
         tokens: The condition.
         schema: Columns that the condition may read.
-        parameters: Values bound to the condition alone.
+        parameters: Values bound to this condition.
     """
     try:
         return _TextParser(tokens, schema, parameters).implied()
@@ -55,7 +55,7 @@ def implied_by_tokens(
 
 
 class _TextParser(Parser):
-    """Parser of one condition on a text."""
+    """Parser of one condition on a string."""
 
     def implied(self) -> tuple[Predicate | None, Predicate | None]:
         """See `implied_by_tokens`."""
@@ -85,7 +85,7 @@ class _TextParser(Parser):
         return implied_by_like(path, pattern, type_) if has_prefix and not escape else None, trigrams
 
     def _called(self) -> str:
-        """Return the name of the function called next, or ""."""
+        """Return the name of the function that is called next, or "" without a call."""
         return self._peek().text.lower() if self._peek().kind == "word" and self._peek(1) == _OPENING else ""
 
     def _subject(self) -> tuple[Path, pa.DataType, bool]:
@@ -100,7 +100,7 @@ class _TextParser(Parser):
         return path, type_, in_case
 
     def _comparison(self) -> tuple[str, bool]:
-        """Return how the column is compared, and whether in any case."""
+        """Return the kind of comparison, and whether it ignores case."""
         for length in (3, 2, 1):
             words = tuple(self._peek(i).text.lower() for i in range(length))
             if words in _OPERATORS:

@@ -1,4 +1,4 @@
-"""Tokens of SQL text, as far as simple conditions need them."""
+"""Splits SQL text into the tokens that simple conditions need."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
 
 _NESTED: Final = 8
-"""Maximum depth of comments inside a comment. Deeper ones become operator tokens, which simple conditions do not
-contain."""
+"""Maximum depth of nested comments. Deeper comments become operator tokens, which simple conditions do not contain."""
 
 
 def _block_comment(depth: int) -> str:
-    """Return the pattern of a block comment that holds others, up to a depth."""
+    """Return the pattern of a block comment that may contain nested comments up to a depth."""
     inside = rf"|{_block_comment(depth - 1)}" if depth else ""
     return rf"/\*(?:(?!/\*|\*/)[\s\S]{inside})*+\*/"
 
 
 COMMENT: Final = rf"(?:--[^\r\n]*|{_block_comment(_NESTED)})"
-"""Pattern of a comment as DuckDB reads it: to the end of the line, or a block that may hold others."""
+"""Pattern of a DuckDB comment. It ends with the line, or is a block that may contain nested blocks."""
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<number>(?a:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])) | (?P<text>'(?:[^']|'')*')
         | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`) | (?P<word>[A-Za-z_]\w*) | (?P<param>\?|\$\w+)
@@ -48,11 +47,12 @@ class SqlToken:
     """A token of SQL text.
 
     Attributes:
-        kind: number, text, quoted, word, keyword, param, op or mark; constants, for all constants of an IN; params, for
-            all question marks of an IN; other, for text that simple conditions do not have.
-        text: As written; keywords in lower case.
-        start: Offset of the token in the text.
-        stop: Where the token ends.
+        kind: number, text, quoted, word, keyword, param, op or mark. All constants of an IN are one token of the kind
+            constants, and all its question marks are one token of the kind params. Text that does not occur in simple
+            conditions has the kind other.
+        text: Text of the token. Keywords are in lower case.
+        start: Start offset of the token.
+        stop: End offset of the token.
     """
 
     kind: str
@@ -66,14 +66,14 @@ _IN: Final = SqlToken("keyword", "in")
 
 
 def tokens(text: str) -> list[SqlToken]:
-    """Cut text into tokens, without comments."""
+    """Split SQL text into tokens. Comments are dropped."""
     result: list[SqlToken] = []
     at = 0
     end = len(text.rstrip())
     while at < end:
         match = None if _STRANGE.match(text, at) else _TOKEN.match(text, at)
         match = match or _OTHER.match(text, at)
-        assert match is not None  # any character is at least a token of kind "other"
+        assert match is not None  # every character matches at least the kind "other"
         at = match.end()
         if match.lastgroup is not None:
             kind = match.lastgroup if match.re is _TOKEN else "other"
@@ -87,12 +87,12 @@ def tokens(text: str) -> list[SqlToken]:
 
 
 def is_reserved(word: str) -> bool:
-    """Return whether a word is a keyword of conditions, in any case, and no name."""
+    """Return whether a word is a keyword of conditions instead of a name. Case is ignored."""
     return word.lower() in _RESERVED
 
 
 def _list(text: str, at: int, result: list[SqlToken]) -> int:
-    """Add the list of constants at offset `at` as one token, if one begins there. Returns the offset after it."""
+    """If a list of constants begins at offset `at`, add it as one token. Returns the offset after the list, or `at`."""
     for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at))):
         if stop >= 0:
             result.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))

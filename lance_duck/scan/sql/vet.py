@@ -1,7 +1,8 @@
-"""SQL text that users write, checked to be one expression, with the columns that it reads.
+"""Checks that users' SQL text is a single expression, and determines the columns that it reads.
 
-DuckDB's own parser reads the text. Statements, subqueries, `*`, columns by number (`#1`: DuckDB receives only the
-columns that a text names), and functions of more than one row (aggregates, window functions, UNNEST) are rejected.
+DuckDB's parser reads the text. Statements, subqueries, `*` and functions on several rows (aggregates, window functions,
+UNNEST) are rejected. Columns by number (`#1`) are also rejected, because DuckDB receives only the columns that a text
+names.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _REFUSED: Final = {
 }
 _CONDITIONS: Final = ("COMPARISON", "CONJUNCTION", "BETWEEN")
 _TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
-"""Node types that are BOOLEAN for any operands, like nodes of the classes `_CONDITIONS`."""
+"""Node types whose result is always BOOLEAN, like the result of nodes of the classes `_CONDITIONS`."""
 
 _NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _PURE: Final = frozenset(
     ("FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CONSTANT", "COLUMN_REF", "BETWEEN", "CASE")
 )
-"""Deterministic node classes. Functions only count if DuckDB marks them as consistent."""
+"""Deterministic node classes. A function is deterministic only if DuckDB marks it as consistent."""
 
 _MOMENTS: Final = re.compile(r"now|today|tomorrow|yesterday|current_|local", re.IGNORECASE)
 _SELECT: Final = "SELECT ("
@@ -53,12 +54,12 @@ _WIDE_SPACES: Final = re.compile(
         | (?P<space>[\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff])""",
     re.DOTALL | re.VERBOSE,
 )
-"""Multi-byte spaces outside quotes. DuckDB 1.5 replaces each by one byte, and counts positions after that."""
+"""Multi-byte spaces outside quotes. DuckDB 1.5 replaces each of them by one byte before it counts positions."""
 
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
 
 SyntaxTree = Mapping[str, Any]
-"""An expression, as DuckDB serializes its syntax tree."""
+"""An expression's syntax tree in DuckDB's serialized form."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class SqlExpression:
     Attributes:
         text: The user's text, with names in double quotes if necessary.
         paths: Columns and struct fields that the expression reads.
-        type: DuckDB's name of its type.
-        is_stable: Whether its value is surely the same for the same row each time.
+        type: DuckDB's name of the expression's type.
+        is_stable: Whether the expression always has the same value for the same row.
     """
 
     text: str
@@ -79,22 +80,22 @@ class SqlExpression:
 
     @property
     def sql(self) -> str:
-        """The text as one operand, safe to embed in other SQL."""
+        """The text as an operand that can safely be embedded in SQL."""
         return f"({self.text}\n)"
 
 
 def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = None) -> SqlExpression:
-    """Vet an SQL expression against the columns that it may read.
+    """Check an SQL expression against the columns that it may read.
 
     Args:
-        text: One SQL expression in DuckDB's dialect. Names may also be quoted with backticks.
+        text: A single SQL expression in DuckDB's dialect. Names may also be quoted with backticks.
         schema: Columns by name. DuckDB ignores case.
         what: Description of the text, for error messages: "filter".
         parameters: Values that will be bound.
 
     Raises:
-        InvalidInputError: The text has bad syntax or an unknown column, is not an expression of one row, or does not
-            fit the parameters.
+        InvalidInputError: The syntax is wrong, a column is unknown, the text is not an expression on a single row, or
+            the parameters do not match.
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="an SQL string", found=type(text).__name__)
@@ -122,11 +123,11 @@ def bind_expression(
 def operand_paths(
     text: str, tree: SyntaxTree, spans: Sequence[tuple[int, int]], schema: pa.Schema
 ) -> tuple[tuple[Path, ...], ...] | None:
-    """Return the columns that each operand of a condition's ANDs, ORs and NOTs reads.
+    """Return the columns that each part of a condition reads. Parts are operands of AND, OR or NOT.
 
     Args:
         text: The condition.
-        tree: Its syntax tree.
+        tree: Syntax tree of the condition.
         spans: Start and end offset of each part in the text.
         schema: Columns that the condition may read.
 
@@ -152,11 +153,11 @@ def operand_paths(
 
 
 def can_bind(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], schema: pa.Schema) -> bool:
-    """Return whether DuckDB binds conditions and their parameters.
+    """Return whether DuckDB can bind conditions and their parameters.
 
     Args:
         conditions: The conditions.
-        reads: Columns that each of them reads.
+        reads: Columns that each condition reads.
         schema: Columns of the table.
     """
     text = " AND ".join(condition.sql for condition in conditions)
@@ -170,7 +171,7 @@ def can_bind(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], sc
 
 
 def all_parameters(each: Sequence[Parameters]) -> Parameters:
-    """Combine the parameters of several texts for the text that joins them, in order."""
+    """Combine the parameters of several texts in order, for a text that joins these texts."""
     bound = [parameters for parameters in each if parameters]
     if not bound:
         return None
@@ -180,7 +181,7 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
 
 
 def refuse_loose_ends(text: str, what: str) -> None:
-    """Raise InvalidInputError for text that would close a parenthesis put around it."""
+    """Raise InvalidInputError if the text would close a parenthesis that is put around it."""
     loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty string"
     if loose_end is not None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
@@ -220,7 +221,7 @@ def syntax_tree(text: str, what: str) -> SyntaxTree:
 
 @contextmanager
 def _reworded(what: str, text: str) -> Iterator[None]:
-    """Raise InvalidInputError in place of DuckDB's errors about a text."""
+    """Convert DuckDB's errors about a text to InvalidInputError."""
     try:
         yield
     except duckdb.Error as error:
@@ -242,14 +243,14 @@ def _positions(tree: SyntaxTree) -> Iterator[int]:
 
 
 def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:
-    """Return columns without rows, for DuckDB to bind names to."""
+    """Return columns without rows, so that DuckDB can bind names to them."""
     roots = {path[0] for path in paths}
     _refuse_twins(roots, what)
     return {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every expression of the tree."""
+    """Yield every node of the syntax tree."""
     pending = [tree]
     while pending:
         part = pending.pop()
@@ -277,9 +278,9 @@ def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, 
 
 
 def _is_stable(tree: Any, text: str) -> bool:
-    """Return whether an expression consists of columns, constants, and functions that DuckDB calls consistent.
+    """Return whether an expression contains only columns, constants, and functions that DuckDB marks as consistent.
 
-    Strings may be cast to timestamps, also in comparisons. Strings such as 'today' do not count as constants.
+    Because a comparison may cast strings to timestamps, strings such as 'today' are not constants.
     """
     if _MOMENTS.search(text):
         return False
@@ -302,7 +303,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path within structs. DuckDB resolves the remaining names."""
+    """Return the path of a column or struct field from the first names. DuckDB resolves the remaining names."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:
@@ -330,7 +331,7 @@ def _refuse_twins(roots: set[str], what: str) -> None:
 
 
 def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInputError:
-    """Return the error for a name that is not a column. A name in double quotes may be meant as a string."""
+    """Return the error for an unknown column. If the name is in double quotes, the user may have meant a string."""
     error = unknown_column(name, schema.names, repr(text), f"bad {what}: ")
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]

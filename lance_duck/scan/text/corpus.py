@@ -151,7 +151,7 @@ class Corpus:
         return mask if place.lives is None else mask & place.lives[documents]
 
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
-        """Return a mask of the documents to search, or None for all."""
+        """Return a mask of the documents to search, or None to search all documents."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     @cached_property

@@ -181,7 +181,7 @@ class IndexedRows:
         return result
 
     def allowed(self, filtered: PassingRows | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
-        """Return a mask of the documents to search, or None for all.
+        """Return a mask of the documents to search, or None to search all documents.
 
         Args:
             filtered: Rows that pass a filter, or None if all rows pass.
@@ -256,7 +256,7 @@ class IndexedRows:
 
     @cached_property
     def _keys(self) -> NDArray[np.uint64]:
-        """Sort keys for documents with equal scores: `_rowid`, or for list elements, the rank by `_rowid` and position."""
+        """Sort keys for documents with equal scores: `_rowid`, or the rank of a list element by `_rowid`."""
         if not self.elements:
             return self.row_ids
         order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]

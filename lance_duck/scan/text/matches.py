@@ -85,7 +85,7 @@ def union_matches(parts: Sequence[Matches]) -> Matches:
 
 
 def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Matches:
-    """Return documents with increased scores: the scores from each part are multiplied by a factor and added in order."""
+    """Return documents with increased scores: add the scores of each part, in order, multiplied by a factor."""
     scores = matches.scores.copy()
     for part in parts:
         places = np.flatnonzero(is_among(matches.names, part.names))

@@ -61,8 +61,8 @@ def text_route(
         granularity: Granularity of documents. None uses the granularity of the indexes.
 
     Raises:
-        InvalidInputError, UnsupportedError: The analyser or the column does not exist (see `text_column`), or the
-            column has indexes of rows and of list elements, and `granularity` is None.
+        InvalidInputError, UnsupportedError: The analyser or the column does not exist: see `text_column`. Or
+            `granularity` is None, and the column has both an index of rows and an index of list elements.
     """
     if analyzer is not None:
         return _decided(snapshot, text_column(snapshot.schema, name), analyzer, granularity)

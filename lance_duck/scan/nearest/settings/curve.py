@@ -12,7 +12,7 @@ class Setting:
 
     Attributes:
         nprobes: Number of partitions to search first.
-        ef: Number of candidates in a graph walk. None if the segment has no graphs, or to derive it from k.
+        ef: Number of candidates in a graph walk. None without graphs, or to derive the number from k.
         candidates: Number of rows to rerank with their original vectors, or None.
     """
 

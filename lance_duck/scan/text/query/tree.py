@@ -305,7 +305,7 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Matches rows that contain the query's words in any of several columns. The score is that of the best column.
+    """Matches rows that contain the query's words in any of several columns. The best column determines the score.
 
     Attributes:
         query: See `MatchQuery`.

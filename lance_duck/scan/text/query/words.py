@@ -50,7 +50,7 @@ def query_words(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
 
 
 def limited(terms: Iterable[Sequence[bytes]], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-    """Return the terms of each word. The first `most` terms are kept in total."""
+    """Return the terms of each word, cut after `most` terms in total."""
     result: list[tuple[bytes, ...]] = []
     for variants in terms:
         cut = tuple(variants if most is None else variants[:most])
