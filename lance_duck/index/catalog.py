@@ -339,7 +339,7 @@ def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.u
     """Leave out fragments whose nested values may have been rewritten although segments still cover them.
 
     When pylance rewrites lists in place, it records that the items changed, but keeps the fragment in every segment
-    over the list. The file order of a fragment reveals such a rewrite: the file of the items follows a file with
+    over the list. The file order of a fragment reveals the rewrite: the file of the items follows a file with
     dropped fields.
 
     Args:

@@ -35,4 +35,4 @@ ENTRIES_BLOCK_BYTES: Final = 1 << 19
 
 VALUES_SAMPLE: Final = 1 << 16
 """Sample size for choosing between sorting and hashing a run's values. If a million numbers are distinct, sorting takes
-0.3 to 0.65 of the time of hashing. If only a thousand are distinct, sorting takes 4 times as long."""
+0.3 to 0.65 of the time of hashing. If only a thousand are distinct, it takes 4 times the time."""

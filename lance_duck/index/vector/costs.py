@@ -103,7 +103,7 @@ UNEVEN: Final = 8
 """Maximum partition size, as a multiple of the mean size. Searches of larger partitions take too long."""
 
 LARGE: Final = 8192
-"""Number of vectors up to which a partition is never too large, regardless of the mean size."""
+"""Partitions with at most this many vectors are never too large, even if the mean size is small."""
 
 CROWDED: Final = 2
 """Minimum ratio of the suitable number of partitions to the current number for retraining."""

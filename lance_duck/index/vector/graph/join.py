@@ -43,7 +43,7 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
 
     Args:
         vectors: float32 (n, dim), finite, with n >= `_PART`.
-        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Level 0 allows twice as many.
+        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Level 0 allows 2 m.
         ef_construction: Number of candidates for an insertion into the sparse graph.
         max_level: Maximum number of levels.
 

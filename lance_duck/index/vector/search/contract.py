@@ -139,7 +139,7 @@ class VectorIndex(Protocol):
         """
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the segment in the form of pylance's index_statistics."""
+        """Return the statistics of the segment with the fields of pylance's index_statistics."""
 
     def prewarm(self) -> None:
         """Read all data that searches use, and cache it within limits."""
