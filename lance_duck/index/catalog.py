@@ -269,7 +269,7 @@ def _segment(
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """Return the reason in a segment's manifest entry why it cannot be read. Returns None if there is no reason."""
+    """Return the reason why a segment's manifest entry shows that it cannot be read. Returns None if it can be read."""
     if kind is None and metadata.details_type is None:
         return "its entry does not store an index kind"
     if kind is None:

@@ -88,7 +88,7 @@ and partitions are equally even (`benchmarks/partition_costs.py --rows 40000 --d
 
 EVENNESS: Final = 0.3
 """Price of each pair of vectors in the same partition. The unit is the mean squared distance divided by the mean
-partition size. The largest 5 of 200 partitions have 1,084 rows at 0.3, and 1,362 rows without a price
+partition size. A search of 5 of 200 partitions compares 1,084 rows at a price of 0.3, and 1,362 rows without a price
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 # Rebuilding

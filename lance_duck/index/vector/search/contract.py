@@ -128,7 +128,7 @@ class VectorIndex(Protocol):
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rank of each vector's partition for a query: how many partitions are searched before it.
+        """Return the rank of each vector's partition for a query, which is the number of nearer partitions.
 
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
