@@ -269,7 +269,7 @@ def _segment(
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """Return the reason in a segment's manifest entry why it cannot be read. Returns None if there is no reason."""
+    """Return the reason why a segment's manifest entry shows that it cannot be read. Returns None if it can be read."""
     if kind is None and metadata.details_type is None:
         return "its entry does not store an index kind"
     if kind is None:
@@ -339,7 +339,7 @@ def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.u
     """Leave out fragments whose nested values may have been rewritten although segments still cover them.
 
     When pylance rewrites lists in place, it records that the items changed, but keeps the fragment in every segment
-    over the list. The file order of a fragment reveals such a rewrite: the file of the items follows a file with
+    over the list. The file order of a fragment reveals the rewrite: the file of the items follows a file with
     dropped fields.
 
     Args:

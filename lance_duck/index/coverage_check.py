@@ -3,9 +3,9 @@
 pylance 14 can write segments that do not. Suppose that a compaction moves the rows of a B-tree, full-text or n-gram
 index, and a fragment reuse index records their new addresses. When the rows move again, pylance 14 may rewrite the
 segment: it lists the new fragments, but its entries keep the original addresses, which no longer exist. The manifest
-looks like the manifest of a valid segment. A B-tree has an entry for each row, so this module counts its entries.
-Full-text and n-gram indexes do not contain texts without words, so their entries cannot be counted. Such a segment is
-corrupt if the reuse index maps some of its entries to a fragment that no longer exists.
+does not reveal this. A B-tree has an entry for each row, so this module counts its entries. Full-text and n-gram
+indexes do not contain texts without words, so their entries cannot be counted. Their segments are corrupt if the reuse
+index maps some of their entries to a fragment that no longer exists.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ contain one record (reuse version) per compaction, oldest first, or the byte ran
     _indices/{uuid of the entry}/details.binpb      InlineContent
 
 A reuse version lists groups of fragments that were rewritten together. Each group consists of the old fragments, the
-new fragments, and a treemap of the old addresses of surviving rows. In ascending order of these addresses, the rows
+new fragments, and a treemap with the old addresses of surviving rows. In ascending order of these addresses, the rows
 fill the new fragments one after another.
 """
 

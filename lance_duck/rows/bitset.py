@@ -56,7 +56,7 @@ class Bitset:
         return positions[skip : skip + stop - start]
 
     def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers at the given positions of the ascending list of numbers, in the order of `places`."""
+        """Return the numbers at the given positions in the ascending list of numbers, in the order of `places`."""
         if not len(places):
             return np.empty(0, np.int64)
         low, high = int(places.min()), int(places.max())

@@ -23,15 +23,15 @@ BITSET_PIECE: Final = 4096
 
 TABLE_IDS: Final = 1 << 20
 """Maximum fragment id for lookups in a table with an entry for each id. Compared with a binary search, a lookup of
-100,000 rows takes a tenth of the time. With 0.8 million ids, a lookup of 1,000 rows takes twice as long."""
+100,000 rows takes a tenth of the time. With 0.8 million ids, a lookup of 1,000 rows takes twice the time."""
 
 LISTED_SHARE: Final = 4
 """Maximum ratio of moved rows to requested rows at which all moved rows are listed first. The list is already faster at
 a ratio of eight."""
 
 WIDE_GAP: Final = 1024
-"""Minimum gap between consecutive ids at which a segment is split. 200 runs of 1,000 ids with gaps of 5,000 take 2 KB
-split and 149 KB whole."""
+"""Minimum gap between consecutive ids at which a segment is split. If 200 runs of 1,000 ids have gaps of 5,000, the
+split segments take 2 KB, and a single segment takes 149 KB."""
 
 SEGMENT_CUTS: Final = 256
 """Maximum number of splits of one sequence. It limits the number of segments that readers search."""

@@ -313,7 +313,7 @@ class _DistinctBytes:
         return _DistinctBytes(data, starts, sizes, slots)
 
     def paths(self, words: int) -> list[str]:
-        """Return the root path, followed by the paths that the first words stand for: see `kernels.json.leaves`."""
+        """Return the root path, followed by the path of each of the first words: see `kernels.json.leaves`."""
         paths, data = [""], self.data.tobytes()
         for start, size in zip(self.starts[:words].tolist(), self.sizes[:words].tolist(), strict=True):
             before = paths[int.from_bytes(data[start : start + leaves.PREFIX], "little")]

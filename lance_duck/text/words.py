@@ -28,8 +28,8 @@ _FIRST_WORDS: Final = 1 << 9
 _FIRST_BYTES: Final = 8 * _FIRST_WORDS
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
-"""Maximum total size of distinct n-grams, in bytes. If tokens are not limited in length, n-grams could otherwise take
-unlimited memory. Other words never take more bytes than the texts."""
+"""Maximum total size of distinct n-grams, in bytes. Without a limit for token lengths, n-grams could take much more
+memory than the texts. Other words never take more bytes than the texts."""
 
 
 @dataclass(frozen=True, eq=False)

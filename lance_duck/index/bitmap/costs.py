@@ -21,8 +21,8 @@ COUNTED_BITMAPS: Final = 4096
 """Maximum number of keys for which an estimate sums the sizes of cached bitmaps. Each look-up takes a microsecond."""
 
 SEARCHED_KEYS: Final = 1024
-"""Number of string keys that can be compared with the query in the time that one search for a key takes. With 10,000
-keys, a query for 256 values takes a fifteenth of the time."""
+"""Number of string keys that can be compared with a set of values in the time that a search for one value takes. For
+256 values and 10,000 keys, the comparison takes a fifteenth of the time of 256 searches."""
 
 RUN_BYTES: Final = 256 << 20
 """Size of the values in a run of a bitmap index, in bytes. Its bitmaps always fit into one array."""
@@ -35,4 +35,4 @@ ENTRIES_BLOCK_BYTES: Final = 1 << 19
 
 VALUES_SAMPLE: Final = 1 << 16
 """Sample size for choosing between sorting and hashing a run's values. If a million numbers are distinct, sorting takes
-0.3 to 0.65 of the time of hashing. If only a thousand are distinct, sorting takes 4 times as long."""
+0.3 to 0.65 of the time of hashing. If only a thousand are distinct, it takes 4 times the time."""

@@ -13,8 +13,8 @@ for label lists also
 Empty lists do not have entries. The details message is empty. The version is 0 for bitmap indexes, and 1 for label
 lists. Rows are stored as stable row ids if the table has them, otherwise as addresses.
 
-When other writers merge label list segments, they keep the items that rows had before an update. Every row that a
-search of such a segment finds must therefore be checked. Files that this package builds from rows, or merges from exact
+When other writers merge label list segments, they keep the items that rows had before an update. Every row that is
+found in their segments must therefore be checked. Files that this package builds from rows, or merges from exact
 files, are exact.
 """
 

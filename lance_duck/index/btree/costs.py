@@ -21,13 +21,13 @@ WIDE_PAGES: Final = 3
 values: 20,000 uncached entries then take 0.15 to 0.3 of the time."""
 
 VAGUE_SHARE: Final = 8
-"""Inverse of the largest share of all rows for which an estimate by whole pages is used. With a larger share, the
-values are probably scattered over many pages, and the estimate is too high."""
+"""Estimates by whole pages are used up to 1 / `VAGUE_SHARE` of all rows. Larger estimates are probably too high,
+because the values are scattered over many pages."""
 
 END_SHARE: Final = 8
 END_GROWTH: Final = 16
-"""Inverse of the share of entries that are searched for the minimum or maximum live value, and growth factor of each
-step. A search of all entries would read as many bytes as a scan of a numeric column."""
+"""Up to 1 / `END_SHARE` of the entries are searched for the minimum or maximum live value. A search of all entries
+would read as many bytes as a scan of a numeric column. Each step searches `END_GROWTH` times more entries."""
 
 TREE_PAGE_BYTES: Final = 4 << 20
 """Size of the values in a page of the data file, in bytes. A look-up reads few pages."""
@@ -40,7 +40,7 @@ ARRAY_BYTES: Final = 1 << 30
 
 SORT_PASSES: Final = 6
 """Maximum length of strings that are sorted word by word, in 8-byte words. Arrow sorts longer strings. Random strings
-take a quarter of Arrow's time. Strings that differ only after 100 bytes take 4 times as long."""
+take a quarter of Arrow's time. Strings that differ only after 100 bytes take 4 times Arrow's time."""
 
 SORT_SAMPLE: Final = 4096
 """Sample size for detecting strings with few distinct values. Their dictionary is sorted instead: 500,000 strings with

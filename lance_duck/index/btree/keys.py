@@ -36,7 +36,7 @@ class BTreeKeys(Protocol):
         """Return the number of keys below each target. With `after_equal`, keys that equal the target also count."""
 
     def part(self, start: int, stop: int) -> Self:
-        """Return the keys from `start` up to, excluding, `stop`, without copying them."""
+        """Return the keys at positions start … stop - 1, without copying them."""
 
     def take(self, places: Int64s) -> Self:
         """Return the keys at the given positions."""

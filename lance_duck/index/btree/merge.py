@@ -22,7 +22,7 @@ from lance_duck.index.kind import Follow, Rows
 
 @dataclass(frozen=True)
 class SourceTree:
-    """A B-tree to be merged into another one.
+    """A B-tree that is a source of a merge.
 
     Attributes:
         index: The open B-tree.

@@ -62,8 +62,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
     Args:
         rows: See `build_partitions`.
         settings: See `build_partitions`.
-        limit: Maximum size of tokens in memory, in bytes. The limits of texts and of the threads' vocabularies are
-            fractions of it.
+        limit: Maximum size of tokens in memory, in bytes. Texts and the threads' vocabularies may take fractions of it.
     """
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position

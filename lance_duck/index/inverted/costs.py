@@ -11,8 +11,8 @@ POSTINGS_BYTES: Final = 128 << 20
 """Size of an open segment's cache of postings and positions, in bytes. The index of a few million texts fits."""
 
 COLUMN_SHARE: Final = 4
-"""Inverse of the largest share of a partition's cache that a whole column may take. The cache of a partition is a part
-of `POSTINGS_BYTES`. The rest of it is for other columns and single terms."""
+"""A whole column may take up to 1 / `COLUMN_SHARE` of a partition's cache, which is a part of `POSTINGS_BYTES`. The
+remainder is for other columns and single terms."""
 
 READ_MEANWHILE: Final = 256 << 10
 """Number of column bytes that can be read in the time that a read of a few rows takes: 50 to 170 µs, at 1.3 to 4 GB/s
@@ -58,8 +58,8 @@ ENCODED_POSTINGS: Final = 1 << 19
 twice its memory and is not faster (`benchmarks/full_text.py`)."""
 
 HELD_SHARE: Final = 4
-"""Inverse of the share of the memory limit at which collected tokens are written as a partition. Sorting and encoding
-take twice that share."""
+"""Tokens are written as a partition when they reach 1 / `HELD_SHARE` of the memory limit. Sorting and encoding take
+twice as much memory."""
 
 FEW_MATCHES: Final = 1000
 """Minimum estimated number of documents with all terms for reading impacts. Scoring fewer documents takes less time

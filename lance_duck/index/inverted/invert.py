@@ -246,7 +246,7 @@ class Inversion:
         bounds: NDArray[np.int64],
         token_bounds: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32] | None]:
-        """Return the documents, frequencies and positions of the terms from `first` up to, excluding, `last`."""
+        """Return the documents, frequencies and positions of the terms from `first` to `last` (exclusive)."""
         ids, frequencies = unset(int(bounds[-1]), np.uint32), unset(int(bounds[-1]), np.uint32)
         positions = unset(0 if token_bounds is None else int(token_bounds[-1]), np.uint32)
         ends = bounds[:-1].copy()

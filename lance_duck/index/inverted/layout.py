@@ -102,7 +102,7 @@ def postings_file(number: int) -> str:
 
 
 def part_file(number: int, *, is_empty: bool = False) -> str:
-    """Return the name of a partition's metadata file in a part, or of the file of an empty part."""
+    """Return the name of a partition's metadata file in a part, or the file name of an empty part."""
     return f"part_{'empty_' if is_empty else ''}{number}_metadata.lance"
 
 

@@ -103,7 +103,7 @@ def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
 
 @dataclass(frozen=True, eq=False)
 class LivingPart:
-    """A partition whose live documents are merged into another one.
+    """A partition whose live documents are part of a merge.
 
     Attributes:
         contents: Contents of the partition.

@@ -91,7 +91,7 @@ class InvertedSegment:
         return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the segment's statistics in the form of pylance's index_statistics, and the query stemmer."""
+        """Return the segment's statistics with the fields of pylance's index_statistics, and the query stemmer."""
         return {
             "stemmer": STEMMER,
             "params": dict(self._parameters.params),

@@ -21,7 +21,7 @@ from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import BuildOptions, Details, MergeInput, Rows
 
 PART_SHIFT: Final = 32
-"""Number of low bits of a partition number that count the partitions of a part. The higher bits identify the part."""
+"""The bits of a partition number below this one count the partitions in a part. The higher bits identify the part."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 

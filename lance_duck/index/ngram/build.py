@@ -25,8 +25,7 @@ from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""Inverse of the share of the memory limit for the texts of a run. Building postings takes several times the memory of
-the texts."""
+"""A run's texts take up to 1 / `_SHARES` of the memory limit. Building their postings takes several times as much."""
 
 
 class PostingRuns:

@@ -37,7 +37,7 @@ class NGramKind(MergedKind):
         return is_text(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return True for queries for trigrams, for a prefix, or for a few strings. Each must have a trigram."""
+        """Return True for queries for trigrams, a prefix or a few strings, if each string contains a trigram."""
         if not is_text(type_):
             return False
         alternatives = trigram_alternatives(query)

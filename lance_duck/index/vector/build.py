@@ -178,7 +178,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """Build the graph of a partition. Large graphs are joined from near neighbours, others built by insertion."""
+    """Build the graph of a partition. Large graphs are joined from near neighbours. Others are built by insertion."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None

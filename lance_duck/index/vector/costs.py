@@ -88,7 +88,7 @@ and partitions are equally even (`benchmarks/partition_costs.py --rows 40000 --d
 
 EVENNESS: Final = 0.3
 """Price of each pair of vectors in the same partition. The unit is the mean squared distance divided by the mean
-partition size. The largest 5 of 200 partitions have 1,084 rows at 0.3, and 1,362 rows without a price
+partition size. A search of 5 of 200 partitions compares 1,084 rows at a price of 0.3, and 1,362 rows without a price
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 # Rebuilding
@@ -103,7 +103,7 @@ UNEVEN: Final = 8
 """Maximum partition size, as a multiple of the mean size. Searches of larger partitions take too long."""
 
 LARGE: Final = 8192
-"""Number of vectors up to which a partition is never too large, regardless of the mean size."""
+"""Partitions with at most this many vectors are never too large, even if the mean size is small."""
 
 CROWDED: Final = 2
 """Minimum ratio of the suitable number of partitions to the current number for retraining."""

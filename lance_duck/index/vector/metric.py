@@ -19,7 +19,7 @@ from lance_duck.arguments import unknown_value
 METRICS: Final = MappingProxyType(
     {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
 )
-"""Lower-case metric names, each with the metric that it stands for."""
+"""The metric for each accepted name, in lower case."""
 
 
 def metric_of(name: Any) -> str:

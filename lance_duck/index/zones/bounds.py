@@ -80,7 +80,7 @@ def read_bounds(
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
-    """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it.
+    """Return two masks: zones in which some row may satisfy a query, and zones whose non-null rows all satisfy it.
 
     Args:
         bounds: Bounds of the zones.

@@ -66,7 +66,7 @@ class ZonedIndex(ABC):
 
     @abstractmethod
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it."""
+        """Return two masks: zones in which some row may satisfy a query, and zones whose non-null rows all do."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
         """Return the masks for a query. The last masks are cached for the search that follows an estimate."""
@@ -107,7 +107,7 @@ class ZoneMapIndex(ZonedIndex):
         )
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return two masks of zones: some row may satisfy a query, and all non-null rows satisfy it."""
+        """Return two masks: zones in which some row may satisfy a query, and zones whose non-null rows all do."""
         return zone_masks(self._bounds, query)
 
     def statistics(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class BlockForm:
         return self.size != LARGE
 
     def counts(self, lengths: Int64s) -> Int64s:
-        """Return the number of blocks of each term, given the number of its documents."""
+        """Return each term's block count, given its document count."""
         return -(-lengths // self.size)
 
 

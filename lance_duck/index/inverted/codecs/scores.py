@@ -42,8 +42,8 @@ def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
 def coded_lengths(lengths: NDArray[np.uint32]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32]]:
     """Number the distinct lengths. Returns the code of each length as a narrow integer, and the length of each code.
 
-    Searches read norms in random order, so memory latency dominates. Codes of texts with up to 255 words take a quarter
-    of the memory of norms.
+    Searches read norms in random order, so memory latency dominates. If texts have up to 255 words, codes take a
+    quarter of the memory that norms would take.
     """
     most = int(lengths.max(initial=0))
     if most < 1 << 16:

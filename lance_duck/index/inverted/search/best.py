@@ -1,10 +1,10 @@
 """The search for the best documents. Impacts allow skipping blocks of postings.
 
 The threshold is the k-th best score so far. Blocks of a single term are read in descending order of their bounds, until
-all remaining bounds are below the threshold. For several terms, document ids are divided into windows. The bound of a
-window is the sum of the bounds of its terms. If some terms of a window cannot reach the threshold together, their
-postings are looked up only for the documents of the other terms. If all terms are required, the documents of the rarest
-term are looked up in the postings of the others.
+all remaining bounds are below the threshold. For several terms, document ids are divided into windows. The bounds of
+the terms add up to the bound of a window. If some terms of a window cannot reach the threshold together, their postings
+are looked up only for the documents of the other terms. If all terms are required, the documents of the rarest term are
+looked up in the postings of the others.
 """
 
 from __future__ import annotations

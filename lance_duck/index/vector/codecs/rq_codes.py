@@ -84,7 +84,7 @@ def _places(dim: int, bits: int) -> NDArray[np.int64]:
 
 
 def _place(bits: int, number: int, bit: int) -> int:
-    """Return the position of one bit of one number within the bits of 64 numbers. A number has `bits` bits."""
+    """Return the position of bit `bit` in number `number` among the bits of 64 numbers with `bits` bits each."""
     quarter, of_quarter = divmod(number, 16)
     top = 8 * (of_quarter % 8) + 2 * quarter + of_quarter // 8
     if bits == 1:

@@ -1,6 +1,6 @@
 """Removes vectors from a graph. The other vectors keep their remaining neighbours.
 
-If a vector loses many neighbours, they are replaced by the nearest of their own neighbours.
+If a vector loses many neighbours, the neighbours of the lost vectors fill its slots, nearest first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lance_duck.index.vector.graph.hnsw import Graph
 Neighbors = NDArray[np.int64]
 
 _MANY: Final = 0.25
-_FEW_GONE: Final = 4  # maximum number of lost neighbours per vector whose neighbours are considered
+_FEW_GONE: Final = 4  # maximum number of lost neighbours whose neighbours may fill the slots of a vector
 _AT_ONCE: Final = 32 << 20  # size of the vectors that are compared together
 
 

@@ -66,7 +66,7 @@ def build_graph(
     Args:
         vectors: float32 (n, dim), C-contiguous and finite. Normalised for cosine.
         metric: "l2", "cosine" or "dot".
-        m: Maximum number of neighbours of a vector, at least 2. Level 0 allows twice as many.
+        m: Maximum number of neighbours of a vector, at least 2. Level 0 allows 2 m.
         ef_construction: Number of candidates in the search for a vector's neighbours.
         max_level: Maximum number of levels.
         storage: Trained, empty faiss index that receives the vectors and computes the distances. By default, distances

@@ -32,9 +32,9 @@ _REACHED: Final = 0.98
 _LEAST_FOUND: Final = 0.9
 """Minimum share of the near neighbours of a sample that must be found for joining a graph. The share is lower for
 vectors with many uncorrelated dimensions, heavy tails, or widely varying lengths. Their joined graphs have a lower
-recall than graphs built by insertion, even if walks reach all vectors. With 20,000 vectors, the recall with 32 and 64
-candidates was lower by 0.05 and 0.03 at a share of 0.56, by 0.12 and 0.07 at 0.81 (varying lengths), by 0.02 and 0.01
-at 0.87, and by 0.002 and 0 at 0.94 (`benchmarks/graph_joins.py`)."""
+recall than graphs built by insertion, even if walks reach all vectors. The decrease was measured for 20,000 vectors
+with 32 and 64 candidates. It was 0.05 and 0.03 at a share of 0.56, 0.12 and 0.07 at 0.81 (varying lengths), 0.02 and
+0.01 at 0.87, and 0.002 and 0 at 0.94 (`benchmarks/graph_joins.py`)."""
 _LARGEST: Final = 1e15
 
 
@@ -43,7 +43,7 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
 
     Args:
         vectors: float32 (n, dim), finite, with n >= `_PART`.
-        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Level 0 allows twice as many.
+        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Level 0 allows 2 m.
         ef_construction: Number of candidates for an insertion into the sparse graph.
         max_level: Maximum number of levels.
 

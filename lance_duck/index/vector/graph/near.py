@@ -29,14 +29,14 @@ Numbers = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 PROBES: Final = 8
-"""Number of blocks that count as near a vector. For 40 neighbours of clustered vectors, the share that is found is
-0.980 with 2 blocks, 0.994 with 4, and 0.997 with 8 and 16. For uniform vectors, it is 0.37 to 0.39
+"""Number of blocks that count as near a vector. Of 40 neighbours of clustered vectors, 2 blocks find 0.980, 4 blocks
+find 0.994, and 8 and 16 blocks find 0.997. For uniform vectors, they find 0.37 to 0.39
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only PROBES`)."""
 
 MOST_BLOCKS: Final = 24
-"""Maximum number of blocks with which a block is compared. For uniform vectors, the share of neighbours that is found
-is 0.26 with 12 blocks, in 0.8 of the time, 0.39 with 24 blocks, and 0.41 with 48 blocks, whose tiles are not all
-compared. For clustered vectors, it is 0.991 with 12 blocks, and 0.997 with 24 and 48
+"""Maximum number of blocks with which a block is compared. For uniform vectors, 12 blocks find 0.26 of the neighbours
+in 0.8 of the time, and 24 blocks find 0.39. 48 blocks find 0.41, although not all their tiles are compared. For
+clustered vectors, 12 blocks find 0.991 of the neighbours, and 24 and 48 blocks find 0.997
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only MOST_BLOCKS`)."""
 
 ENOUGH: Final = 0.9

@@ -128,7 +128,7 @@ class VectorIndex(Protocol):
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rank of each vector's partition for a query: how many partitions are searched before it.
+        """Return the rank of each vector's partition for a query, which is the number of nearer partitions.
 
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
@@ -139,7 +139,7 @@ class VectorIndex(Protocol):
         """
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the segment in the form of pylance's index_statistics."""
+        """Return the statistics of the segment with the fields of pylance's index_statistics."""
 
     def prewarm(self) -> None:
         """Read all data that searches use, and cache it within limits."""

@@ -1,4 +1,4 @@
-"""The statistics of a vector segment, in the form of pylance's index_statistics."""
+"""The statistics of a vector segment, with the fields of pylance's index_statistics."""
 
 from __future__ import annotations
 

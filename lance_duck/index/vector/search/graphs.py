@@ -113,7 +113,7 @@ class GraphIndex:
         return Shape(self.num_rows, self.files.num_partitions, True, width)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the segment in the form of pylance's index_statistics."""
+        """Return the statistics of the segment with the fields of pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     @safe_after_fork

@@ -87,7 +87,7 @@ class HammingIndex:
         return Shape(self.num_rows, self.files.num_partitions, False, self.dim)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the segment in the form of pylance's index_statistics."""
+        """Return the statistics of the segment with the fields of pylance's index_statistics."""
         return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:

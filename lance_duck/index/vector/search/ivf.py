@@ -94,7 +94,7 @@ class IvfIndex:
         return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the segment in the form of pylance's index_statistics."""
+        """Return the statistics of the segment with the fields of pylance's index_statistics."""
         return figures(self.files)
 
     @safe_after_fork

@@ -74,7 +74,7 @@ class LoadedLists:
 
     Attributes:
         index: faiss's IndexIVF. Search it only with `search_preassigned`.
-        present: bool (partitions + 1,): mask of loaded lists. The last item stands for -1, and is always true.
+        present: bool (partitions + 1,): mask of loaded lists. The last item, for -1, is always true.
         used: int64 (partitions + 1,): time at which each list was last probed.
         nbytes: Size of the lists, in bytes.
     """
