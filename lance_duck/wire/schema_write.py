@@ -3,7 +3,7 @@
 Ids are assigned depth first. In addition to the message fields that `wire.schema` reads, the messages contain:
 
     encoding            1 fixed-width values, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
-                            `dictionary` message) · 0 struct and null
+                        `dictionary` message) · 0 struct and null
     extension_name      copied from the metadata
     unenforced_*        primary and clustering key, copied from the metadata lance-schema:unenforced-…
 """

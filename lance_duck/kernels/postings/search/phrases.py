@@ -5,13 +5,13 @@ are then read for the best of these documents first, until enough documents cont
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
     phrase     bytes of all positions; start and end of each position block, in the order of `postings`; whether numbers
-                   are packed in groups; each word's distance from the previous word, 0 for the first word; the slop, by
-                   which a distance may be longer
+               are packed in groups; each word's distance from the previous word, 0 for the first word; the slop, by
+               which a distance may be longer
     work       see `kernels.postings.search.intersect`
     pool       (n,), scores of documents whose positions are not read yet; (1 + words, n), the document, and its index
                in each word's postings; (n,), scratch space
     reading    (words * 128,), each word's current group; (words, POSITION_STATE), initially -1: see `_COUNTED`;
-                   (2, m), positions of a document
+               (2, m), positions of a document
 """
 
 from __future__ import annotations
