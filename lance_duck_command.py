@@ -1,6 +1,6 @@
 """The command `lance-duck`: its subcommands and their arguments. Each command imports its implementation when it runs.
 
-Importing lance_duck takes a second, because of Arrow and numba. This module is outside the package to let `--help` and
+Importing lance_duck takes a second, because of Arrow and numba. This module is outside the package: `--help` and
 shell completion start without this import.
 """
 
@@ -436,7 +436,7 @@ def compact(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge small fragments and drop deleted rows. Overlays are folded in."""
+    """Merge small fragments and drop deleted rows. Also merges overlays."""
 
 
 @app.command()

@@ -92,7 +92,7 @@ def dataset(
     Args:
         uri: Path or URI of the table. None if `namespace_client` supplies it.
         version: A version number, a tag, or (branch, number or tag). Defaults to the latest version. (branch, None) is
-        the latest version of a branch.
+            the latest version of a branch.
         asof: Open the newest version committed before this time. Times without a time zone are local.
         block_size: Without effect: reads are sized by columns and batches.
         commit_lock: Called with the version number of each commit through this handle. The context manager that it
@@ -101,8 +101,7 @@ def dataset(
         index_cache_size: Without effect: all tables share one memory limit for open indexes.
         storage_options: Object store settings.
         default_scan_options: Default arguments of `LanceDataset.scanner`. Arguments that select or order rows are not
-        allowed.
-            With `with_row_id` or `with_row_address`, `LanceDataset.schema` includes `_rowid` or `_rowaddr`.
+            allowed. With `with_row_id` or `with_row_address`, `LanceDataset.schema` includes `_rowid` or `_rowaddr`.
         metadata_cache_size_bytes: Without effect: see `index_cache_size`.
         index_cache_size_bytes: Without effect: see `index_cache_size`.
         read_params: Without effect: see `block_size`.
@@ -206,9 +205,7 @@ class LanceDataset(
     # Other versions.
 
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
-        """Open another version: a number, a tag, or (branch, number or tag).
-
-        (branch, None) is the branch's latest version.
+        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) opens its latest version.
 
         Raises:
             NotFoundError: The version does not exist.
@@ -242,17 +239,15 @@ class LanceDataset(
 
         Args:
             columns: Column names in output order, or SQL expressions by output name. "a.b" selects a struct field.
-            Hidden columns such as `_rowid` are selected by name. Defaults to all columns.
-            filter: Row condition: a SQL string, (SQL string, parameters), a pyarrow expression, or a full-text query of
-            `lance_duck.query`.
+                Hidden columns such as `_rowid` are selected by name. Defaults to all columns.
+            filter: Condition as a SQL string, (SQL string, parameters), pyarrow expression or `lance_duck.query` query.
             limit: Maximum number of rows.
             offset: Number of rows to skip first.
-            nearest: Return the rows nearest to a query vector, with their `_distance`. A dict with "column" and "q",
-            and optionally "k" (default: `limit` plus `offset`, or 10), "metric", "recall", "use_index",
-            "distance_range", and others. "recall" (default 0.95) is the share of true neighbours that an index search
-            finds. "nprobes", "ef" and "refine_factor" override it. The search only considers rows that pass the filter,
-            unless
-                `prefilter` is False.
+            nearest: Return the rows nearest to a query vector, with their `_distance`. A dict with "column", "q", and
+                optionally "k" (default: `limit` plus `offset`, or 10), "metric", "use_index", "distance_range",
+                "recall" and others. "recall" (default 0.95) is the share of true neighbours that an index search finds.
+                "nprobes", "ef" and "refine_factor" override it. Without `prefilter=False`, only rows that pass the
+                filter are searched.
             batch_size: Maximum number of rows per batch.
             options: Other arguments. See `lance_duck.scan.options.ScanOptions`.
 

@@ -69,8 +69,8 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # mypy ignores dbt's types, see
 
         Args:
             target_config: Accepts these settings, directly or in `meta`: `uri`; `mode`, which is "overwrite" (default),
-            "append" or "merge"; `unique_key`, the columns that identify the rows to update in mode "merge". All modes
-            create a missing table.
+                "append" or "merge"; `unique_key`, the columns that identify the rows to update in mode "merge". All
+                modes create a missing table.
 
         Raises:
             InvalidInputError: The settings are invalid or contradict each other.

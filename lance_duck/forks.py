@@ -1,8 +1,9 @@
 """State that a forked child must recreate. A fork copies all memory, but only the calling thread.
 
 In the child, a lock that another thread held remains locked forever, and work by another thread never completes.
-`count()` returns the number of forks between the first process and this process. `Lock` and `RLock` are unlocked in a
-child, even if a thread of the parent held them. `after_fork` registers functions that repair a library's state.
+The function `count()` returns the number of forks between the first process and this process. The classes `Lock` and
+`RLock` are unlocked in a child, even if a thread of the parent held them. The function `after_fork` registers functions
+that repair a library's state.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Lock:
 
     Attributes:
         was_held: Whether a thread of the parent held the lock during the fork. The guarded data may then be
-        inconsistent. The code that repairs the data sets this to False.
+            inconsistent. The code that repairs the data sets this to False.
     """
 
     __slots__ = ("_born", "_inner", "was_held")

@@ -409,7 +409,7 @@ def write_fragments(
         schema: Schema for data that does not include one.
         return_transaction: Return an Append or Overwrite transaction that commits the fragments.
         mode: "append" writes the table's columns if the table exists. "create" and "overwrite" write the data's
-        columns.
+            columns.
         namespace_client: Catalog that supplies the table's store settings: see `lance_duck.dataset`.
         table_id: Name of the table in that catalog, as a list of its parts.
         settings: Other arguments of `write_dataset`. `enable_stable_row_ids` does not have an effect here, because the

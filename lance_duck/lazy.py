@@ -6,9 +6,9 @@
         delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
 
 The `else` branch binds modules that are imported when a function first uses `delete.…`. Type checkers and editors read
-the plain imports. `tests/test_architecture.py` also reads them: it checks the order of the rooms, and that the `else`
-branch binds the same names. `package` does the same for a package: its attributes are imported on first access
-(PEP 562).
+the plain imports. The test `tests/test_architecture.py` also reads them: it checks the order of the rooms, and that the
+`else` branch binds the same names. The function `package` does the same for a package: its attributes are imported on
+first access (PEP 562).
 
 You hold: names of modules, or exported names of a package. You get: the modules and names on first use. `uncollected`
 pauses Python's garbage collector while long-lived objects, such as modules, are created.
@@ -41,8 +41,8 @@ def uncollected(*, ages: bool = False) -> Iterator[None]:
 
     Args:
         ages: Whether to mark all objects of the process as old afterwards, to make the next collection fast. Ignored if
-        the process itself froze objects. Do not use this in frequent calls: without young objects, old garbage is not
-        collected.
+            the process itself froze objects. Do not use this in frequent calls: without young objects, old garbage is
+            not collected.
     """
     global _is_put_off
     was_enabled = gc.isenabled()

@@ -52,8 +52,9 @@ class RecallReport:
 
     Attributes:
         table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, or null if
-        not given. All three are null in the last row. `recall` is the average share of true neighbours found, and
-        `worst` is the share for the worst query. `latency_ms` is the median time of a single query, in milliseconds.
+            not given. All three are null in the last row. `recall` is the average share of true neighbours found, and
+            `worst` is the share for the worst query. `latency_ms` is the median time of a single query, in
+            milliseconds.
         title: Description of the measurement, in one line.
     """
 
@@ -86,7 +87,7 @@ class RecallReport:
         return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot latency over recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
+        """Plot latency against recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
 
         If nprobes is the same for all settings, there is a point for each ef or refine_factor.
 
@@ -156,7 +157,7 @@ def recall_report(
         ds: The table.
         column: The vector column.
         queries: Query vectors, in any form that "q" of `nearest` accepts. None selects random vectors of the column. A
-        random vector's own row does not count as its neighbour.
+            random vector's own row does not count as its neighbour.
         k: Number of neighbours of each query.
         nprobes: Numbers of partitions to search. Numbers above the partition count search all partitions.
         ef: Candidate counts of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.

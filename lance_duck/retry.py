@@ -29,9 +29,9 @@ class RetryPolicy:
     Attributes:
         retries: Number of attempts after the first attempt.
         timeout: Time after the start of the first attempt in which further attempts may start, in seconds. None
-        disables the limit.
+            disables the limit.
         first_wait: Upper bound of the first wait, in seconds. A commit to a local disk takes a few milliseconds, and a
-        writer that loses a race waits about as long.
+            writer that loses a race waits about as long.
         longest_wait: Upper bound of all waits, in seconds. A commit to an object store takes up to about one second.
     """
 

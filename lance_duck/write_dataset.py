@@ -41,9 +41,10 @@ def write_dataset(
 
     Args:
         data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; batches and a schema; a pandas or
-        polars DataFrame; a DuckDB relation; a list of dicts; a dict of arrays; or any object with `__arrow_c_stream__`.
+            polars DataFrame; a DuckDB relation; a list of dicts; a dict of arrays; or any object with
+            `__arrow_c_stream__`.
         uri: Path or URI of the table, or a handle to it. "memory://name" is an in-memory table that exists until the
-        process ends. "memory://" creates a new in-memory table with a generated name (`LanceDataset.uri`).
+            process ends. "memory://" creates a new in-memory table with a generated name (`LanceDataset.uri`).
         schema: Schema for data that does not include one.
         mode: "create" creates a table and fails if it exists. "append" adds rows, matching columns by name, or creates
             the table. "overwrite" replaces rows and schema in a new version, or creates the table. Settings and older
@@ -54,15 +55,14 @@ def write_dataset(
         data_cache_bytes: Size of the buffer for values of incomplete pages of all columns, in bytes.
         max_page_bytes: Maximum size of a page's values, in bytes.
         progress: A function that is regularly called with a `WriteProgress`, or True to print the progress. Also
-        accepts a `FragmentWriteProgress`.
+            accepts a `FragmentWriteProgress`.
         storage_options: Object store settings.
         data_storage_version: "2.2" (default, alias "stable"), "2.1", "2.0", or "0.1" (alias "legacy"). Version 0.1 is
-        for readers from before 2024. In 0.1 files, only string and binary columns can contain nulls. An existing table
-        keeps its version by default. A table cannot mix 0.1 files with later versions.
+            for readers from before 2024. In 0.1 files, only string and binary columns can contain nulls. An existing
+            table keeps its version by default. A table cannot mix 0.1 files with later versions.
         use_legacy_format: Deprecated. False means "stable", and True means "legacy".
         enable_v2_manifest_paths: Whether to use manifest names with which the newest version is found without a full
-        listing.
-            Without effect on existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
+            listing. Without effect on existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
         enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is rejected for an
             existing table without stable row ids.
         auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, stored as settings of a new table.
@@ -75,11 +75,11 @@ def write_dataset(
         base_store_params: Object store settings of base paths, by path.
         external_blob_mode: "reference" stores the URIs of external blobs, "ingest" copies their bytes into the table.
         allow_external_blob_outside_bases: Allow references to any location. By default, they must point to files below
-        base paths that are not table roots.
+            base paths that are not table roots.
         blob_pack_file_size_threshold: Maximum size of a file with several blobs, in bytes. Defaults to 1 GiB.
         vector_columns: List columns that a new table stores as searchable vectors. {"v": 128} sets the dimension, and
-        {"v": "float16[128]"} also sets the value type. ["v"] uses the dimension of the first non-null value. Existing
-            tables keep their column types.
+            {"v": "float16[128]"} also sets the value type. ["v"] uses the dimension of the first non-null value.
+            Existing tables keep their column types.
         namespace_client: Catalog that resolves the table and registers new ones: see `lance_duck.dataset`.
         table_id: Name of the table in that catalog, as a list of its parts.
         commit_lock: Held while the version is published: see `lance_duck.dataset`.

@@ -53,7 +53,7 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
         text: The metadata.
         columns: All columns.
         labels: Whether the metadata was written for exactly these rows, in this order. If not, a range of row labels is
-        dropped unless it is the default.
+            dropped unless it is the default.
         moves: Whether a column of row labels remains one after a rename.
 
     Returns: The metadata, or None if nothing remains.

@@ -11,7 +11,7 @@ Deletion file: 24 bytes, at the end of a roaring bitmap file, or between the str
     15     | 1    | algorithm, see `digests`
     16     | 8    | second mark "LDCKSUM1"
 
-Manifest: 28 bytes, field 50001, the last one of its message, directly before the footer of the file
+Manifest: 28 bytes, field 50001, the last field of its message, directly before the footer of the file
 
     0      | 4    | first mark: tag of the field, and its 24 bytes
     4      | 8    | second mark "LDCKSUM1": version 1, XXH3-64

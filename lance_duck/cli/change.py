@@ -33,7 +33,7 @@ def compact(
     max_overlays: int | None = None,
     as_json: bool = False,
 ) -> None:
-    """Merge small fragments and drop deleted rows. Overlays are folded in."""
+    """Merge small fragments and drop deleted rows. Also merges overlays."""
     dataset = open_table(table)
     with progress_bar("compacting") as progress:
         metrics = dataset.optimize.compact_files(

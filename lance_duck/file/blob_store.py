@@ -95,7 +95,7 @@ class BlobStore:
         return self._managed.get((base_id, name), lambda: self._open_managed(base_id, name))
 
     def external(self, base_id: int, name: str) -> ByteSource:
-        """Open an external file, by a name below the base path with this id, or by a URI if the id is 0.
+        """Open an external file, given a name below a base path, or given a URI if the id is 0.
 
         Raises:
             NotFoundError: The file does not exist.

@@ -61,7 +61,7 @@ class MixedColumn(PlainColumn):
         arrow_type: Type of the returned arrays.
         older: Reader of the fields in 2.0 files.
         newer: Reader of the fields in later files. This reader determines which structs are null, because 2.0 does not
-        store it.
+            store it.
     """
 
     def __init__(

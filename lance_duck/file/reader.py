@@ -72,7 +72,7 @@ class LanceFile:
         descriptor: Schema and number of rows.
         beside: Sidecars, managed and external blob files. None if the file was opened alone.
         sidecars: Position and size of the sidecar digests. None if the file does not store digests, or checksums are
-        disabled.
+            disabled.
         is_in_memory: Whether the source is in memory. Reads then do not need requests.
     """
 

@@ -63,7 +63,7 @@ class KernelCache:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """Folders to read from. Files are written to the first one."""
+        """Folders to read from. Files are written to the first folder."""
         return cache_folders() if self._folders is None else self._folders
 
     @property

@@ -9,8 +9,8 @@ numba spends half of the compile time of a small function on entry points that a
 (`benchmarks/first_use.py`). Kernels are therefore built without C wrappers. Subroutines, which only kernels call, do
 not get Python wrappers either. A constant argument is compiled like any other number, not once for each value.
 
-A subroutine is inlined into each kernel that calls it (`kernels/lean.py`). LLVM would keep the larger ones as calls,
-which doubles the run time of kernels that call one for each string.
+A subroutine is inlined into each kernel that calls it (`kernels/lean.py`). LLVM would not inline larger subroutines.
+This would double the run time of kernels that call a subroutine for each string.
 """
 
 from __future__ import annotations

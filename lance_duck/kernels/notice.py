@@ -29,7 +29,7 @@ _BAR: Final = 24
 class FirstUse:
     """The kernels that this process compiles.
 
-    numba compiles one function at a time. A kernel that calls subroutines is still compiling while they compile.
+    numba compiles one function at a time. While a subroutine compiles, the kernels that call it are still compiling.
 
     Attributes:
         seconds: Seconds spent compiling.

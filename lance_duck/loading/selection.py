@@ -135,7 +135,7 @@ class RowSelection:
             index: Number of the reader, 0 to count - 1.
             count: Number of readers.
             by: "rows": contiguous parts of nearly equal length. "batch": every count-th batch. "fragment": every
-            count-th fragment, regardless of its length.
+                count-th fragment, regardless of its length.
             batch_size: Rows of a batch.
             even: Whether all parts have the same number of whole batches. If True, the remaining rows are dropped.
         """
@@ -191,7 +191,7 @@ class RowSelection:
         Args:
             batch_size: Number of rows in a batch. The last batch may be smaller.
             columns: See `LanceDataset.take`.
-            drop_last: Whether to leave out a smaller last batch.
+            drop_last: Whether to drop a smaller last batch.
             form: "arrow": RecordBatch. "numpy" and "jax": dicts of arrays, see `to_numpy` and `to_jax`.
         """
         if batch_size < 1:

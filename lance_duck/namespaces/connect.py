@@ -23,7 +23,7 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
     Args:
         impl: "dir" or "rest".
         properties: For "dir": root; manifest_enabled and dir_listing_enabled ("true" or "false"); settings of the store
-        as storage.NAME. For "rest": uri; delimiter; HTTP headers as header.NAME; storage.NAME.
+            as storage.NAME. For "rest": uri; delimiter; HTTP headers as header.NAME; storage.NAME.
 
     Raises:
         UnsupportedError: The kind of namespace is neither "dir" nor "rest".

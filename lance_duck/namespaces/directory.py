@@ -42,7 +42,7 @@ class DirectoryNamespace(Namespace):
     Args:
         root: Path or URI of the folder. The first table creates it.
         manifest_enabled: Whether to store names in `__manifest`. False also disables nested namespaces. With None,
-        names are stored if `__manifest` exists or a nested namespace is created.
+            names are stored if `__manifest` exists or a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row in `__manifest` are tables of the root.
         storage_options: Settings of the store.
     """

@@ -119,7 +119,7 @@ class Listing:
 
         Args:
             edit: Called with the rows, and again after each lost race. Returns (object ids of rows to remove, rows to
-            add), or raises an error about the rows.
+                add), or raises an error about the rows.
 
         Raises:
             CommitConflictError: All attempts conflicted with other changes.

@@ -88,7 +88,7 @@ class DatasetOptimizer:
 
         Args:
             num_indices_to_merge: Number of newest segments to merge into the new segment. With 0, only the new rows are
-            written. By default, small segments and segments that are not much larger than the new rows are merged.
+                written. By default, small segments and segments that are not much larger than the new rows are merged.
             index_names: Names of the indexes. Defaults to all indexes.
             retrain: Rebuild the indexes from all rows. This also replaces corrupt segments.
             memory_limit: Approximate memory limit for building an index, in bytes or as a string such as "256MB".

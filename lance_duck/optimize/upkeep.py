@@ -56,9 +56,9 @@ class Upkeep(ConfigChanges):
                 is given.
             retain_versions: Number of newest versions to keep.
             delete_unverified: Also remove unreferenced files that are less than a week old. Use this only if no other
-            process changes the table: a new file may belong to a change in progress.
+                process changes the table: a new file may belong to a change in progress.
             error_if_tagged_old_versions: Whether to raise an error for a tagged version. If False, tagged versions are
-            kept.
+                kept.
             delete_rate_limit: Maximum number of files deleted per second. Unlimited by default.
             versions: Remove only these versions.
             delete_concurrency: Validated, but without effect: the store decides how many deletions run concurrently.

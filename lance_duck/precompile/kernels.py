@@ -40,7 +40,7 @@ class WarmUp:
         compiled: Number of newly compiled kernels. It is 0 if all kernels were on disk.
         seconds: Compile time in seconds.
         folder: Folder of the compiled kernels. None if no folder is writable. Only this process can then use the
-        kernels.
+            kernels.
     """
 
     compiled: int
@@ -92,8 +92,7 @@ def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | Non
 
     Args:
         level: Processor level: "x86-64-v3" or "x86-64-v2", or "generic" on machines that are not x86-64. Defaults to
-        the best level
-            of this machine.
+            the best level of this machine.
         folder: Folder of the pack. Defaults to the folder from which the installation loads packs.
 
     Raises:

@@ -46,8 +46,8 @@ def highlight(
     Args:
         texts: A text, or an array of texts (pyarrow, pandas, polars, numpy, a list). Nulls remain null.
         query: A string of words and of phrases in double quotes, or a query of `lance_duck.query`. The columns of a
-        query are ignored. All its words are marked, including their fuzzy and prefix matches, except the words of
-        MUST_NOT.
+            query are ignored. All its words are marked, including their fuzzy and prefix matches, except the words of
+            MUST_NOT.
         pre: Mark before a word.
         post: Mark after a word.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.

@@ -83,7 +83,7 @@ def check_definitions(before: table_pb2.Manifest, after: table_pb2.Manifest) -> 
 
     Raises:
         InvalidInputError: The change renames, drops or casts an input of a computed column that remains in the table,
-        or casts the computed column itself.
+            or casts the computed column itself.
     """
     computed = [field for field in before.fields if COMPUTED in field.metadata]
     if not computed:

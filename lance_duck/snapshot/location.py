@@ -82,7 +82,7 @@ class Location:
 
     @cached_property
     def root(self) -> Location:
-        """Location of the main branch. The files of tags and branches are there."""
+        """Location of the main branch, which contains the files of tags and branches."""
         return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
 
 

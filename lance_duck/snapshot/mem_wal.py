@@ -57,7 +57,7 @@ def refuse_not_null(snapshot: Snapshot) -> None:
 def check_schema_change(
     before: table_pb2.Manifest, after: table_pb2.Manifest, segments: Iterable[table_pb2.IndexMetadata]
 ) -> None:
-    """Reject a schema change that the rows of a write-ahead log cannot follow.
+    """Reject a schema change that cannot be applied to rows in a write-ahead log.
 
     Args:
         before: A version.

@@ -72,7 +72,7 @@ class Branch:
     Attributes:
         parent_branch: The branch from which this branch was created, or None for main.
         branch_identifier: (parent version, identifier) of each branch on the path from main. The last pair describes
-        this branch.
+            this branch.
         parent_version: The version from which this branch was created.
         create_at: Creation time, in seconds since the epoch.
     """

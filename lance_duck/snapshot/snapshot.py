@@ -1,6 +1,6 @@
 """A single, immutable version of a table. All reads go through it.
 
-A file named in the manifest is below the table root, or below the base path with its id:
+Each file in the manifest lies below the table root, or below a base path if its entry has a base id:
 
     base path is a dataset root      {base}/data/…, {base}/_deletions/…, {base}/_indices/…
     base path is a plain directory   {base}/…
@@ -57,7 +57,7 @@ def open_snapshot(
     Args:
         uri: Path or URI of the table.
         version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None selects the latest
-        version.
+            version.
         asof: Open the newest version committed before this time. Ignored if `version` is given.
         storage_options: Object store settings. "base_{id}.{name}" is a setting for a single base path.
         commit_lock: See `Location`.

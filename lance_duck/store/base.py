@@ -69,7 +69,7 @@ class Store(Protocol):
         Args:
             path: The file.
             size: Size of the file in bytes, if known. The size saves a round trip on an object store, and is verified
-            on a local disk.
+                on a local disk.
 
         Raises:
             NotFoundError: The file does not exist. If `size` is given, an object store detects this on the first read.
@@ -117,7 +117,7 @@ class Store(Protocol):
         Args:
             path: The file.
             late: Whether the file may become durable only with the next `sync` or `put_if_absent`. Use this for small
-            files of a commit.
+                files of a commit.
 
         Raises:
             UnsupportedError: The store is read-only.

@@ -179,7 +179,7 @@ def call(where: str, do: Callable[[], _T]) -> _T:
 
     Raises:
         ForkedError: The parent process used the library before the fork. The library's network threads do not exist in
-        this process, and the operation would wait forever.
+            this process, and the operation would wait forever.
     """
     global _used_since
     if _used_since is None:

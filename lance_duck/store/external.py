@@ -2,8 +2,8 @@
 
 An external manifest store is a small key-value table next to the object store, with one operation that the
 object store lacks: it maps (base URI, version) to the path of a manifest, and writes a key only if it is new.
-`storage_options={"manifest_store": url}` selects the store for a table. All writers of the table must use the same
-store.
+The option `storage_options={"manifest_store": url}` selects the store for a table. All writers of the table must use
+the same store.
 
     sqlite:///absolute/path.db    built in: a file that all writers can access
     {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme

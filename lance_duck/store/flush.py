@@ -35,7 +35,7 @@ class UnflushedPaths:
         self._directories: dict[str, int] = {}
         self._files: set[str] = set()
         self._ticket = itertools.count()
-        # Directories whose own name is durable, by inode, because a directory may be recreated under the same name.
+        # Directories whose name is durable, and their inodes. A directory may be recreated with the same name.
         self._safe_directories: dict[str, int] = {}
         self._lock = Lock()
 

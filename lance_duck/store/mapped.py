@@ -282,7 +282,7 @@ class OpenMaps:
         return len(self._files) - len(self._dead)
 
     def _let_go_unused(self) -> None:
-        """Unmap a quarter of the files, starting with those not read since the last call."""
+        """Unmap a quarter of the files, starting with files that were not read since the last call."""
         for again in (False, True):
             for number, ref in list(self._files.items())[:-1]:
                 if len(self._files) <= self._limit - self._limit // 4:

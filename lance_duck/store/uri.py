@@ -44,10 +44,10 @@ def open_store(
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
         storage_options: Credentials and settings of the object store, with the names that pylance and obstore use. For
-        a table on a local disk, they apply to other locations that the table refers to. "fsync": "false" disables
-        flushes, for tables that do not need to survive a power failure. With "checksums": "false", files are written
-        without checksums, and only small files are verified. "manifest_store" is the URL of an external manifest store:
-        see `store.external`.
+            a table on a local disk, they apply to other locations that the table refers to. "fsync": "false" disables
+            flushes, for tables that do not need to survive a power failure. With "checksums": "false", files are
+            written without checksums, and only small files are verified. "manifest_store" is the URL of an external
+            manifest store: see `store.external`.
         allowed: Other roots that paths and links of a local store may lead into. Non-local roots are ignored.
 
     Raises:

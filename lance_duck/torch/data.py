@@ -89,7 +89,7 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
 
 @dataclass
 class RankSampler:
-    """The share of one rank, which is split among its workers. Attributes have the names of pylance's arguments.
+    """The share of one rank, which is split among its workers. Attributes are named like pylance's arguments.
 
     Attributes:
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
@@ -154,20 +154,20 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         rank: Rank of this process. Default: the rank in torch.distributed, or 0.
         world_size: Number of processes. Default: the world size of torch.distributed, or 1.
         shard_granularity: None selects contiguous ranges of nearly equal length. "batch" selects every n-th batch, and
-        "fragment" every n-th fragment.
+            "fragment" every n-th fragment.
         to_tensor_fn: Function that converts a RecordBatch to an item. The default is `only_tensor_or_all`, which
-        matches pylance. `to_tensors` always returns a dict, and keeps uint64. If None, items are RecordBatches.
+            matches pylance. `to_tensors` always returns a dict, and keeps uint64. If None, items are RecordBatches.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
         even: Whether all workers read the same number of whole batches. If True, remaining rows are not read.
         cache: Without effect. Repeated reads use the caches of the table and the system.
         batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, like in pylance. It replaces `rank`, `world_size`,
-        `shard_granularity` and `shuffle`.
+            `shard_granularity` and `shuffle`.
 
     Raises:
         InvalidInputError: An argument is invalid.
         UnsupportedError: The sampler is not a `RankSampler`. Other samplers are not needed, because a row selection
-        determines the rows.
+            determines the rows.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class BasePath:
 
     Attributes:
         is_dataset_root: Whether the location has the layout of a table, with files in data/, _deletions/ and _indices/.
-        If False, all files are directly below the path.
+            If False, all files are directly below the path.
         path: Absolute path or URI.
     """
 

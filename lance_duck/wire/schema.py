@@ -66,7 +66,7 @@ class Field:
         children: Struct members, the list item, or the map entries.
         blob_bytes: Whether a scan returns the bytes of a blob instead of a description.
         dictionary: Values of the dictionary that all 0.1 files of the table share. None if the table does not store a
-        dictionary yet, and in later file versions.
+            dictionary yet, and in later file versions.
     """
 
     id: int
@@ -274,7 +274,7 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
 
     Raises:
         CorruptError: A field precedes its parent, an id occurs twice, siblings have the same name, or a list or map has
-        the wrong children.
+            the wrong children.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}

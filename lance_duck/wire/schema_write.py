@@ -3,7 +3,7 @@
 Ids are assigned depth first. In addition to the message fields that `wire.schema` reads, the messages contain:
 
     encoding            1 fixed-width values, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
-                            `dictionary` message) · 0 struct and null
+                        `dictionary` message) · 0 struct and null
     extension_name      copied from the metadata
     unenforced_*        primary and clustering key, copied from the metadata lance-schema:unenforced-…
 """
@@ -61,14 +61,14 @@ def schema_from_arrow(
         version: Version of the data files that will store the columns: "0.1", "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be assigned.
         existing: An existing schema. Fields of `arrow` with the same names keep the ids from this schema. Other fields
-        get ids above its ids.
+            get ids above its ids.
         old_blobs: Whether binary blob columns remain unchanged in 2.2, like in files without a table.
         keep: Returns whether to keep field metadata with a given key. None keeps all metadata. The metadata of
-        extension types is always kept.
+            extension types is always kept.
 
     Raises:
         UnsupportedError: Lance or this file version does not support a type. The message contains the column and the
-        type.
+            type.
         InvalidInputError: A name is repeated, a column name contains a dot, or a column cannot be part of a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0

@@ -1,4 +1,4 @@
-"""Columns of 0.1 files: all columns have the same batches, and only empty strings can stand for nulls.
+"""Columns of 0.1 files: all columns have the same batches, and only empty values represent nulls.
 
 You hold: the bytes of a file of version 0.1 and a field. You get: a `LegacyFile`, and a tree of nodes that requests
 bytes and returns rows as Arrow arrays of the requested type. Structs, missing fields and whole columns use the classes

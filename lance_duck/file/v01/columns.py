@@ -126,7 +126,7 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: Lega
 
 
 def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
-    """Return the batch bounds of a field, or for a struct those of each descendant with pages."""
+    """Return the batch bounds of a field. For a struct, return the bounds of each descendant with pages."""
     if field.logical_type == "struct":
         return [bounds for child in field.children for bounds in _all_bounds(child, locate)]
     place = locate(field.id)

@@ -51,7 +51,7 @@ class LegacyFileWriter:
         rows_per_group: Rows of each batch after the first ones in `batch_rows`.
         batch_rows: Row counts of the first batches.
         dictionaries: Dictionary values by field id, shared by all files of the table. Missing dictionaries are built
-        from the first rows and added to this mapping.
+            from the first rows and added to this mapping.
 
     Raises:
         UnsupportedError: The field ids are too far apart.
@@ -129,7 +129,7 @@ class LegacyFileWriter:
                 self._rows_of_group = next(self._group_rows)
 
     def add_schema_metadata(self, key: str, value: str) -> None:
-        """Set an entry of the metadata of the file's schema."""
+        """Set an entry of the file's schema metadata."""
         self._metadata[key] = value
 
     def finish(self) -> WrittenFile:

@@ -87,7 +87,7 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return options for data that already has references: each is kept, wherever it points."""
+        """Return options that keep references in existing data, regardless of their targets."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
@@ -97,7 +97,7 @@ class BlobOptions:
 
         Raises:
             InvalidInputError: The file is outside all base paths and the options forbid this, or the URI is not
-            absolute.
+                absolute.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:

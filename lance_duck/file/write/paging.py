@@ -18,7 +18,7 @@ class Paging:
     Args:
         page_bytes: Bytes of values in a page.
         rows_are_top: Whether each value is a top-level row. If not, all values of an array are attributed to its first
-        row.
+            row.
     """
 
     def __init__(self, page_bytes: int, *, rows_are_top: bool) -> None:

@@ -44,7 +44,7 @@ class PendingRows:
         return (self.outline.begins is not None) + (self.outline.holes is not None)
 
     def cut(self, room: int, at_least: int) -> tuple[PendingRows | None, PendingRows | None]:
-        """Split off as many rows as fit `room` bytes, but at least `at_least`. Returns both parts."""
+        """Split off the rows that fit into `room` bytes, but at least `at_least` rows. Returns both parts."""
         rows, entry, slot = self._fitting(room, at_least)
         if rows <= 0:
             return None, self
@@ -55,7 +55,7 @@ class PendingRows:
         )
 
     def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
-        """Return the number of rows that fit `room` bytes, at least `at_least`, and their entry and slot counts."""
+        """Return the numbers of rows, entries and slots that fit into `room` bytes, with at least `at_least` rows."""
         if self.outline.begins is None and not has_offsets(self.values.type):
             each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
             rows = min(max(int(room / each), at_least), self.num_rows)

@@ -49,7 +49,7 @@ def number_tokens(
         leaves: See `kernels.json.leaves`.
         leaf_bounds: Number of leaves before each document.
         cut: Three arrays: the word number of each token in the string leaves, or LONG; the number of tokens before each
-        string; the term number of each word, or DROPPED.
+            string; the term number of each word, or DROPPED.
         table: Four arrays: bytes, offsets and sizes of the distinct tokens, and the table of `word_number`.
         ids: Output: the number of each token. Must have room for all leaves and string tokens.
         bounds: Output from the second entry on: number of tokens before each document.

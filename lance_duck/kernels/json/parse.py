@@ -309,7 +309,7 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
         tape: Receives the nodes. The status is NO_ROOM if they do not fit.
         stack: Nesting stack, one number for each level.
         scratch: Receives unescaped strings, numbers as JSONB, and for floats the byte range of their text. Needs at
-        least 16 bytes, and 4 bytes for each byte of the value.
+            least 16 bytes, and 4 bytes for each byte of the value.
 
     Returns:
         (status, offset in `data` to which the status refers, number of nodes).

@@ -219,7 +219,7 @@ def unpack_fixed(
 
     The tail (count % 1024 values) is stored as raw words if the buffer's size matches exactly. Otherwise, it is a
     padded block.
-    The arguments are those of `unpack_inline`, and `width`: W, 1 to T. Returns a status.
+    Takes the same arguments as `unpack_inline`, and `width`: W, 1 to T. Returns a status.
     """
     word = out.itemsize
     packed = width * ROW_BYTES

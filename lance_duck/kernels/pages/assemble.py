@@ -58,9 +58,9 @@ def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: By
     Args:
         rep: Repetition levels.
         def_: All definition levels.
-        form: Five levels: the lowest repetition level that begins a slot, in this layer and in the inner layer; the
-        highest level of an entry that has a slot, in this layer and in the inner layer; the highest level of a non-null
-        list. The level two above the last one marks an empty list.
+        form: Five levels: the lowest repetition level that begins a slot, here and in the inner layer; the highest
+            level of an entry with a slot, here and in the inner layer; the highest level of a non-null list. The level
+            two above the last one marks an empty list.
         offsets: Output: room for one number more than there are entries.
         valid: Output if `def_` is not empty: room for one flag more than there are entries.
     """
@@ -123,7 +123,7 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
         chunks: (k + 1,), number of levels before each chunk. The last number is len(rep).
         rows: (k + 1,), number of rows that must begin before each chunk.
         bounds: Ascending row numbers, relative to the first row that begins in these chunks. Each is replaced by the
-        number of levels before that row.
+            number of levels before that row.
 
     Returns:
         False if a chunk has a different number of rows.

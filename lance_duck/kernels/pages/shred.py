@@ -71,8 +71,8 @@ def measure_lists(holes: Bytes, offsets: Offsets, valid: Bytes, hidden: int, tot
         valid: A flag for each slot, or empty.
         hidden: Highest mark of an entry without a slot.
         totals: Receives five numbers: ENTRIES; ITEMS, the number of items in visible lists that are not null; FIRST,
-        the first of these items; IS_DENSE, 1 if there are no other items between them; HAS_HOLES, 1 if any entry has a
-        mark.
+            the first of these items; IS_DENSE, 1 if there are no other items between them; HAS_HOLES, 1 if any entry
+            has a mark.
 
     Returns:
         False if the offsets descend, or there are too few offsets for the slots.

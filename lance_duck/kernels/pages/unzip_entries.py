@@ -38,7 +38,7 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
     Args:
         data: The stream.
         form: Seven numbers: CONTROL, size of a control word in bytes; BITS_DEF; MAX_REP; MAX_DEF; MAX_VISIBLE; WIDTH,
-        size in bytes of a value or of its length prefix; IS_FIXED, 1 for fixed-width values.
+            size in bytes of a value or of its length prefix; IS_FIXED, 1 for fixed-width values.
         totals: int64 (4,), output.
 
     Returns:
@@ -82,9 +82,10 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
 def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: Int64s, values: Bytes) -> None:
     """Write the levels of all entries, the values and the value offsets.
 
-    `count_entries` has checked the stream and computed the array sizes. `rep` and `def_` have one level for each entry,
-    or are empty. `offsets` has one number more than there are slots, or is empty for fixed-width values. `values` has
-    the size of all values in bytes.
+    `count_entries` has checked the stream and computed the array sizes. The arrays `rep` and `def_` have one level for
+    each entry, or are empty. The array `offsets` has one number more than there are slots, or is empty for fixed-width
+    values. The size of
+    `values` is the total size of all values in bytes.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1

@@ -251,8 +251,7 @@ def list_terms(
         offsets: (keys + 1,), output: byte offset of each key, and the end of the last one.
         ids: Output: the value of each key.
         totals: (3,). Input: maximum number of keys, and maximum size of all keys in bytes. Output: number of keys, size
-        of all keys in
-            bytes, size of the longest key.
+            of all keys in bytes, size of the longest key.
         is_counting: Whether to write `totals` only.
 
     Returns:

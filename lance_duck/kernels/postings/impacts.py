@@ -60,8 +60,7 @@ def encode_impacts(
         block_size: Number of postings of a block.
         out: Output. 8 bytes for each entry, and 12 for each posting, are enough.
         offsets: Output: byte offset of each entry, and the end of the last one.
-        best: (1 + maximum second-level entry count of a term, 258), scratch space, initially 0. It is 0 again
-        afterwards.
+        best: (1 + maximum second-level entry count of a term, 258), scratch space, 0 before and after the call.
 
     Returns:
         Number of bytes written, or -1 if `out`, `offsets` or `best` is too small or an id is out of range.

@@ -64,9 +64,9 @@ def accumulate(
         every: Whether a document must contain a term of each slot.
         scores: (documents,), receives the sums of the old and the new scores.
         sums: (documents,), scratch space, initially 0. It is 0 again afterwards. Empty if no two terms have the same
-        word.
+            word.
         hits: (documents,), output, initially 0. With `every`, the number of leading slots that a document contains.
-        Otherwise 1 if it contains any slot.
+            Otherwise 1 if it contains any slot.
         ids: (block_size,), scratch space.
         frequencies: (block_size,), scratch space.
 
@@ -137,7 +137,7 @@ def bound_blocks(
     Args:
         lists: (terms + 1,), first block of each term, starting at 0, and the total block count.
         entries: (terms + 1,), first entry of each term, and the total entry count. A term has one entry for each block,
-        then second-level entries.
+            then second-level entries.
         last_ids: The last document of each entry.
         pairs: First pair of each entry, and the end of the last one.
         frequencies: Frequency of each pair.
@@ -194,7 +194,7 @@ def bound_windows(
         slack: Factor that raises bounds.
         num_first: Maximum number of windows that are sorted to the front of `order`.
         out: (terms, windows), output, initially 0: the bounds of each term, or 0 if the window does not contain its
-        documents.
+            documents.
         totals: (windows,), output: the score bound, or -1 if no document can match.
         order: (windows,), output: the `num_first` windows with the highest bounds, in descending order, then the
             others, in ascending order of their ids.

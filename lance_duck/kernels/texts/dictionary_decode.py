@@ -25,7 +25,7 @@ def number_bytes(
 
     Args:
         data: Bytes of the concatenated values, beginning at `start`. The caller has checked that `data` contains all of
-        them.
+            them.
         start: Offset of the first value.
         places: uint32 (count,), output: number of each value.
         firsts: int64, at least 256 slots, output: index of the first occurrence of each distinct value.

@@ -25,7 +25,7 @@ def number_variable(
         data: Bytes of the values.
         places: uint32 (count,), output: number of each value.
         firsts: int64, output: index of the first occurrence of each distinct value. Its length limits the number of
-        distinct values.
+            distinct values.
         table: int32, initially -1. Its length is a power of two, and at least twice the length of `firsts`.
 
     Returns:

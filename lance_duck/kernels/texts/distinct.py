@@ -45,7 +45,7 @@ def text_number(
         i: Index of the string.
         firsts: Index of the first occurrence of each distinct string.
         table: Hash table of the distinct strings' numbers. Free slots are negative, and at least one slot is free.
-        last: Slot count of the table, which is a power of two, minus one.
+        last: Slot count of the table minus one. The slot count is a power of two.
     """
     start: Any = np.int64(offsets[i])
     size: Any = np.int64(offsets[i + 1]) - start

@@ -6,7 +6,7 @@ bytes of the input select a shorter symbol:
 
     slots   symbol, mask of its bytes, form. Empty slots have mask 0 and symbol 1, which no masked word equals
     short   for each pair of bytes: form of the pair's symbol, else of the first byte's symbol, else of an escape; then,
-                for each byte: form of its symbol, else of an escape
+            for each byte: form of its symbol, else of an escape
     form    code | size of the symbol in bytes << 8; code 255 is an escape, of one byte
 """
 

@@ -64,9 +64,9 @@ def group_by_trigram(
         starts: Offset in `classes` of each index's first class, and the end of the last one.
         classes: The classes of all indices. `BREAK` ends a run.
         last: For each trigram, the number of the last string that contains it, counted from 1. Must be 0 before each
-        call.
+            call.
         ends: For each trigram. When counting: input 0, output the string count. Otherwise: input the start of the
-        trigram's strings in `texts`, output their end.
+            trigram's strings in `texts`, output their end.
         texts: Output: the numbers of the strings that contain each trigram, ascending.
 
     Returns:

@@ -238,7 +238,7 @@ def cut_ngrams(
         data: UTF-8 of all strings.
         offsets: Byte offset of each string, and the end of the last one.
         lengths: Three numbers: minimum and maximum number of characters, at least 1; then 1 to cut only n-grams at the
-        start of a string.
+            start of a string.
         limit: Minimum size of a dropped token, in bytes.
         table: See above; updated.
         ids: Output: word number of each token.

@@ -126,7 +126,7 @@ def join_edges(
         ends: int32 (edges,), rows of the vectors that selected each vector.
         lengths: float32 (edges,), squared distances to these rows.
         table: int32 (n, width), output: distinct neighbours after the existing ones, then -1. Only the rows `rows` are
-        written.
+            written.
         work: int32 (k + width,), scratch space.
         distances: float32 (k + width,), scratch space.
     """

@@ -197,7 +197,7 @@ def sort_nearest(
         counts: int32 (r,), number of candidates of each vector.
         far: float32 (n, k), output: squared distances, ascending, then infinity. Only the rows `rows` are written.
         nearest: int32 (n, k), output: rows of the neighbours, then -1. Only the rows `rows` are written. If distances
-        are equal, the smaller row comes first.
+            are equal, the smaller row comes first.
     """
     k = far.shape[1]
     for i in range(len(rows)):

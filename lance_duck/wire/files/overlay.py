@@ -3,8 +3,8 @@
     DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
 
 A bitmap is a portable 32-bit roaring bitmap of physical row offsets. Row i of the file contains the new value for the
-i-th offset, counted from 0. The overlay with the higher version takes precedence. Of two overlays with the same
-version, the later one in the list does. `Fragment.overlays` is in the order of `newest_last`.
+i-th offset, counted from 0. The overlay with the higher version takes precedence. Among overlays with the same version,
+later entries of the list take precedence. `Fragment.overlays` is in the order of `newest_last`.
 """
 
 from __future__ import annotations

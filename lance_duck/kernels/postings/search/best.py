@@ -5,13 +5,11 @@ Score bounds determine which blocks are skipped.
 
     postings   bytes of all blocks; byte offset of each block, and the end of the last one; first block of each term,
                and the total block count; document count of each term; documents in a full block; whether numbers
-                              in a term's last block are varints; last document of each block, or an upper bound below
-                              the next block's first document; whether these numbers are exact
+               in a term's last block are varints; last document of each block, or an upper bound below the next
+               block's first document; whether these numbers are exact
     scoring    the idf of each term, more than 0; each document's length code, and each code's norm; whether each
-    document
-                   may match, empty if all may match; each document's sort key, which orders equal scores; the query
-                   word of each
-               term, ascending
+               document may match, empty if all may match; each document's sort key, which orders equal scores; the
+               query word of each term, ascending
     windows    (terms, windows), upper bound of a term's contribution in a window of ids, 0 without documents;
                the highest score in each window, negative if no document can match; the windows, most promising first;
                number of ids in a window

@@ -45,7 +45,7 @@ def find_best_of_any(
 
     Each window is searched in one of three ways. If no document can reach the threshold without certain terms, the
     kernel intersects the documents of these terms. If some terms cannot reach the threshold even together, the kernel
-    looks them up only for the documents of the other terms. If such a lookup would cost more, the kernel sums all
+    looks them up only for the documents of the other terms. If a lookup would cost more, the kernel sums all
     scores.
 
     Args:

@@ -6,7 +6,7 @@ threshold.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `counts`.
 
     work       (2, terms, documents in a full block); (2, terms), all -1: see `read_documents`; all terms, needed terms
-                   first, rarest first; uint32 (ids of a window,), initially 0: marks; one number, 0: the maximum mark;
+               first, rarest first; uint32 (ids of a window,), initially 0: marks; one number, 0: the maximum mark;
                (2 + terms, ids of a window + 1), candidate rows: document, index of the previous candidate row, index
                in each term's postings, -1 if the term does not occur
     limits     (terms, windows), see `windows`, or (0, 0) if unknown; the window; the score to reach

@@ -5,13 +5,13 @@ are then read for the best of these documents first, until enough documents cont
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
     phrase     bytes of all positions; start and end of each position block, in the order of `postings`; whether numbers
-                   are packed in groups; each word's distance from the previous word, 0 for the first word; the slop, by
-                   which a distance may be longer
+               are packed in groups; each word's distance from the previous word, 0 for the first word; the slop, by
+               which a distance may be longer
     work       see `kernels.postings.search.intersect`
     pool       (n,), scores of documents whose positions are not read yet; (1 + words, n), the document, and its index
                in each word's postings; (n,), scratch space
     reading    (words * 128,), each word's current group; (words, POSITION_STATE), initially -1: see `_COUNTED`;
-                   (2, m), positions of a document
+               (2, m), positions of a document
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def find_best_phrases(
         pool: Scratch space for documents whose positions are not read yet.
         reading: Scratch space for positions.
         counts: Output, three numbers, initially 0: number of documents found; number of posting blocks decoded; the
-        required number of positions if `reading` is too small. In the last case, no document is returned. The required
-        number never exceeds the size of the encoded positions.
+            required number of positions if `reading` is too small. In the last case, no document is returned. The
+            required number never exceeds the size of the encoded positions.
 
     Returns:
         A status with the index of a word.
