@@ -117,7 +117,7 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
         path, kind, rest = triplet.partition(",")
         type_, divider, value = rest.partition(",")
         if not kind or not divider:
-            raise InvalidInputError("invalid query of JSON", expected=_FORM, found=repr(triplet))
+            raise InvalidInputError("invalid JSON query", expected=_FORM, found=repr(triplet))
         if type_ not in TYPES:
             raise InvalidInputError("invalid type in a query of JSON", expected=" or ".join(TYPES), found=repr(type_))
         tokens += _terms(path, type_, value, parameters)

@@ -143,7 +143,7 @@ class WordTable:
         """Double the capacity for words or for their bytes. With `is_bounded`, `_MOST_BYTES` limits the bytes."""
         if self._count < len(self._starts):
             if is_bounded and len(self._known) >= _MOST_BYTES:
-                remedy = "give less of them at once, or a max_token_length"
+                remedy = "give fewer of them at once, or a max_token_length"
                 raise InvalidInputError(
                     "the documents have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy
                 )

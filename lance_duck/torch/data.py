@@ -387,7 +387,7 @@ def _rows(
 def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
     """Raise unless a sampler is a `RankSampler` and no other argument selects rows."""
     if not isinstance(sampler, RankSampler):
-        remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or a RowSelection says it"
+        remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or pass a RowSelection"
         raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
     if any(other is not None for other in others):
         expected = "a sampler without rank, world_size, shard_granularity or shuffle"

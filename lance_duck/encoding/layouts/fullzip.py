@@ -275,7 +275,7 @@ class FullZipReader:
         data = readonly(data)
         status = count_entries(data, form, totals)
         if status:
-            problem = "entries end within one" if status == 1 else "the level of an entry is too high"
+            problem = "the bytes end inside an entry" if status == 1 else "the level of an entry is too high"
             raise CorruptError(problem, where=self._page.where)
         entries, slots, size, heads = totals.tolist()
         if heads != count:

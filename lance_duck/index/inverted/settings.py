@@ -146,7 +146,7 @@ def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[st
     if arguments.get(DOCUMENT_TOKENIZER) not in (None, expected):
         tokenizer = repr(arguments[DOCUMENT_TOKENIZER])
         raise InvalidInputError(
-            DOCUMENT_TOKENIZER, where=_WHERE, expected=f"{expected!r}, as the column has", found=tokenizer
+            DOCUMENT_TOKENIZER, where=_WHERE, expected=f"{expected!r}, the column's tokenizer", found=tokenizer
         )
     return {**arguments, DOCUMENT_TOKENIZER: expected}
 
