@@ -117,7 +117,7 @@ def test_validation_reports_wrong_row_counts(tmp_path: Path, version: str, write
             manifest.ClearField("writer_version")
 
     rewritten(path, change)
-    with pytest.raises(CorruptError, match=rf"(?s)1 problem.*fragment 1: .*rows: expected {rows}, found 5"):
+    with pytest.raises(CorruptError, match=rf"(?s)1 problem.*fragment 1: .*wrong row count: expected {rows}, found 5"):
         ld.dataset(path).validate()
 
 

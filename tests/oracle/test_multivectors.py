@@ -131,7 +131,7 @@ def test_multivector_searches_support_every_option(tmp_path: Path) -> None:
 
 def test_unsupported_multivector_operations_are_rejected(tmp_path: Path) -> None:
     ds = ld.write_dataset(rows(0, 50), tmp_path / "t.lance")
-    with pytest.raises(UnsupportedError, match="with metric l2"):
+    with pytest.raises(UnsupportedError, match="does not support metric l2"):
         ds.create_index("v", "IVF_FLAT")
     with pytest.raises(UnsupportedError, match="recall"):
         ld.recall_report(ds, "v")

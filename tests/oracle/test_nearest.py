@@ -148,7 +148,7 @@ def test_a_broken_segment_is_reported_once_and_its_rows_are_scanned(tmp_path: Pa
         file.write_bytes(file.read_bytes()[:-200])
     ours = ld.dataset(place)
     nearest = {"column": "single", "q": queries(1)[0], "k": K}
-    with pytest.warns(ld.IndexWarning, match="is not used"):
+    with pytest.warns(ld.IndexWarning, match="cannot be used, so its rows are scanned"):
         found = ours.to_table(columns=["id"], nearest=nearest)
     assert found.equals(ours.to_table(columns=["id"], nearest={**nearest, "use_index": False}))
     assert found.equals(ours.to_table(columns=["id"], nearest=nearest))

@@ -18,7 +18,7 @@ REFUSED = [
     ("SELECT 1 AS _rowid", "", InvalidInputError, "column '_rowid' has a reserved name"),
     ('SELECT 1 AS "a.b"', "", InvalidInputError, "'a.b': a column name cannot contain a dot"),
     ("SELECT [['a']]::VARCHAR[1][1] AS x", "", UnsupportedError, "column 'x': Lance cannot store fixed_size_list"),
-    ("SELECT MAP {1: 2} AS m", "data_storage_version 2.1", UnsupportedError, "column 'm': type map<int32, int32>"),
+    ("SELECT MAP {1: 2} AS m", "data_storage_version 2.1", UnsupportedError, "cannot store type map<int32, int32>"),
     ("SELECT 1 AS x", "max_rows_per_file 0", InvalidInputError, "max_rows_per_file: expected a number from 1"),
     ("SELECT INTERVAL 1 DAY AS x", "", UnsupportedError, "column 'x': Lance cannot store DuckDB type INTERVAL"),
 ]

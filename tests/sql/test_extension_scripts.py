@@ -80,15 +80,15 @@ def test_extension_statements_work_in_a_transaction_and_with_a_table_named_lance
     [
         ("SET lance_knn_nprobes = 3", "partitions probed: 3"),
         ("SET SESSION lance_knn_nprobes TO '3'", "partitions probed: 3"),
-        ("SET lance_knn_nprobes = 3; SET lance_knn_nprobes = 0", "recall 0.95 asked for"),
-        ("SET lance_knn_nprobes = 3; SET lance_knn_nprobes = -1", "recall 0.95 asked for"),
-        ("SET lance_knn_nprobes = 3; RESET lance_knn_nprobes", "recall 0.95 asked for"),
+        ("SET lance_knn_nprobes = 3; SET lance_knn_nprobes = 0", "target recall 0.95"),
+        ("SET lance_knn_nprobes = 3; SET lance_knn_nprobes = -1", "target recall 0.95"),
+        ("SET lance_knn_nprobes = 3; RESET lance_knn_nprobes", "target recall 0.95"),
         ("SET lance_knn_use_index = false", "use_index is false"),
         ("SET lance_knn_use_index = 'off'", "use_index is false"),
-        ("SET lance_knn_use_index = 0; SET lance_knn_use_index = true", "recall 0.95 asked for"),
-        ("SET lance_knn_use_index = 0; RESET lance_knn_use_index", "recall 0.95 asked for"),
-        ("SET lance_knn_prefilter = true", "recall 0.95 asked for"),
-        ("RESET lance_knn_prefilter; RESET lance_knn_max_k", "recall 0.95 asked for"),
+        ("SET lance_knn_use_index = 0; SET lance_knn_use_index = true", "target recall 0.95"),
+        ("SET lance_knn_use_index = 0; RESET lance_knn_use_index", "target recall 0.95"),
+        ("SET lance_knn_prefilter = true", "target recall 0.95"),
+        ("RESET lance_knn_prefilter; RESET lance_knn_max_k", "target recall 0.95"),
     ],
 )
 def test_settings_of_the_extension_are_aliases(con: ld.Connection, sql: str, words: str) -> None:

@@ -157,7 +157,7 @@ def test_explain_shows_the_search(con: ld.Connection) -> None:
 
 def test_recall_can_be_set_by_name(con: ld.Connection) -> None:
     call = "FROM lance_vector_search('photos', 'vec', [1, 0, 0, 0, 0, 0, 0, 0], k := 5{})"
-    for more, wanted in ("", "recall 0.95"), (", recall := 0.7", "recall 0.7 "), (", recall := NULL", "recall 0.95"):
+    for more, wanted in ("", "recall 0.95"), (", recall := 0.7", "recall 0.7:"), (", recall := NULL", "recall 0.95"):
         assert wanted in con.execute("EXPLAIN " + call.format(more)).fetchall()[-1][1]
         assert con.execute("SELECT count(*) " + call.format(more)).fetchall() == [(5,)]
     assert "recall" not in con.execute("EXPLAIN " + call.format(", nprobes := 2")).fetchall()[-1][1]

@@ -36,7 +36,7 @@ def test_remedies_do_not_change_quoted_paths(tmp_path: Path) -> None:
     ld.write_dataset({"x": [1]}, place)
     with pytest.raises(LanceDuckError) as raised:
         ld.write_dataset({"x": [1]}, place)
-    remedy = "--mode append adds rows, --mode overwrite replaces them"
+    remedy = "use --mode append to add rows, or --mode overwrite to replace them"
     assert message_of(raised.value) == f"{place}: dataset already exists; {remedy}"
 
 

@@ -62,7 +62,7 @@ def test_a_missing_or_resized_file_is_a_problem(snapshot: Snapshot, kind: PlainK
     path.write_bytes(path.read_bytes() + b"more")
     (problem,) = found(snapshot, metadata)
     assert problem.where == f"index 'x_idx' ({metadata.uuid}): {FILE}"
-    assert problem.what == f"size: expected {size}, found {size + 4}"
+    assert problem.what == f"wrong file size: expected {size}, found {size + 4}"
     path.unlink()
     (problem,) = find_problems(open_snapshot(snapshot.uri))
     assert FILE in problem.where
@@ -83,7 +83,7 @@ VALUES: list[int | None] = [0, 1, 2, 3, None, 5, 6, 7, 8, 9]
 @pytest.mark.parametrize(
     ("values", "rows", "what"),
     [
-        (VALUES, [*range(9), 10], "row of fragment 0: expected below 10, found 10"),
+        (VALUES, [*range(9), 10], "row offset out of range in fragment 0: expected below 10, found 10"),
         (VALUES[:9], list(range(9)), "does not know that row 9 of fragment 0 satisfies value = 9"),
         (
             [0, 1, 2, 3, 7, 5, 6, 7, 8, 9],

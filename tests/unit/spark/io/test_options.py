@@ -59,7 +59,7 @@ def test_options_accept_several_forms(options: dict[str, str], attribute: str, v
     ("options", "error", "said"),
     [
         ({}, InvalidInputError, "the path of the table is missing"),
-        ({"paths": '["/a", "/b"]'}, UnsupportedError, "several tables"),
+        ({"paths": '["/a", "/b"]'}, UnsupportedError, "load takes one table"),
         ({"path": "/t", "colums": "a"}, InvalidInputError, "unknown option 'colums'.*did you mean 'columns'"),
         ({"path": "/t", "snapshot-id": "1"}, InvalidInputError, "unknown option 'snapshot-id'"),
         ({"path": "/t", "mergeSchema": "true"}, UnsupportedError, "add_columns"),

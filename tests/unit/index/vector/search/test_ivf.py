@@ -207,7 +207,7 @@ def test_a_segment_without_rows_finds_nothing(tmp_path: Path) -> None:
 
 def test_invalid_queries_are_rejected(tmp_path: Path) -> None:
     index = IvfIndex(made("FLAT").open(tmp_path))
-    with pytest.raises(InvalidInputError, match="dimension"):
+    with pytest.raises(InvalidInputError, match="the query vector has the wrong length"):
         index.search(np.zeros((1, 15), np.float32), 1, None, Probe())
     with pytest.raises(InvalidInputError, match="k: "):
         index.search(np.zeros((1, 16), np.float32), 0, None, Probe())
