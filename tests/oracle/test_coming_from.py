@@ -71,6 +71,7 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:create_fts_index is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("theirs", "ours", "about"), [*lines("pylance"), *lines("LanceDB")])
 def test_a_line_of_python_runs_on_both_sides(theirs: str, ours: str, about: str, scope: dict[str, Any]) -> None:
     there, here = eval(theirs, scope), eval(ours, scope)
