@@ -12,6 +12,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 import pytest
+from lancedb.rerankers import RRFReranker
 
 import lance_duck as ld
 from lance_duck import indices
@@ -54,6 +55,7 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 2)
     rows = pa.table({**ROWS, "vec": vectors})
     ds = ld.write_dataset(rows, "t.lance")
+    ds.create_scalar_index("body", "INVERTED")
     return {
         "ld": ld,
         "lance": lance,
@@ -62,12 +64,14 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "indices": indices,
         "catalog": lance_namespace.connect("dir", {"root": str(tmp_path)}),
         "ds": ds,
-        "db": lancedb.connect(".").open_table("t"),
+        "tbl": lancedb.connect(".").open_table("t"),
+        "RRFReranker": RRFReranker,
         "q": np.array([1, 0], np.float32),
         "hello": [{"vector": [3.1, 4.1], "item": "foo"}, {"vector": [5.9, 26.5], "item": "bar"}],
     }
 
 
+@pytest.mark.filterwarnings("ignore:create_fts_index is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("theirs", "ours", "about"), [*lines("pylance"), *lines("LanceDB")])
 def test_a_line_of_python_runs_on_both_sides(theirs: str, ours: str, about: str, scope: dict[str, Any]) -> None:
     there, here = eval(theirs, scope), eval(ours, scope)
