@@ -113,7 +113,9 @@ def test_repair_keeps_files_of_an_unknown_newer_version(table: Path) -> None:
 def test_repair_does_not_count_rows_that_only_the_manifest_claims(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Snapshot, "physical_rows", lambda self, fragment: 2**40)
     dataset = ld.dataset(table)
-    with pytest.raises(InvalidInputError, match=rf"wrong row count of fragment 0 in the manifest.*{ROWS // 2}, as in.*{2**40}"):
+    with pytest.raises(
+        InvalidInputError, match=rf"wrong row count of fragment 0 in the manifest.*{ROWS // 2}, as in.*{2**40}"
+    ):
         dataset.repair()
     for file in data_files(table):
         file.write_bytes(bytes(file.stat().st_size))

@@ -132,7 +132,11 @@ def test_invalid_arguments_are_rejected(spark: SparkSession, uri: str, tmp_path:
         (lambda: ls.knn_join(spark, asked, uri, "id"), WrongTypeError, "vector"),
         (lambda: ls.knn_join(spark, asked, uri, "v", "nothere"), UnknownColumnError, "nothere"),
         (lambda: ls.knn_join(spark, asked, uri, "v", "name"), WrongTypeError, "arrays of numbers"),
-        (lambda: ls.knn_join(spark, asked.withColumnRenamed("name", "ID"), uri, "v"), InvalidInputError, "columns with the same name"),
+        (
+            lambda: ls.knn_join(spark, asked.withColumnRenamed("name", "ID"), uri, "v"),
+            InvalidInputError,
+            "columns with the same name",
+        ),
         (lambda: ls.knn_join(spark, asked, uri, "v", k=0), InvalidInputError, "K"),
         (lambda: ls.knn_join(spark, asked, uri, "v", filter="x ="), InvalidInputError, "x ="),
         (lambda: ls.knn_join(spark, asked, uri, "v", parallelism=0), InvalidInputError, "parallelism"),

@@ -109,7 +109,9 @@ def test_a_row_beyond_the_end_of_its_fragment_breaks_the_segment(table: Table, k
     (segment,) = segments(snapshot)
     everything = RowSet.of_ranges([(0, 0, 1 << 32)])
     open_index(snapshot, segment).search = lambda query: Answer.exactly(everything)  # type: ignore[method-assign]
-    with pytest.warns(IndexWarning, match=r"row offset out of range in fragment 0: expected below 10, found 4294967295"):
+    with pytest.warns(
+        IndexWarning, match=r"row offset out of range in fragment 0: expected below 10, found 4294967295"
+    ):
         assert search(snapshot, segment, Null()) is None
 
 
