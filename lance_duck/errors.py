@@ -298,8 +298,8 @@ class StoreError(LanceDuckError, OSError):
         The disk is full, credentials are wrong or expired, or the network fails.
 
     Remedy:
-        Check free space, permissions and `storage_options`. Repeat a read. Before you repeat a change, find out whether it
-        was committed.
+        Check free space, permissions and `storage_options`. Repeat a read. Before you repeat a change, find out whether
+        it was committed.
     """
 
 
