@@ -27,7 +27,7 @@ NPROBES: Final = (1, 2, 5, 10, 20, 50)
 
 _EF: Final = (1, 2, 5, 10)  # default `ef` for graphs, as multiples of k
 _EXACT_RUNS: Final = 5
-_WIDEST: Final = 16  # maximum number of neighbours to read because of ties, as a multiple of k
+_WIDEST: Final = 16  # multiple of k: reading neighbours to resolve ties stops there
 _COLUMNS: Final = pa.schema(
     {
         "nprobes": pa.int64(),
@@ -170,7 +170,7 @@ def recall_report(
         options: Other arguments of `scanner` (prefilter, fast_search, …).
 
     Raises:
-        InvalidInputError: The column lacks a usable index, there are no queries, or an argument is invalid.
+        InvalidInputError: The column lacks a usable index, the queries are empty, or an argument is invalid.
     """
     arguments = {"column": column, "k": k, "metric": metric}
     nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)

@@ -40,13 +40,7 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.duck.wide_offsets import open_stream
-from lance_duck.errors import (
-    AlreadyExistsError,
-    InvalidInputError,
-    LanceDuckError,
-    NotFoundError,
-    UnsupportedError,
-)
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.uri import local_path
 from lance_duck.verbs.rows.draft import UncommittedFiles
