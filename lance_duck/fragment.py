@@ -255,7 +255,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         if len(staged.fragments) != 1:
             staged.discard()
             raise DataMismatchError(
-                "data of one fragment", where="data", expected="at least one row, and fewer than 2^32"
+                "the data does not fill exactly one fragment",
+                where="data",
+                expected="at least one row, and fewer than 2^32",
             )
         return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)
 

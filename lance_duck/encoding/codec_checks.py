@@ -29,7 +29,7 @@ WORDS: Final[dict[int, np.dtype[Any]]] = {
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
-    """Return the error for a form of an encoding that the format does not define."""
+    """Return the error for an encoding that the format does not define for block or miniblock data."""
     return UnsupportedError(f"the format does not define {encoding} encoding for {form} data", where="page encoding")
 
 

@@ -1,6 +1,6 @@
 """The effective coverage of segments that store row addresses, in tables with stable row ids.
 
-Other writers may list fragments whose rows a segment does not contain. When updates and compactions move rows, these
+Other writers may list a fragment as covered by a segment that does not contain its rows. When updates and compactions move rows, these
 writers add the new fragments to the list, as if the entries were stable row ids. Versions of Lance before pylance 14 do
 this with pylance 14's B-trees (version 1), which they cannot read. pylance 1 does it with zone maps and Bloom filters.
 A reader that trusts the list misses rows. pylance 14 merges and rewrites these segments together with their lists.

@@ -123,7 +123,7 @@ class RowSelection:
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
             raise InvalidInputError(
-                "shares", where="split", expected="numbers from 0, at most 1 in total", found=shares
+                "invalid shares", where="split", expected="non-negative numbers with a sum of at most 1", found=shares
             )
         ends = [round(math.fsum(shares[: place + 1]) * len(self)) for place in range(len(shares))]
         return [self[start:end] for start, end in zip([0, *ends], ends, strict=False)]

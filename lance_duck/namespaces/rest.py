@@ -176,7 +176,7 @@ class RestNamespace(Namespace):
                 return
             if not isinstance(token, str) or token == before:
                 break
-        raise StoreError("the listing does not end", where=shown(self.uri))
+        raise StoreError("the service repeats a page of its listing, or lists too many pages", where=shown(self.uri))
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return self._requests.send("POST", path, {"delimiter": self._delimiter}, dict(body or {}))

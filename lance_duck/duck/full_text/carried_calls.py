@@ -117,7 +117,7 @@ class CallCarrier:
         return None if stars is None or not (stars or _has_list(scope)) else [(star.place, star.text) for star in stars]
 
     def _readers(self, query: PassingQuery, scope: Scope) -> Sequence[tuple[Scope, TableRead]] | None:
-        """Return all mentions of a query, each with its SELECT. Returns None if more mentions are possible."""
+        """Return all references to a query, each with its SELECT. Returns None if others are possible."""
         if query.text is not query.around:
             return [(scope, query.read)]
         return query.around.scopes.readers(query.read, self._replaced_in(query.around))

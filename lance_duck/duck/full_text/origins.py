@@ -34,7 +34,7 @@ class ReadTable:
     Attributes:
         read: The mention of the table in the statement, or of the subquery, common table expression or view.
         name: Name of the Lance table, as an argument of `lance_scan`.
-        dataset: The version that is read. The newest version if the statement specifies an expression.
+        dataset: The version that is read. The newest version if the statement gives the version as an expression.
         held: The version number if a transaction pins the version, otherwise None.
         version: The version that the statement specifies, as arguments of `lance_scan`.
     """

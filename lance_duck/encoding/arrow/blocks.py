@@ -197,7 +197,7 @@ def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
     offsets = block.offsets
     ends, data = readonly(offsets), readonly(block.data)
     if not ascending_within(ends, len(data)):
-        raise CorruptError("offsets", where="texts", expected=f"ascending within {len(data)} bytes")
+        raise CorruptError("invalid offsets", where="texts", expected=f"ascending offsets, at most {len(data)}")
     places = unset(block.count, np.uint32)
     firsts = np.empty(MOST, np.int64)
     table = np.full(ROOM, -1, np.int32)

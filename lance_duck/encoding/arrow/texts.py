@@ -58,7 +58,7 @@ def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
 def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
     offsets = block.offsets
     if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
-        raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
+        raise CorruptError("invalid offsets", where=where, expected=f"within {len(block.data)} bytes")
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
@@ -102,7 +102,7 @@ def looked_up_texts(
 def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:
     views = unset(2 * (len(offsets) - 1), np.uint64).reshape(-1, 2)
     if not string_views(readonly(data), readonly(offsets), views):
-        raise CorruptError("offsets", where=where, expected=f"ascending within {len(data)} bytes")
+        raise CorruptError("invalid offsets", where=where, expected=f"ascending offsets, at most {len(data)}")
     return views
 
 

@@ -23,7 +23,7 @@ def check_rows(rows: Rows, num_rows: int) -> int:
             raise InternalError("row range", expected=f"within {num_rows} rows", found=f"{start}:{stop}")
         return stop - start
     if len(rows) and (rows[0] < 0 or rows[-1] >= num_rows or np.any(rows[1:] <= rows[:-1])):
-        raise InternalError("row offsets", expected=f"strictly ascending within {num_rows} rows")
+        raise InternalError("invalid row offsets", expected=f"strictly ascending offsets below {num_rows}")
     return len(rows)
 
 

@@ -30,7 +30,7 @@ def decompress(scheme: str, packed: Bytes) -> Bytes:
     buffer = VariableWidth(np.array([0, len(packed)], np.int64), packed)
     values = General(scheme, Variable(_OFFSET_BITS)).decode_values(buffer)
     if not isinstance(values, VariableWidth):
-        raise CorruptError("the compressed buffer does not contain bytes", where=f"{scheme} compression")
+        raise CorruptError("the compressed buffer does not decode to byte strings", where=f"{scheme} compression")
     return values.data
 
 

@@ -87,7 +87,9 @@ def _variable(array: pa.Array, where: str) -> VariableWidth:
     offsets = np.frombuffer(places, dtype=word)[array.offset : array.offset + len(array) + 1]
     raw = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
     if not ascending_within(readonly(offsets), len(raw)):
-        raise InvalidInputError("offsets of values", where=where, expected=f"ascending within {len(raw)} bytes")
+        raise InvalidInputError(
+            "invalid offsets of values", where=where, expected=f"ascending offsets, at most {len(raw)}"
+        )
     return _without_hidden(VariableWidth(offsets, raw), valid_flags(array))
 
 

@@ -3,11 +3,11 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | runs per value, below which runs are encoded if they are smaller
+lance-encoding:rle-threshold                  | run-length encoding is used below this number of runs per value, if it is not larger
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
 lance-encoding:dict-divisor                   | minimum number of values per distinct value; 2 by default
 lance-encoding:dict-size-ratio                | maximum dictionary size, as a share of the plain size; 0.8 by default
-lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4 by default
+lance-encoding:dict-values-compression        | compression of the dictionary: none, zstd, or lz4 (default)
 lance-encoding:dict-values-compression-level  | integer
 lance-encoding:structural-encoding            | miniblock, fullzip
 lance-encoding:packed                         | true: a struct is stored row by row

@@ -84,7 +84,7 @@ def merge_sources(
     Args:
         sources: The B-trees.
         tree: Writer of the merged B-tree.
-        make: Makes keys of values.
+        make: Converts an array of values to B-tree keys.
         limit: Approximate memory limit, in bytes.
         progress: Called with the number of entries of each step.
 

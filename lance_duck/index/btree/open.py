@@ -35,7 +35,7 @@ class Lookup:
         layout: How entries are divided into pages and files.
         rows: Number of entries of each file.
         type_: Type of the values.
-        make: Makes keys of values.
+        make: Converts an array of values to B-tree keys.
 
     Attributes:
         bounds: int64 (pages + 1,), first entry of each page, followed by the number of entries.
@@ -183,7 +183,7 @@ class BTreeEntries:
         files: Files of the entries, in order.
         lookup: The page lookup.
         type_: Type of the values.
-        make: Makes keys of values.
+        make: Converts an array of values to B-tree keys.
         limit: Size of the page cache, in bytes.
     """
 

@@ -28,7 +28,7 @@ class TreeWriter:
     Args:
         writer: Writer of the segment.
         type_: Type of the values.
-        make: Makes keys of values.
+        make: Converts an array of values to B-tree keys.
         page_rows: Number of entries per page.
     """
 
@@ -125,7 +125,7 @@ def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[
         tree: Writer of the B-tree.
         values: (n,), including nulls.
         rows: (n,), rows of the values.
-        make: Makes keys of values.
+        make: Converts an array of values to B-tree keys.
     """
     if not (rows[1:] >= rows[:-1]).all():
         order = order_of(FixedKeys(rows))

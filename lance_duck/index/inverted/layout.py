@@ -22,7 +22,8 @@ a part has
 part_{p}_metadata.lance         for each partition: no rows; metadata like metadata.lance, for this partition alone
 part_empty_{p}_metadata.lance   for a part without documents; p is the number that its first partition would have
 
-Missing keys mean the oldest file format: terms as arrow, format 1, blocks of 128, words in the last block.
+Missing keys mean the oldest file format: terms in Arrow, format 1, blocks of 128 documents, and a last block of u32
+numbers rather than varints.
 """
 
 from __future__ import annotations

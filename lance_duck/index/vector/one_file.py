@@ -150,7 +150,9 @@ class OneFile(VectorFiles):
     def _read_codes(self, pq: index_pb2.OneFileSegment.Codebook) -> None:
         bits, count = pq.num_bits, pq.num_sub_vectors
         if bits not in (4, 8) or not 0 < count <= self.dim or self.dim % count or count * bits % 8:
-            raise CorruptError("invalid codes", where=self._where, expected="4 or 8 bits, and equal sub-vectors")
+            raise CorruptError(
+                "invalid codes", where=self._where, expected="4- or 8-bit codes, and sub-vectors of equal length"
+            )
         numbers = _numbers(pq.codebook, pq.codebook_tensor, pq.HasField("codebook_tensor"), self._where)
         if numbers.size != self.dim << bits or not np.isfinite(numbers).all():
             raise CorruptError(

@@ -278,7 +278,12 @@ class VectorFiles:
         self.bits = json_integer(self.metadata, "nbits", 4, 8, where)
         count = json_integer(self.metadata, "num_sub_vectors", 1, self.dim, where)
         if self.bits not in (4, 8) or self.dim % count or count * self.bits % 8:
-            raise CorruptError("codes", where=where, expected="4 or 8 bits, and equal sub-vectors", found=self.metadata)
+            raise CorruptError(
+                "invalid codes",
+                where=where,
+                expected="4- or 8-bit codes, and sub-vectors of equal length",
+                found=self.metadata,
+            )
         transposed = self.metadata.get("transposed", False)
         if not isinstance(transposed, bool):
             raise CorruptError("transposed", where=where, found=repr(transposed))

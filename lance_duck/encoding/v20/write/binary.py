@@ -35,7 +35,7 @@ _NONE: Final = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """The compression of byte strings that a field requests.
+    """The compression that a field requests for its byte strings.
 
     Attributes:
         scheme: "zstd", "lz4" or "fsst"; any other value turns compression off.

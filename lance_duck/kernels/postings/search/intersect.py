@@ -32,7 +32,7 @@ from lance_duck.kernels.postings.search.reading import (
 )
 
 ROWS_BEFORE: Final = 2
-"""Number of candidate rows before the rows of the terms."""
+"""Number of rows of the scratch array before the rows of the terms: candidate ids, and their indices."""
 LOOKED_UP: Final = 8
 """If a term has more postings per candidate than this, candidates are looked up one by one. A lookup in a block takes
 about ten times as long as reading one of its documents. With values from 2 to 16, queries for three required words take

@@ -31,7 +31,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
 
 
 def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Target]:
-    """Yield the terms in texts that match a query's words or its phrase.
+    """Yield the terms to mark in texts: those that match the query's words or phrase.
 
     Args:
         query: The query.
