@@ -1,11 +1,11 @@
 """The effective coverage of segments that store row addresses, in tables with stable row ids.
 
-Other writers may list a fragment as covered by a segment that does not contain its rows. When updates and compactions move rows, these
-writers add the new fragments to the list, as if the entries were stable row ids. Versions of Lance before pylance 14 do
-this with pylance 14's B-trees (version 1), which they cannot read. pylance 1 does it with zone maps and Bloom filters.
-A reader that trusts the list misses rows. pylance 14 merges and rewrites these segments together with their lists.
-Therefore neither the version that a segment was built on nor the age of a fragment shows which lists are right. A
-segment is trusted to cover
+Other writers may list a fragment as covered although the segment does not contain its rows. When updates and
+compactions move rows, these writers add the new fragments to the list, as if the entries were stable row ids. Versions
+of Lance before pylance 14 do this with pylance 14's B-trees (version 1), which they cannot read. pylance 1 does it with
+zone maps and Bloom filters. A reader that trusts the list misses rows. pylance 14 merges and rewrites these segments
+together with their lists. Therefore neither the version that a segment was built on nor the age of a fragment shows
+which lists are right. A segment is trusted to cover
 
 - fragments that do not contain moved rows: the manifest shows that their row ids were new when they were written;
 - other fragments, if each live row has an entry, or belongs to a zone. To check this, the rows of all entries are read

@@ -3,7 +3,7 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | run-length encoding is used below this number of runs per value, if it is not larger
+lance-encoding:rle-threshold                  | run-length encoding applies below this number of runs per value
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
 lance-encoding:dict-divisor                   | minimum number of values per distinct value; 2 by default
 lance-encoding:dict-size-ratio                | maximum dictionary size, as a share of the plain size; 0.8 by default

@@ -82,7 +82,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
 
 
 def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
-    """Return a mask of the searchable rows of a float32 matrix: those with finite numbers and, for cosine, not all zeros."""
+    """Return a mask of the float32 rows that a search can compare: finite and, for cosine, not zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", values, values)
     usable: NDArray[np.bool_] = np.isfinite(squares)

@@ -3,9 +3,9 @@
 Tasks open Lance files directly, and data does not pass through the JVM. Only DataFrames are used, so classic sessions
 and Spark Connect run the same code.
 
-A task returns an exception as its result instead of raising it, so that the driver can raise the worker's exception. The
-driver retries transient errors of the store or the system, regardless of Spark's retry setting. Spark replaces workers
-that die.
+A task returns an exception as its result instead of raising it. The driver can therefore raise the worker's exception.
+The driver retries transient errors of the store or the system, regardless of Spark's retry setting. Spark replaces
+workers that die.
 """
 
 from __future__ import annotations
