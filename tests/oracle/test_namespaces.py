@@ -127,7 +127,7 @@ def test_rest_errors_become_lance_duck_errors(rest: ld.RestNamespace) -> None:
     with pytest.raises(InvalidInputError):
         rest.create_table("a$t/u", ROWS)
     nobody = ld.RestNamespace("http://user:secret@127.0.0.1:9", headers={"Authorization": "Bearer hidden"})
-    with pytest.raises(StoreError, match="does not answer") as caught:
+    with pytest.raises(StoreError, match="does not respond") as caught:
         nobody.list_tables()
     assert "secret" not in f"{caught.value} {nobody!r}"
 

@@ -96,7 +96,7 @@ def test_invalid_arguments_are_rejected_without_changes(spark: SparkSession, tmp
     wrong: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: ls.add_columns(spark, tmp_path / "no.lance", given), NotFoundError, "no.lance"),
         (lambda: ls.add_columns(spark, uri, given, "nothere"), InvalidInputError, "nothere"),
-        (lambda: ls.add_columns(spark, uri, given.drop("x")), InvalidInputError, "no columns"),
+        (lambda: ls.add_columns(spark, uri, given.drop("x")), InvalidInputError, "does not have columns to add"),
         (lambda: ls.add_columns(spark, uri, given.withColumnRenamed("x", "s")), InvalidInputError, "'s'"),
         (lambda: ls.add_columns(spark, uri, given, not_null=["y"]), InvalidInputError, "not_null"),
         (lambda: ls.add_columns(spark, uri, given.selectExpr("x", "'a' _rowaddr")), WrongTypeError, "whole numbers"),

@@ -108,11 +108,11 @@ FROM 'two/fresh.lance';
 CREATE TABLE one.other.fresh AS SELECT 1 AS a;
 --! UnsupportedError: … expected main
 CREATE SCHEMA one.other;
---! UnsupportedError: … one schema main
+--! UnsupportedError: … expected the schema main, the only one
 DROP SCHEMA one.main CASCADE;
---! UnsupportedError: … one schema main
+--! UnsupportedError: … expected the schema main, the only one
 CREATE SCHEMA IF NOT EXISTS lance.x;
---! UnsupportedError: … one schema main
+--! UnsupportedError: … expected the schema main, the only one
 
 --= in a database that is used new tables are Lance tables
 --each database: lance | one | lance.main
