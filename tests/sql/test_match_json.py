@@ -28,7 +28,7 @@ def test_match_of_json_finds_values_at_their_paths(tmp_path: Path, has_index: bo
             assert "InvertedIndexQuery: words" in str(plan)
         best = con.sql("SELECT id, _score FROM lance_fts('t', 'j', 'city,str,san', k := 1)").fetchall()
         assert best[0][0] == 0
-        with pytest.raises(Exception, match="query of JSON: expected path,type,value"):
+        with pytest.raises(Exception, match="invalid JSON query: expected path,type,value"):
             con.sql("SELECT id FROM t WHERE match(j, 'San')").fetchall()
         with pytest.raises(Exception, match="highlight does not support JSON columns"):
             con.sql("SELECT highlight(j, 'city,str,San') FROM t").fetchall()

@@ -106,9 +106,9 @@ def test_json_queries_are_triplets_with_analysed_strings() -> None:
     assert query_tokens("a.city,str,San the Foxes;n,number,30;t,str,a,b", JSON) == [
         *("a.city,str,san", "a.city,str,fox", "n,number,30", "t,str,b"),
     ]
-    with pytest.raises(InvalidInputError, match="query of JSON: expected path,type,value"):
+    with pytest.raises(InvalidInputError, match="invalid JSON query: expected path,type,value"):
         query_tokens("San", JSON)
-    with pytest.raises(InvalidInputError, match="type in a query of JSON: expected str or number or bool or null"):
+    with pytest.raises(InvalidInputError, match="type in a invalid JSON query: expected str or number or bool or null"):
         query_tokens("a,text,San", JSON)
 
 

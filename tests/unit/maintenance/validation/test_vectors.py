@@ -63,7 +63,7 @@ def test_duplicate_rows_are_found(table: tuple[Snapshot, Segment], tmp_path: Pat
 def test_rows_with_different_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     vectors = X[USABLE]
     vectors[0] += 1
-    with pytest.raises(CorruptError, match="another vector for row 0 of fragment 0"):
+    with pytest.raises(CorruptError, match="a different vector for row 0 of fragment 0"):
         problems(table, tmp_path, vectors, USABLE)
 
 
