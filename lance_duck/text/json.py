@@ -119,7 +119,7 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
         if not kind or not divider:
             raise InvalidInputError("invalid JSON query", expected=_FORM, found=repr(triplet))
         if type_ not in TYPES:
-            raise InvalidInputError("invalid type in a query of JSON", expected=" or ".join(TYPES), found=repr(type_))
+            raise InvalidInputError("invalid type in a JSON query", expected=" or ".join(TYPES), found=repr(type_))
         tokens += _terms(path, type_, value, parameters)
     return tokens
 

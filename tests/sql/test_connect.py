@@ -332,8 +332,11 @@ def test_a_parameterised_relation_inside_a_udf_is_rejected_before_a_deadlock(
         def by_relation(number: int) -> int:
             return int(cursor.sql("SELECT ?::BIGINT", params=[number]).fetchall()[0][0])
 
+        one_at_a_time = threading.Lock()  # threads must not share a cursor
+
         def by_execute(number: int) -> int:
-            return int(cursor.execute("SELECT ?::BIGINT", [number]).fetchall()[0][0])
+            with one_at_a_time:
+                return int(cursor.execute("SELECT ?::BIGINT", [number]).fetchall()[0][0])
 
         con.create_function("by_relation", by_relation, ["BIGINT"], "BIGINT")
         con.create_function("by_execute", by_execute, ["BIGINT"], "BIGINT")

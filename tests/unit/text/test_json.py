@@ -108,7 +108,7 @@ def test_json_queries_are_triplets_with_analysed_strings() -> None:
     ]
     with pytest.raises(InvalidInputError, match="invalid JSON query: expected path,type,value"):
         query_tokens("San", JSON)
-    with pytest.raises(InvalidInputError, match="type in a invalid JSON query: expected str or number or bool or null"):
+    with pytest.raises(InvalidInputError, match="type in a JSON query: expected str or number or bool or null"):
         query_tokens("a,text,San", JSON)
 
 
