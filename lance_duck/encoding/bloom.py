@@ -66,7 +66,7 @@ def insert(words: Words, hashes: Hashes) -> None:
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Return whether each filter, shape (filters, blocks, 8), may contain a value with one of the hashes."""
+    """Return, for each filter, whether it may contain a value with one of the hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         find_hashes(readonly(filters), readonly(hashes), result)

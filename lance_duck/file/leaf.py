@@ -163,7 +163,7 @@ class LeafColumn:
         return concatenate(arrays)
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return each of a few values as bytes.
+        """Return the values of a few rows, each as a separate byte array.
 
         Returns None if only `read` can read them, or if they are not stored as separate values.
         """

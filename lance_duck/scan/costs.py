@@ -46,7 +46,7 @@ WIDE_VALUE: Final = 1024
 """Minimum value size, in bytes, for which rows between the chosen ones are skipped: up to 768 bytes, reading them takes
 0.2 to 0.8 of the time that skipping them takes."""
 
-# Takes: rows come from cached, decoded columns, or from the fragments.
+# Takes, which read rows from cached, decoded columns or from the fragments.
 
 TAKES_BEFORE_CACHE: Final = 16
 """Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower, with 32, 48

@@ -132,7 +132,7 @@ def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn
         snapshot: The version of the table.
         path: Dotted path of the column.
         type_: Its type. Only numbers, dates, timestamps, strings and bytes have a known order.
-        read: Reads the column from fragments that no index covers.
+        read: Reads the column from the fragments that the chosen index does not cover.
 
     Returns:
         The minimum and the maximum, both null if all rows are null. None if no index covers at least half of the rows,

@@ -66,7 +66,7 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
 
     Args:
         table: The table: see `addresses_where`.
-        text: SQL expression, which may contain the same subqueries as in `addresses_where`.
+        text: SQL expression. Its subqueries refer to the table as in `addresses_where`.
         sql_type: DuckDB's name of the type that the values are cast to.
 
     Raises:

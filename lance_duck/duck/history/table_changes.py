@@ -217,7 +217,7 @@ class _Changes:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Reserve and return an unused name. Names are numbered as in DuckDB."""
+    """Reserve and return an unused name. A name that is taken gets a suffix as in DuckDB: `x_1`, `x_2`."""
     candidates = (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2)))
     free = next(candidate for candidate in candidates if candidate.lower() not in taken)
     taken.add(free.lower())

@@ -1,6 +1,6 @@
 """Blob locations: the file and byte range of each blob, from the descriptions in its column.
 
-A description of `lance.blob.v2`, a packed struct:
+Each description in a `lance.blob.v2` column is a packed struct:
 
     field    | type | meaning
     kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a separate sidecar, 3: an external file,

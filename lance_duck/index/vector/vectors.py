@@ -119,7 +119,7 @@ def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_
 
 
 def _numbers(items: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an array as float32 or uint8. The numbers of nulls are undefined."""
+    """Return the numbers of an array as float32 or uint8. Null items have undefined values in the result."""
     width = items.type.bit_width // 8
     data = items.buffers()[1]
     bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")

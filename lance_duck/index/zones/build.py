@@ -178,7 +178,7 @@ def cut_batches(
 
 
 def _runs(rows: Rows) -> list[int]:
-    """Return the position of each fragment's first row. In table order, each fragment is one run."""
+    """Return the index in `rows` at which each fragment begins. In table order, each fragment is one run."""
     if rows[0] >> FRAGMENT_BITS == rows[-1] >> FRAGMENT_BITS:
         return [0]
     keys = rows >> FRAGMENT_BITS

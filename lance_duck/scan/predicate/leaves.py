@@ -70,7 +70,7 @@ def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> P
 
 
 def not_distinct(path: Path, equal: Predicate) -> Predicate:
-    """Return IS NOT DISTINCT FROM a constant, from the equality with this constant. The result is never null."""
+    """Return the predicate for `path IS NOT DISTINCT FROM constant`, given the predicate for equality. The result is never null."""
     unknown = isinstance(equal, Compare) and not equal.value.is_valid
     return IsNull(path) if unknown else all_of(Not(IsNull(path)), equal)
 

@@ -79,7 +79,7 @@ class Landing:
         Raises:
             AlreadyExistsError: The table exists, and the mode is "create".
             InvalidInputError: The rows do not match the table's columns.
-            UnsupportedError: A type, a version or the table cannot be written.
+            UnsupportedError: A column type or file version cannot be written, or the table has unknown writer flags.
         """
         settings = replace(settings or WriteSettings(), storage_options=dict(place.storage_options))
         current = newest(place)

@@ -83,7 +83,7 @@ def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
         limit: Maximum number of versions. The manifest of each one is read. By default, all versions.
 
     Returns:
-        A row for each version. `transaction` is the transaction's name. `operation`, `read_version`, `transaction`,
+        A row for each version. `transaction` is the transaction's UUID. `operation`, `read_version`, `transaction`,
         `message` and `properties` are null if the transaction was not stored.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
