@@ -86,7 +86,11 @@ class LiftedText:
 
 
 def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
-    """Replace each number in the WHERE clause of a SELECT with `?`. Returns the new text, and the numbers in order. Returns None for other statements."""
+    """Replace each number in the WHERE clause of a SELECT with `?`.
+
+    Returns:
+        The new text and the numbers in order, or None for other statements.
+    """
     if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
         return None
     tail = _TAIL.search(sql)

@@ -132,7 +132,7 @@ def _put_token(
     """Append a token as number `count`, and add its word if it is new.
 
     Returns:
-        A tuple: the status (DONE, TOKENS_FULL or WORDS_FULL), the number of distinct words, and their total size in bytes.
+        The status (DONE, TOKENS_FULL or WORDS_FULL), the number of distinct words, and their total size in bytes.
     """
     known, starts, sizes, slots = table
     size = end - begin

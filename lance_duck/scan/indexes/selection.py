@@ -78,7 +78,7 @@ class Choices:
         return {}
 
     def _filter(self, settled: tuple[bool, ...]) -> Filter | None:
-        """Return one filter with the conditions that are not settled. The filter is cached for each value of `settled`."""
+        """Return one filter with the unsettled conditions. The filter is cached for each value of `settled`."""
         if settled not in self._filters:
             conditions = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
             self._filters[settled] = conjunction(conditions)

@@ -70,7 +70,12 @@ def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> P
 
 
 def not_distinct(path: Path, equal: Predicate) -> Predicate:
-    """Return the predicate for `path IS NOT DISTINCT FROM constant`, given the predicate for equality. The result is never null."""
+    """Return the predicate for `path IS NOT DISTINCT FROM constant`, which is never null.
+
+    Args:
+        path: Path of the column.
+        equal: The predicate for `path = constant`.
+    """
     unknown = isinstance(equal, Compare) and not equal.value.is_valid
     return IsNull(path) if unknown else all_of(Not(IsNull(path)), equal)
 
