@@ -204,8 +204,8 @@ def did_you_mean_path(uri: str) -> str | None:
     path = local_path(uri)
     folder, name = os.path.split(os.path.abspath(path)) if path is not None else ("", "")
     try:
-        with os.scandir(folder) as entries:
-            names = {Path(entry.name).stem: entry.name for entry in islice(entries, _NEIGHBOURS) if entry.name != name}
+        # A list, because Ctrl-C between `os.scandir` and its `with` would leave an iterator open.
+        names = {Path(other).stem: other for other in islice(os.listdir(folder), _NEIGHBOURS) if other != name}
     except OSError:
         return None
     near = nearest_name(Path(name).stem, names)

@@ -13,11 +13,7 @@ import pytest
 
 import lance_duck as ld
 
-pytestmark = [
-    pytest.mark.usefixtures("_sigint"),
-    # CPython may raise KeyboardInterrupt between `open()` and its `with`: the reference count then closes the file.
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-]
+pytestmark = pytest.mark.usefixtures("_sigint")
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 BATCHES, ROWS_OF_A_BATCH = 12, 20_000
