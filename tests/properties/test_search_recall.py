@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 import lance_duck as ld
+from lance_duck.index import files
 from lance_duck.scan.nearest.settings import compared_queries, measure
-from lance_duck.verbs.indexes import segment_parts
 
 ROWS, QUERIES, K = 4000, 64, 10
 MARGIN = 3.0  # standard errors
@@ -104,7 +104,7 @@ def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
     Settings meet the promise within one standard error, so about one sample in seven promises too much.
     """
     bits_of = random.Random(4)
-    monkeypatch.setattr(segment_parts, "uuid4", lambda: uuid.UUID(int=bits_of.getrandbits(128), version=4))
+    monkeypatch.setattr(files, "uuid4", lambda: uuid.UUID(int=bits_of.getrandbits(128), version=4))
 
 
 @pytest.mark.parametrize(
