@@ -44,7 +44,9 @@ def hash_values(data: Bytes, offsets: NDArray[np.integer]) -> Hashes:
     hashes = np.empty(len(offsets) - 1, np.uint64)
     if not xxhash.xxh64(readonly(data), readonly(offsets), hashes):
         raise CorruptError(
-            "invalid offsets", where="values to hash", expected=f"ascending offsets, at most {len(data)}"
+            "the offsets of the values are invalid",
+            where="values to hash",
+            expected=f"ascending offsets, at most {len(data)}",
         )
     return hashes
 

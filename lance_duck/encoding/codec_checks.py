@@ -36,7 +36,7 @@ def no_form(encoding: str, form: str) -> UnsupportedError:
 def one_chunk(buffer: Bytes, count: int) -> Chunks:
     """Return a buffer as a single chunk. Raises CorruptError for a count that no buffer can hold."""
     if not 0 <= count <= MAX_VALUES:
-        raise CorruptError("number of values", where="page", expected=f"0 to {MAX_VALUES}", found=count)
+        raise CorruptError("the value count is out of range", where="page", expected=f"0 to {MAX_VALUES}", found=count)
     starts = np.zeros((1, 1), np.int64)
     return Chunks(buffer, starts, np.array([[len(buffer)]], np.int64), np.array([count], np.int64))
 
@@ -75,7 +75,9 @@ def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
     if not isinstance(values, FixedWidth):
         raise CorruptError("the values are not fixed-width", where=f"{encoding} encoding", expected=f"{bits} bits")
     if values.bits != bits:
-        raise CorruptError("wrong value width", where=f"{encoding} encoding", expected=bits, found=values.bits)
+        raise CorruptError(
+            "the values have the wrong width", where=f"{encoding} encoding", expected=f"{bits} bits", found=values.bits
+        )
     return values
 
 

@@ -91,7 +91,12 @@ class JoinedFile(LanceFile):
     def _join(self, index: int) -> ColumnMetadata:
         """Parse the metadata of a column. Files with identical metadata bytes are parsed once."""
         if not 0 <= index < self.num_columns:
-            raise CorruptError("column index", where=self.source.path, expected=f"< {self.num_columns}", found=index)
+            raise CorruptError(
+                "the column index is out of range",
+                where=self.source.path,
+                expected=f"below {self.num_columns}",
+                found=index,
+            )
         parsed: dict[bytes, tuple[ColumnMetadata, int]] = {}
         pages: list[Page] = []
         begin, first = 0, None

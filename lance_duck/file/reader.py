@@ -114,7 +114,10 @@ class LanceFile:
         if metadata is None:
             if not 0 <= index < self.num_columns:
                 raise CorruptError(
-                    "column index", where=self.source.path, expected=f"< {self.num_columns}", found=index
+                    "the column index is out of range",
+                    where=self.source.path,
+                    expected=f"below {self.num_columns}",
+                    found=index,
                 )
             metadata = parse_column_metadata(bytes(self._columns[index]), self.source, index)
             self._parsed[index] = metadata

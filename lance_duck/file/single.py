@@ -105,7 +105,9 @@ class LanceFileReader:
         total = self._file.num_rows
         if not 0 <= start <= start + num_rows <= total:
             rows = f"{num_rows} from {start}"
-            raise InvalidInputError("row range", where=self._path, expected=f"within {total} rows", found=rows)
+            raise InvalidInputError(
+                "the row range is outside the file", where=self._path, expected=f"within {total} rows", found=rows
+            )
         step, stop = _batch_rows(batch_size), start + num_rows if self._columns else start
         return self._stream(self._spans(start, stop, step))
 

@@ -162,7 +162,10 @@ class SegmentFile:
         """
         if not 0 < index < self._file.num_global_buffers:
             raise CorruptError(
-                "global buffer", where=self.path, expected=f"1 … {self._file.num_global_buffers - 1}", found=index
+                "the global buffer does not exist",
+                where=self.path,
+                expected=f"1 … {self._file.num_global_buffers - 1}",
+                found=index,
             )
         if self._file.source.remote and not self._ahead:
             self._ahead = self._small_buffers()

@@ -115,7 +115,7 @@ class Follower:
     def _refuse(self, row: int) -> None:
         physical = int(self._sizes[self._segment.fragments == row >> 32][0])
         raise CorruptError(
-            f"row offset out of range in fragment {row >> 32}",
+            f"a row offset is out of range in fragment {row >> 32}",
             where=self._segment,
             expected=f"below {physical}",
             found=row & 0xFFFFFFFF,
@@ -132,7 +132,7 @@ def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
         physical = snapshot.physical_rows(snapshot.fragment(fragment_id))
         if part.max() >= physical:
             raise CorruptError(
-                f"row offset out of range in fragment {fragment_id}",
+                f"a row offset is out of range in fragment {fragment_id}",
                 where=segment,
                 expected=f"below {physical}",
                 found=part.max(),

@@ -170,7 +170,12 @@ def _moved(version: index_pb2.FragmentReuseIndexDetails.Version, where: str) -> 
 def _group(group: index_pb2.FragmentReuseIndexDetails.Group, where: str) -> MovedGroup:
     for f in (*group.old_fragments, *group.new_fragments):
         if f.id >= FRAGMENT_IDS or f.physical_rows > ROW_OFFSETS:
-            raise CorruptError("fragment", where=where, found=f"{f.physical_rows} rows of fragment {f.id}")
+            raise CorruptError(
+                "a fragment is out of range",
+                where=where,
+                expected="id and rows < 2^32",
+                found=f"{f.physical_rows} rows of fragment {f.id}",
+            )
     first, length = treemap_runs(group.changed_row_addrs, where)
     return MovedGroup(
         tuple(f.id for f in group.old_fragments),

@@ -157,7 +157,10 @@ class RowSelection:
     def __getitem__(self, part: slice) -> Self:
         if not isinstance(part, slice):
             raise InvalidInputError(
-                "RowSelection", expected="a slice", found=part, remedy="use take(places) for single rows"
+                "a RowSelection can only be sliced",
+                expected="a slice",
+                found=part,
+                remedy="use take(places) for single rows",
             )
         return self._with(self._places[part])
 

@@ -150,7 +150,7 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
         )
     for name, value in headers.items():
         if not name or not _SENDABLE.fullmatch(name) or not _SENDABLE.fullmatch(value):
-            raise InvalidInputError(f"header {name!r}", expected="characters of Latin-1 in one line")
+            raise InvalidInputError(f"header {name!r} cannot be sent", expected="characters of Latin-1 in one line")
 
 
 def _content(answer: Any, path: str) -> bytes:

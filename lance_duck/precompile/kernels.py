@@ -101,7 +101,7 @@ def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | Non
     """
     levels = machine_levels()
     if level is not None and level not in levels:
-        raise InvalidInputError("level of processors", expected=" or ".join(levels), found=repr(level))
+        raise InvalidInputError("the processor level is unknown", expected=" or ".join(levels), found=repr(level))
     chosen = level or levels[0]
     path = Path(FOLDER if folder is None else folder) / pack_name(chosen)
     present = open_pack(path)

@@ -139,7 +139,7 @@ def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
     try:
         return message.FromString(data)
     except DecodeError as error:
-        raise CorruptError(f"broken sequence of {what}", where=where) from error
+        raise CorruptError(f"the sequence of {what} cannot be parsed", where=where) from error
 
 
 def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:

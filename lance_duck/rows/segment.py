@@ -272,7 +272,7 @@ def _decode_array(proto: rowids_pb2.EncodedU64Array, where: str) -> Ids:
 def _from_base(base: int, data: bytes, dtype: str, where: str) -> Ids:
     offsets = _whole(data, dtype, where)
     if len(offsets) and base + int(offsets.max()) >= 1 << 64:
-        raise CorruptError("row id beyond 64 bits", where=where, found=f"base {base}")
+        raise CorruptError("a row id exceeds 64 bits", where=where, found=f"base {base}")
     return offsets + np.uint64(base)
 
 
@@ -287,7 +287,7 @@ def _whole(data: bytes, dtype: str, where: str) -> Ids:
 
 def _check_ascending(values: Ids, where: str) -> None:
     if len(values) > 1 and not np.all(values[1:] > values[:-1]):
-        raise CorruptError("row ids out of order", where=where)
+        raise CorruptError("the row ids do not ascend", where=where)
 
 
 def _offsets(ids: Ids, start: int, span: int) -> tuple[NDArray[np.bool_], Int64s]:

@@ -141,7 +141,7 @@ def read_branch(store: Store, name: str) -> Branch:
     where = join_uri(store.uri, path)
     with _named(store, BRANCH, name):
         if not has_folder(name):
-            raise CorruptError("not a name of a folder", where=where)
+            raise CorruptError("the name is not valid for a folder", where=where)
         raw = _parse(data, where)
         return Branch(
             parent_branch=_optional(raw, "parentBranch", str, where),
@@ -304,23 +304,27 @@ def _parse(data: bytes, where: str) -> dict[str, Any]:
         check_json(data, where)
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptError("not JSON", where=where) from error
+        raise CorruptError("the file is not JSON", where=where) from error
     if not isinstance(raw, dict):
-        raise CorruptError("not a JSON object", where=where)
+        raise CorruptError("the file is not a JSON object", where=where)
     return raw
 
 
 def _needed(raw: Mapping[str, Any], key: str, where: str) -> int:
     value = raw.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise CorruptError(f"{key} of a reference", where=where, expected="a number", found=repr(value))
+        raise CorruptError(
+            f"{key!r} of the reference has the wrong type", where=where, expected="a number", found=repr(value)
+        )
     return value
 
 
 def _optional(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
     value = raw.get(key)
     if value is not None and not isinstance(value, kind):
-        raise CorruptError(f"{key} of a reference", where=where, expected=kind.__name__, found=repr(value))
+        raise CorruptError(
+            f"{key!r} of the reference has the wrong type", where=where, expected=kind.__name__, found=repr(value)
+        )
     return value
 
 

@@ -92,7 +92,7 @@ class HubFolder:
         path = "/".join(part for part in unquote(place["path"] or "").split("/") if part) if place else ""
         if place is None or ".." in path.split("/"):
             expected = "hf://datasets/owner/name[@revision][/path]"
-            raise InvalidInputError("location on the Hub", where=uri, expected=expected)
+            raise InvalidInputError("the URI is not a location on the Hub", where=uri, expected=expected)
         known = {name: value for name, value in options.items() if name not in OPTIONS}
         endpoint = (options.get("hf_endpoint") or os.environ.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
         token = options.get("hf_token") or os.environ.get("HF_TOKEN")

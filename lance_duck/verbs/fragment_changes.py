@@ -169,7 +169,9 @@ def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any
     rows = snapshot.physical_rows(fragment)
     row_offsets = np.asarray(offsets, np.int64)
     if len(row_offsets) and not 0 <= int(row_offsets.min()) <= int(row_offsets.max()) < rows:
-        raise InvalidInputError("row offset out of range", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
+        raise InvalidInputError(
+            "a row offset is out of range", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}"
+        )
     if not len(row_offsets):
         return fragment
     deletions = DeletionVector.of(distinct(row_offsets))
@@ -184,7 +186,7 @@ def _columns(schema: Schema, names: list[str]) -> Schema:
     hidden = [name for name in names if name in HIDDEN]
     if hidden or not names:
         raise InvalidInputError(
-            "columns to update",
+            "these columns cannot be updated",
             expected="table columns other than the key, and no metadata columns",
             found=hidden or 0,
         )

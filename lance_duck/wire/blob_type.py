@@ -49,7 +49,9 @@ class Blob:
     def __post_init__(self) -> None:
         if (self.data is None) == (self.uri is None):
             members = "none" if self.data is None else "both"
-            raise InvalidInputError("Blob", expected="either data or uri", found=members, remedy="None is a null blob")
+            raise InvalidInputError(
+                "a Blob needs either data or a uri", expected="one of them", found=members, remedy="None is a null blob"
+            )
         if self.uri == "":
             raise InvalidInputError("the Blob has an empty uri")
         part = (self.position, self.size)
@@ -94,7 +96,9 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
         storage = pa.struct(list(_MEMBERS)) if storage is None else storage
         layout = [(member.name, member.type) for member in storage] if pa.types.is_struct(storage) else storage
         if layout not in (list(_MEMBERS[:2]), list(_MEMBERS)):
-            raise InvalidInputError(f"storage of {BLOB_V2}", expected=pa.struct(list(_MEMBERS)), found=storage)
+            raise InvalidInputError(
+                f"the storage type of {BLOB_V2} is wrong", expected=pa.struct(list(_MEMBERS)), found=storage
+            )
         super().__init__(storage, BLOB_V2)
 
     def __arrow_ext_serialize__(self) -> bytes:
@@ -184,7 +188,9 @@ def _blob(value: Any) -> Any:
         return Blob(bytes(value))
     if all(hasattr(value, name) for name, _ in _MEMBERS):
         return value
-    raise InvalidInputError("blob", expected="bytes, a URI, Blob or None", found=type(value).__name__)
+    raise InvalidInputError(
+        "the value cannot be a blob", expected="bytes, a URI, Blob or None", found=type(value).__name__
+    )
 
 
 with contextlib.suppress(pa.ArrowKeyError):

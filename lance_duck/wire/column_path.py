@@ -45,7 +45,7 @@ def _read_quoted(path: str, at: int) -> tuple[str, int]:
     while True:
         end = path.find("`", at)
         if end < 0:
-            raise InvalidInputError("unclosed backtick in a column path", where=repr(path))
+            raise InvalidInputError("a backtick in the column path is not closed", where=repr(path))
         name += path[at:end]
         if path[end + 1 : end + 2] != "`":
             return name, end + 1

@@ -77,14 +77,14 @@ def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: 
     """
     if halves := (reader ^ writer) & _PAIRED:
         raise CorruptError(
-            f"feature flags {', '.join(flag_names(halves))} set for readers or writers only",
+            f"feature flags {', '.join(flag_names(halves))} are set for readers or writers only",
             where=where,
             expected="both or neither",
             found=f"readers {reader}, writers {writer}",
         )
     if reader & KEPT_FIELD_IDS or bool(writer & KEPT_FIELD_IDS) != keeps_field_ids:
         raise CorruptError(
-            f"feature flag {', '.join(flag_names(KEPT_FIELD_IDS))}",
+            f"feature flag {', '.join(flag_names(KEPT_FIELD_IDS))} is set inconsistently",
             where=where,
             expected="set for writers alone, together with max_allocated_field_id",
             found=f"readers {reader}, writers {writer}, {'with' if keeps_field_ids else 'without'} that field",

@@ -232,7 +232,10 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
         _check_deleted(deletion.num_deleted_rows, proto, where)
     if max(proto.id, proto.physical_rows) >= FRAGMENT_IDS:
         raise CorruptError(
-            "fragment out of range", where=where, expected="id and rows < 2^32", found=(proto.id, proto.physical_rows)
+            "the fragment is out of range",
+            where=where,
+            expected="id and rows < 2^32",
+            found=(proto.id, proto.physical_rows),
         )
     return Fragment(
         proto.id,
@@ -268,7 +271,7 @@ def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFi
 def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> None:
     if proto.physical_rows and deleted > proto.physical_rows:
         raise CorruptError(
-            "more deleted rows than rows",
+            "there are more deleted rows than rows",
             where=f"{where}: fragment {proto.id}",
             expected=f"at most {proto.physical_rows}",
             found=deleted,

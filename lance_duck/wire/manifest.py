@@ -105,7 +105,7 @@ class Manifest:
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
         except OverflowError:
-            raise CorruptError("timestamp out of range", where=self.path, found=stamp.seconds) from None
+            raise CorruptError("the timestamp is out of range", where=self.path, found=stamp.seconds) from None
 
     @cached_property
     def schema(self) -> Schema:

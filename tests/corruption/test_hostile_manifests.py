@@ -158,8 +158,8 @@ MORE_ROWS: dict[str, Change] = {
 
 
 SAID = {
-    "physical_rows too large": "fragment out of range",
-    "physical_rows too small": "more deleted rows than rows",
+    "physical_rows too large": "the fragment is out of range",
+    "physical_rows too small": "there are more deleted rows than rows",
     "fragment twice": "duplicate fragment id 0",
     "field twice": "duplicate field id",
     "parent of itself": "the parent field does not exist",
@@ -172,11 +172,11 @@ SAID = {
     "precision absurd": "unknown logical type 'decimal:128:900:2'",
     "time zone unknown": 0,
     "another type": "values do not fit the type of the column",
-    "column index too large": "column index: expected < 3, found 99",
+    "column index too large": "the column index is out of range: expected below 3, found 99",
     "column index negative": 0,
     "base unknown": "no base path 5",
     "size absurd": "the file size differs from the manifest",
-    "more deleted than rows": "more deleted rows than rows",
+    "more deleted than rows": "there are more deleted rows than rows",
 }
 """Expected error or warning for each manifest. A number is the count of additional rows."""
 

@@ -241,7 +241,7 @@ def test_a_json_value_of_an_unknown_type_affects_only_its_row(version: str, repe
     ],
 )
 def test_bytes_that_are_not_jsonb_are_not_written(data: bytes, found: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=f"column 'j', row 2: not JSONB: .*found {found}"):
+    with pytest.raises(InvalidInputError, match=f"column 'j', row 2: the value is not JSONB: .*found {found}"):
         ld.write_dataset(table([None, VALUES[0], data]), tmp_path / "t.lance")
     assert not (tmp_path / "t.lance").exists()
 
@@ -250,5 +250,5 @@ def test_deeply_nested_json_is_rejected(tmp_path: Path) -> None:
     member = text("x")
     for _ in range(600):
         member = array([member])
-    with pytest.raises(InvalidInputError, match=r"row 0: not JSONB: .*512 levels"):
+    with pytest.raises(InvalidInputError, match=r"row 0: the value is not JSONB: .*512 levels"):
         ld.write_dataset(table([value(member)]), tmp_path / "t.lance")

@@ -56,7 +56,12 @@ def block_to_arrow(
         ArrayLimitError: The bytes or dictionary entries exceed what one array can hold.
     """
     if valid is not None and len(valid) != block.count:
-        raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
+        raise CorruptError(
+            "the number of null flags differs from the number of values",
+            where=where,
+            expected=block.count,
+            found=len(valid),
+        )
     if stored is not None and _is_rescaled(stored, arrow_type):
         return block_to_arrow(block, stored, valid, where).cast(arrow_type)
     if isinstance(block, Dictionary):
@@ -146,7 +151,12 @@ def _dictionary(
 
 def _check_indices(block: Dictionary, where: str) -> Dictionary:
     if block.count and int(block.indices.max()) >= block.items.count:
-        raise CorruptError("dictionary index", where=where, expected=f"< {block.items.count}")
+        raise CorruptError(
+            "a dictionary index is too high",
+            where=where,
+            expected=f"below {block.items.count}",
+            found=int(block.indices.max()),
+        )
     return block
 
 
@@ -197,7 +207,11 @@ def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
     offsets = block.offsets
     ends, data = readonly(offsets), readonly(block.data)
     if not ascending_within(ends, len(data)):
-        raise CorruptError("invalid offsets", where="texts", expected=f"ascending offsets, at most {len(data)}")
+        raise CorruptError(
+            "the offsets of the strings are invalid",
+            where="dictionary encoding",
+            expected=f"ascending offsets, at most {len(data)}",
+        )
     places = unset(block.count, np.uint32)
     firsts = np.empty(MOST, np.int64)
     table = np.full(ROOM, -1, np.int32)

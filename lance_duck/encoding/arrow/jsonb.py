@@ -90,7 +90,7 @@ def jsonb_to_text(
     if isinstance(block, Dictionary):
         return _dictionary_to_text(block, where, name_value, valid)
     if not isinstance(block, VariableWidth):
-        raise CorruptError("JSON", where=where, expected="values of any length")
+        raise CorruptError("the JSON values are not variable-width", where=where)
     return _to_text(block, where, name_value)
 
 
@@ -140,7 +140,7 @@ def jsonb_texts(values: pa.Array, where: str) -> pa.Array:
 
 def _refusal(where: str, row: int, found: object) -> InvalidInputError:
     return InvalidInputError(
-        "not JSONB",
+        "the value is not JSONB",
         where=f"{where}, row {row}",
         expected="JSON in Lance's binary form",
         found=found,
@@ -197,7 +197,11 @@ def _to_text(
 ) -> VariableWidth:
     data, offsets = readonly(block.data), readonly(block.offsets.astype(np.int64))
     if offsets[0] < 0 or offsets[-1] > len(data) or bool((np.diff(offsets) < 0).any()):
-        raise CorruptError("offsets of JSON", where=where, expected=f"within {len(data)} bytes")
+        raise CorruptError(
+            "the offsets of the JSON values are invalid",
+            where=where,
+            expected=f"ascending offsets, at most {len(data)}",
+        )
     nothing, no_numbers, no_floats = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.float64)
     stack = np.empty(_MAX_DEPTH * FRAME, np.int64)
     ends = np.zeros(block.count + 1, np.int64)

@@ -52,7 +52,7 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
         InvalidInputError: A string is not JSON (the message names its row), or the array does not contain strings.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise InvalidInputError("JSON to encode", where=where, expected="strings", found=texts.type)
+        raise InvalidInputError("JSON documents must be strings", where=where, expected="strings", found=texts.type)
     skip = np.zeros(len(texts), np.uint8)
     if texts.null_count:
         skip = texts.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -120,7 +120,7 @@ class _Encoder:
         excerpt = self._data[start : min(stop, start + _EXCERPT)].tobytes().decode(errors="replace")
         dots = "…" if stop - start > _EXCERPT else ""
         return InvalidInputError(
-            "not JSON",
+            "the string is not JSON",
             where=f"{self._where}, row {first + row}",
             expected=f"{_REASONS[status]} at byte {place - start}",
             found=f"{excerpt!r}{dots}",

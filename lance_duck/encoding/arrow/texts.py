@@ -58,7 +58,9 @@ def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
 def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
     offsets = block.offsets
     if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
-        raise CorruptError("invalid offsets", where=where, expected=f"within {len(block.data)} bytes")
+        raise CorruptError(
+            "the offsets of the values are invalid", where=where, expected=f"offsets from 0 to {len(block.data)}"
+        )
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
@@ -102,7 +104,9 @@ def looked_up_texts(
 def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:
     views = unset(2 * (len(offsets) - 1), np.uint64).reshape(-1, 2)
     if not string_views(readonly(data), readonly(offsets), views):
-        raise CorruptError("invalid offsets", where=where, expected=f"ascending offsets, at most {len(data)}")
+        raise CorruptError(
+            "the offsets of the values are invalid", where=where, expected=f"ascending offsets, at most {len(data)}"
+        )
     return views
 
 
@@ -110,7 +114,9 @@ def _expand(items: VariableWidth, indices: NDArray[np.unsignedinteger], where: s
     data = readonly(items.data)
     ends: NDArray[Any] = readonly(items.offsets)
     if not ascending_within(ends, len(data)):
-        raise CorruptError("offsets of a dictionary", where=where, expected=f"within {len(data)} bytes")
+        raise CorruptError(
+            "the offsets of a dictionary are invalid", where=where, expected=f"ascending offsets, at most {len(data)}"
+        )
     longest = int(np.diff(ends).max()) if items.count else 0
     size = len(indices) + 1
     fits = longest * len(indices) <= MAX_INT32

@@ -112,7 +112,12 @@ class OutOfLineBitpacking(ChunkCodec):
             raise no_form("out-of-line bitpacking", "nested")
         width = message.values.flat.bits_per_value
         if not 0 <= width <= bits:
-            raise CorruptError("packed width", where="page encoding", expected=f"0 to {bits} bits", found=width)
+            raise CorruptError(
+                "the width of packed values is out of range",
+                where="page encoding",
+                expected=f"0 to {bits} bits",
+                found=width,
+            )
         return cls(bits, width)
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:

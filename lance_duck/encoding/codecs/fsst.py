@@ -79,7 +79,7 @@ class Fsst:
         count = int(table[0]) if len(table) else 0
         if len(table) < 8 + 9 * count or table[4:8].tobytes() != MAGIC:
             raise CorruptError(
-                "symbol table",
+                "the symbol table is invalid",
                 where="fsst encoding",
                 expected=f"b'TSSF' and {count} symbols",
                 found=f"{len(table)} bytes",
@@ -89,7 +89,10 @@ class Fsst:
         lengths[:count] = table[8 + 8 * count : 8 + 9 * count]
         if count and not 1 <= lengths[:count].min() <= lengths[:count].max() <= MAX_SYMBOL:
             raise CorruptError(
-                "symbol length", where="fsst encoding", expected="1 to 8", found=lengths[:count].tolist()
+                "the length of a symbol is out of range",
+                where="fsst encoding",
+                expected="1 to 8",
+                found=lengths[:count].tolist(),
             )
         return cls(codec(message.values), bool(table[3] & 1), readonly(symbols), readonly(lengths))
 

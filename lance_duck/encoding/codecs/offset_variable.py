@@ -69,7 +69,11 @@ class OffsetVariable:
         lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
         # If all offsets and their differences are non-negative, no offset wraps around, and the offsets ascend.
         if (offsets < 0).any() or (lengths < 0).any() or (lasts > chunks.sizes[-1]).any():
-            raise CorruptError("offsets of a chunk", where="variable encoding", expected="ascending, within its bytes")
+            raise CorruptError(
+                "the offsets of a chunk are invalid",
+                where="variable encoding",
+                expected="ascending offsets within the chunk",
+            )
         begins = chunks.starts[-1]
         parts = zip((begins + firsts).tolist(), (begins + lasts).tolist(), strict=True)
         data = joined((chunks.data[a:b] for a, b in parts), np.uint8)

@@ -118,7 +118,9 @@ def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) 
         if def_ is not None and layout.layers.max_visible < layout.layers.max_def:
             slots = int(np.count_nonzero(def_ <= layout.layers.max_visible))
         if slots != int(items.sum()):
-            raise CorruptError("visible levels", where=where, expected=f"{int(items.sum())} items", found=slots)
+            raise CorruptError(
+                "the number of levels does not match the items", where=where, expected=int(items.sum()), found=slots
+            )
     return LevelChunks(rep, def_, counts)
 
 
@@ -143,13 +145,15 @@ def dictionary_of_indices(
         CorruptError: The values are not unsigned integers, or the index of a valid value is too high.
     """
     if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
-        raise CorruptError("dictionary indices", where=where, expected="unsigned integers")
+        raise CorruptError("the dictionary indices are not integers", where=where, expected="unsigned integers")
     indices = np.ascontiguousarray(block.data).view(f"<u{block.bits // 8}")
     if len(indices) and int(indices.max()) >= dictionary.count:
         wild = indices >= dictionary.count
         valid = True if def_ is None else def_[def_ <= layers.max_visible] == 0
         if np.any(wild & valid):
-            raise CorruptError("dictionary index", where=where, expected=f"< {dictionary.count}", found=indices.max())
+            raise CorruptError(
+                "a dictionary index is too high", where=where, expected=f"below {dictionary.count}", found=indices.max()
+            )
         indices = np.where(wild, indices.dtype.type(0), indices)
     return Dictionary(indices, dictionary)
 

@@ -93,17 +93,32 @@ def parse_chunk_table(words: Bytes, large: bool, num_items: int, buffer_size: in
     """
     width = 4 if large else 2
     if len(words) % width or len(words) == 0:
-        raise CorruptError("chunk table", where=where, expected=f"words of {width} bytes", found=f"{len(words)} bytes")
+        raise CorruptError(
+            "the chunk table is not made of whole words",
+            where=where,
+            expected=f"words of {width} bytes",
+            found=f"{len(words)} bytes",
+        )
     table = np.frombuffer(words.tobytes(), dtype=f"<u{width}").astype(np.int64)
     sizes = ((table >> 4) + 1) * 8
     offsets = np.zeros(len(table) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] != buffer_size:
-        raise CorruptError("chunk table", where=where, expected=f"{buffer_size} bytes of chunks", found=offsets[-1])
+        raise CorruptError(
+            "the sizes in the chunk table do not add up to the buffer",
+            where=where,
+            expected=f"{buffer_size} bytes",
+            found=int(offsets[-1]),
+        )
     items = np.zeros(len(table) + 1, dtype=np.int64)
     np.cumsum(np.int64(1) << (table[:-1] & 15), out=items[1:-1])
     if items[-2] > num_items or num_items > np.iinfo(np.int64).max:
-        raise CorruptError("chunk table", where=where, expected=f"{num_items} items", found=f"at least {items[-2]}")
+        raise CorruptError(
+            "the chunk table has more items than the page",
+            where=where,
+            expected=num_items,
+            found=f"at least {items[-2]}",
+        )
     items[-1] = num_items
     return ChunkTable(offsets, items, sizes, np.diff(items))
 

@@ -74,7 +74,9 @@ class ConstantReader:
 
     def __init__(self, page: Page, layout: ConstantLayout) -> None:
         if len(page.buffers) > 3:
-            raise CorruptError("buffers of the page", where=page.where, expected="<= 3", found=len(page.buffers))
+            raise CorruptError(
+                "the page has too many buffers", where=page.where, expected="at most 3", found=len(page.buffers)
+            )
         self._page = page
         self._layout = layout
         self._state: _ConstantState | None = None
@@ -154,7 +156,12 @@ class ConstantReader:
         num_rep = layout.num_rep if layout.rep else len(rep) // 2
         num_def = layout.num_def if layout.def_ else len(def_) // 2
         if max(num_rep, num_def) > _MAX_LEVELS:
-            raise CorruptError("levels", where=where, expected=f"<= {_MAX_LEVELS}", found=max(num_rep, num_def))
+            raise CorruptError(
+                "the page has too many levels",
+                where=where,
+                expected=f"at most {_MAX_LEVELS}",
+                found=max(num_rep, num_def),
+            )
         return (
             decode_levels(layout.rep, rep, num_rep, layout.layers.max_rep, where) if len(rep) else None,
             decode_levels(layout.def_, def_, num_def, layout.layers.max_def, where) if len(def_) else None,
@@ -187,10 +194,17 @@ def parse_scalar(data: Bytes, where: str) -> Block:
     if count == 1:
         return FixedWidth(8 * sizes[0], data[at:], 1)
     if sizes[0] not in (8, 16):
-        raise CorruptError("offsets of a constant value", where=where, expected="8 or 16 bytes", found=sizes[0])
+        raise CorruptError(
+            "the offsets of a constant value have the wrong size", where=where, expected="8 or 16 bytes", found=sizes[0]
+        )
     offsets = np.frombuffer(data[at : at + sizes[0]].tobytes(), dtype=f"<i{sizes[0] // 2}")
     if not 0 <= offsets[0] <= offsets[1] <= sizes[1]:
-        raise CorruptError("offsets of a constant value", where=where, expected=f"within {sizes[1]} bytes")
+        raise CorruptError(
+            "the offsets of a constant value are invalid",
+            where=where,
+            expected=f"ascending offsets, at most {sizes[1]}",
+            found=offsets.tolist(),
+        )
     return VariableWidth(offsets, data[at + sizes[0] :])
 
 

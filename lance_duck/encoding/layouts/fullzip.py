@@ -91,11 +91,21 @@ class FullZipReader:
         self._indexed = bool(layout.layers.max_rep) or not layout.is_fixed
         self._offsets: Int64s | None = None
         if not layout.layers.max_rep and layout.num_items != page.num_rows:
-            raise CorruptError("items of the page", where=page.where, expected=page.num_rows, found=layout.num_items)
+            raise CorruptError(
+                "the item count of the page differs from its row count",
+                where=page.where,
+                expected=page.num_rows,
+                found=layout.num_items,
+            )
         stride = layout.control + layout.width
         if not self._indexed and page.buffer_size(0) != page.num_rows * stride:
             expected = f"{page.num_rows} entries of {stride} bytes"
-            raise CorruptError("entries", where=page.where, expected=expected, found=f"{page.buffer_size(0)} bytes")
+            raise CorruptError(
+                "the entries do not fill the page",
+                where=page.where,
+                expected=expected,
+                found=f"{page.buffer_size(0)} bytes",
+            )
 
     @property
     def num_rows(self) -> int:
@@ -239,13 +249,20 @@ class FullZipReader:
         width = size // (self.num_rows + 1)
         if width not in (1, 2, 4, 8) or size != width * (self.num_rows + 1):
             raise CorruptError(
-                "row index", where=page.where, expected=f"{self.num_rows + 1} offsets", found=f"{size} bytes"
+                "the row index has the wrong size",
+                where=page.where,
+                expected=f"{self.num_rows + 1} offsets",
+                found=f"{size} bytes",
             )
         (data,) = yield [page.byte_range(1)]
         raw = np.frombuffer(data.tobytes(), dtype=f"<u{width}")
         end = page.buffer_size(0)
         if int(raw.max()) > end or np.any(raw[1:] < raw[:-1]):
-            raise CorruptError("row index", where=page.where, expected=f"ascending offsets up to {end}")
+            raise CorruptError(
+                "the offsets of the row index are invalid",
+                where=page.where,
+                expected=f"ascending offsets, at most {end}",
+            )
         self._offsets = raw.astype(np.int64)
         return self._offsets
 

@@ -34,7 +34,9 @@ def decode_levels(codec: Codec | None, buffer: Bytes, count: int, max_level: int
     if codec is not None:
         return _narrow(codec.decode_block(buffer, count), count, max_level, where)
     if len(buffer) != 2 * count:
-        raise CorruptError("levels", where=where, expected=f"{2 * count} bytes", found=len(buffer))
+        raise CorruptError(
+            "the buffer of the levels has the wrong size", where=where, expected=f"{2 * count} bytes", found=len(buffer)
+        )
     return narrow_levels(np.frombuffer(buffer.tobytes(), dtype="<u2"), max_level, where)
 
 
@@ -45,11 +47,13 @@ def narrow_levels(levels: NDArray[np.unsignedinteger[Any]], max_level: int, wher
         CorruptError: A level is too high.
     """
     if len(levels) and int(levels.max()) > max_level:
-        raise CorruptError("level", where=where, expected=f"<= {max_level}", found=int(levels.max()))
+        raise CorruptError("a level is too high", where=where, expected=f"at most {max_level}", found=int(levels.max()))
     return levels.astype(np.uint8)
 
 
 def _narrow(block: Block, count: int, max_level: int, where: str) -> Levels:
     if not isinstance(block, FixedWidth) or block.bits != LEVEL_BITS or block.count != count:
-        raise CorruptError("levels", where=where, expected=f"{count} numbers of {LEVEL_BITS} bits")
+        raise CorruptError(
+            "the levels have the wrong width or count", where=where, expected=f"{count} numbers of {LEVEL_BITS} bits"
+        )
     return narrow_levels(np.ascontiguousarray(block.data).view("<u2"), max_level, where)

@@ -60,7 +60,12 @@ class MiniBlockReader:
 
     def __init__(self, page: Page, layout: MiniBlockLayout) -> None:
         if not layout.layers.max_rep and layout.num_items != page.num_rows:
-            raise CorruptError("items of the page", where=page.where, expected=page.num_rows, found=layout.num_items)
+            raise CorruptError(
+                "the item count of the page differs from its row count",
+                where=page.where,
+                expected=page.num_rows,
+                found=layout.num_items,
+            )
         self._page = page
         self._layout = layout
         self._state: _MiniBlockState | None = None
@@ -299,11 +304,14 @@ def parse_rep_index(data: Bytes, depth: int, num_chunks: int, num_rows: int, whe
     words = depth + 1
     if len(data) != 8 * words * num_chunks:
         expected = f"{8 * words * num_chunks} bytes for {num_chunks} chunks"
-        raise CorruptError("repetition index", where=where, expected=expected, found=len(data))
+        raise CorruptError("the repetition index has the wrong size", where=where, expected=expected, found=len(data))
     table = np.frombuffer(data.tobytes(), dtype="<u8").reshape(num_chunks, words)
     if len(table) and int(table[:, 0].max()) > num_rows:
         raise CorruptError(
-            "repetition index", where=where, expected=f"<= {num_rows} rows", found=int(table[:, 0].max())
+            "a chunk in the repetition index has more rows than the page",
+            where=where,
+            expected=f"at most {num_rows}",
+            found=int(table[:, 0].max()),
         )
     trailer = table[:, 1] > 0
     continues = np.zeros(num_chunks + 1, dtype=np.bool_)
@@ -312,5 +320,10 @@ def parse_rep_index(data: Bytes, depth: int, num_chunks: int, num_rows: int, whe
     first_row = np.zeros(num_chunks + 1, dtype=np.int64)
     np.cumsum(begins, out=first_row[1:])
     if (len(begins) and int(begins.min()) < 0) or first_row[-1] != num_rows or continues[-1]:
-        raise CorruptError("repetition index", where=where, expected=f"{num_rows} rows", found=int(first_row[-1]))
+        raise CorruptError(
+            "the repetition index does not add up to the rows of the page",
+            where=where,
+            expected=num_rows,
+            found=int(first_row[-1]),
+        )
     return RowIndex(first_row, continues)

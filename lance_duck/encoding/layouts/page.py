@@ -58,7 +58,12 @@ class Page:
             CorruptError: The index is beyond the page's last buffer.
         """
         if index >= len(self.buffers):
-            raise CorruptError("buffers of the page", where=self.where, expected=f"> {index}", found=len(self.buffers))
+            raise CorruptError(
+                "the page has too few buffers",
+                where=self.where,
+                expected=f"at least {index + 1}",
+                found=len(self.buffers),
+            )
         return self.buffers[index][1]
 
     def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:

@@ -20,10 +20,12 @@ def check_rows(rows: Rows, num_rows: int) -> int:
     if isinstance(rows, slice):
         start, stop = slice_bounds(rows)
         if not 0 <= start <= stop <= num_rows:
-            raise InternalError("row range", expected=f"within {num_rows} rows", found=f"{start}:{stop}")
+            raise InternalError(
+                "the row range is outside the page", expected=f"within {num_rows} rows", found=f"{start}:{stop}"
+            )
         return stop - start
     if len(rows) and (rows[0] < 0 or rows[-1] >= num_rows or np.any(rows[1:] <= rows[:-1])):
-        raise InternalError("invalid row offsets", expected=f"strictly ascending offsets below {num_rows}")
+        raise InternalError("the row offsets are invalid", expected=f"strictly ascending offsets below {num_rows}")
     return len(rows)
 
 
@@ -34,7 +36,7 @@ def slice_bounds(rows: slice) -> tuple[int, int]:
         InternalError: A bound is missing, or the step is not 1.
     """
     if rows.start is None or rows.stop is None or rows.step not in (None, 1):
-        raise InternalError("row range", expected="start:stop", found=rows)
+        raise InternalError("the row range lacks a bound, or has a step", expected="start:stop", found=rows)
     return int(rows.start), int(rows.stop)
 
 

@@ -81,7 +81,9 @@ class PointReader:
         if self._pick_level is not None:
             levels = self._pick_level(data, place, count, level_start, level_size)
             if not isinstance(levels, FixedWidth) or levels.bits != LEVEL_BITS:
-                raise CorruptError("levels", where=self._where, expected=f"numbers of {LEVEL_BITS} bits")
+                raise CorruptError(
+                    "the levels have the wrong width", where=self._where, expected=f"numbers of {LEVEL_BITS} bits"
+                )
             def_ = narrow_levels(levels.data.view("<u2"), self._layout.layers.max_def, self._where)
         assert self._pick is not None
         block = self._pick(data, place, count, start, size)

@@ -63,7 +63,9 @@ class DictionaryArray:
         if items.block is None or (self.num_items == 0 and validity is not None and not validity.any()):
             return PageValues(None, None, count)
         if len(indices) and int(indices.max()) >= self.num_items:
-            raise CorruptError("dictionary index", expected=f"below {self.num_items}", found=int(indices.max()))
+            raise CorruptError(
+                "a dictionary index is too high", expected=f"below {self.num_items}", found=int(indices.max())
+            )
         if items.validity is not None:
             validity = both_valid(validity, items.validity[indices])
         return PageValues(Dictionary(indices, items.block), validity, count)

@@ -100,11 +100,13 @@ def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
     if isinstance(rows, slice):
         start, stop = rows.start or 0, num_rows if rows.stop is None else rows.stop
         if rows.step not in (None, 1) or not 0 <= start <= stop <= num_rows:
-            raise InvalidInputError("row range outside the column", expected=f"within 0:{num_rows}", found=rows)
+            raise InvalidInputError("the row range is outside the column", expected=f"within 0:{num_rows}", found=rows)
         return span(start, stop)
     rows = rows.astype(np.int64, copy=False)
     if len(rows) == 0:
         return NOTHING
     if rows[0] < 0 or rows[-1] >= num_rows or not (rows[1:] > rows[:-1]).all():
-        raise InvalidInputError("row offsets of a take", expected=f"ascending, within 0:{num_rows}")
+        raise InvalidInputError(
+            "the row offsets are invalid", where="take", expected=f"ascending offsets within 0:{num_rows}"
+        )
     return merged_runs(rows, rows + 1)

@@ -88,7 +88,7 @@ def _variable(array: pa.Array, where: str) -> VariableWidth:
     raw = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
     if not ascending_within(readonly(offsets), len(raw)):
         raise InvalidInputError(
-            "invalid offsets of values", where=where, expected=f"ascending offsets, at most {len(raw)}"
+            "the offsets of the values are invalid", where=where, expected=f"ascending offsets, at most {len(raw)}"
         )
     return _without_hidden(VariableWidth(offsets, raw), valid_flags(array))
 
@@ -118,7 +118,9 @@ def _dictionary(array: pa.DictionaryArray, where: str) -> Block:
     if valid is not None:
         places = np.where(valid.view(np.bool_), places, places.dtype.type(0))
     if len(places) and int(places.max()) >= items.count and (valid is None or valid.any()):
-        raise InvalidInputError("index of a dictionary", where=where, expected=f"< {items.count}")
+        raise InvalidInputError(
+            "a dictionary index is too high", where=where, expected=f"below {items.count}", found=int(places.max())
+        )
     return Dictionary(places, items)
 
 

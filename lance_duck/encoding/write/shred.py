@@ -111,7 +111,7 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
     offsets = _offsets(array)
     totals = np.zeros(5, dtype=np.int64)
     if not measure_lists(readonly(holes), offsets, readonly(flags), outline.hidden, totals):
-        raise InvalidInputError("offsets of lists", where=where, expected="ascending")
+        raise InvalidInputError("the offsets of the lists are invalid", where=where, expected="ascending offsets")
     entries, items = int(totals[ENTRIES]), int(totals[ITEMS])
     mark, layer = outline.marks + 1, outline.lists + 1
     form = np.array([outline.hidden, mark, layer], dtype=np.int64)
@@ -122,7 +122,9 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
     values = array.values
     visible = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else _chosen(values, offsets, places)
     if len(visible) != items:
-        raise InvalidInputError("offsets of lists", where=where, expected=f"within {len(values)} items")
+        raise InvalidInputError(
+            "the lists have more items than their array", where=where, expected=f"at most {len(values)}"
+        )
     inside = Outline(entries, begins_out, holes_out if totals[HAS_HOLES] else None, mark + 1, mark + 1, layer)
     return inside, visible
 

@@ -149,9 +149,9 @@ class BlobWriter:
         if wrong.any():
             row = int(wrong.argmax())
             raise InvalidInputError(
-                "blob",
+                "a blob needs either data or a uri",
                 where=f"{self._where}, row {self._rows + row}",
-                expected="either data or a uri",
+                expected="one of them",
                 found="both" if has_data[row] else "neither",
             )
 

@@ -130,7 +130,9 @@ def _portions(
 ) -> Iterator[_Portion]:
     """Split rows into portions that can be sorted in memory. The last portion may be empty."""
     if rows.schema.field(VALUE).type != type_:
-        raise InternalError("type of the rows of a B-tree", expected=type_, found=rows.schema.field(VALUE).type)
+        raise InternalError(
+            "the rows of a B-tree have the wrong type", expected=type_, found=rows.schema.field(VALUE).type
+        )
     batches: list[pa.RecordBatch] = []
     size = count = 0
     for batch in rows:

@@ -100,7 +100,9 @@ def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings
     settings = InvertedSettings.of(options.parameters)
     if settings.form.document_granularity == LIST_ELEMENT and not is_list(schema.field(VALUE).type):
         raise InvalidInputError(
-            "document_granularity LIST_ELEMENT", expected="lists of strings", found=schema.field(VALUE).type
+            "document_granularity LIST_ELEMENT needs a column of lists",
+            expected="lists of strings",
+            found=schema.field(VALUE).type,
         )
     return settings
 

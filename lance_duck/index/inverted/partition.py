@@ -199,7 +199,9 @@ class InvertedPartition:
         """
         listed = ids.tolist()
         if not listed or min(listed) < 0 or max(listed) >= self.num_terms:
-            raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=listed[:8])
+            raise InternalError(
+                "the term ids are out of range", expected=f"some of 0 … {self.num_terms - 1}", found=listed[:8]
+            )
         types = self._posting_types if with_impacts else _BLOCKS
         if self._columns.are_whole(types):
             return self._read(types, ids)

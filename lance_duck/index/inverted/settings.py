@@ -238,7 +238,9 @@ def _format(value: Any, block_size: int) -> int:
         raise InvalidInputError(parameter, where=_WHERE, expected="1, 2 or 3", found=repr(value))
     if large and int(name) < max(FORMATS):
         raise InvalidInputError(
-            f"{parameter}={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
+            f"{parameter}={name} does not support block_size={_LARGE_BLOCK}",
+            where=_WHERE,
+            remedy="use format_version=3",
         )
     return int(name)
 

@@ -141,7 +141,9 @@ def parsed(text: Any, type_: type, where: str) -> Any:
     except (ValueError, TypeError, RecursionError) as error:
         raise CorruptError("invalid JSON", where=where, found=str(error)[:200]) from error
     if not isinstance(value, type_):
-        raise CorruptError("JSON", where=where, expected=type_.__name__, found=type(value).__name__)
+        raise CorruptError(
+            "the JSON value has the wrong type", where=where, expected=type_.__name__, found=type(value).__name__
+        )
     return value
 
 
@@ -149,7 +151,7 @@ def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: st
     """Return an integer from `low` to `high` of a JSON object. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(value))
+        raise CorruptError(f"{key} is not a valid integer", where=where, expected=f"{low} … {high}", found=repr(value))
     return value
 
 
@@ -157,13 +159,15 @@ def real(of: Mapping[str, Any], key: str, where: str) -> float:
     """Return a finite number of a JSON object. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CorruptError(key, where=where, expected="a number", found=repr(value))
+        raise CorruptError(f"{key} is not a number", where=where, expected="a finite number", found=repr(value))
     try:
         number = float(value)
     except OverflowError as error:
-        raise CorruptError(key, where=where, expected="a finite number", found=repr(value)) from error
+        raise CorruptError(
+            f"{key} is not finite", where=where, expected="a finite number", found=repr(value)
+        ) from error
     if not math.isfinite(number):
-        raise CorruptError(key, where=where, expected="a finite number", found=repr(value))
+        raise CorruptError(f"{key} is not finite", where=where, expected="a finite number", found=repr(value))
     return number
 
 
@@ -172,7 +176,7 @@ def ivf_of(data: bytes, where: str) -> index_pb2.IVF:
     try:
         return index_pb2.IVF.FromString(data)
     except DecodeError as error:
-        raise CorruptError("IVF message", where=where, found=str(error)) from error
+        raise CorruptError("the IVF message cannot be parsed", where=where, found=str(error)) from error
 
 
 def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
@@ -180,7 +184,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
     try:
         return index_pb2.Tensor.FromString(data)
     except DecodeError as error:
-        raise CorruptError("Tensor message", where=where, found=str(error)) from error
+        raise CorruptError("the Tensor message cannot be parsed", where=where, found=str(error)) from error
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:

@@ -86,7 +86,9 @@ class OneFile(VectorFiles):
         if steps != ["ivf", "pq"]:
             raise UnsupportedError("unknown steps of the vector segment", where=where, expected="ivf, pq", found=steps)
         if not 0 < self.dim <= MOST_DIMENSIONS:
-            raise CorruptError("dimension", where=where, found=self.dim)
+            raise CorruptError(
+                "the dimension is out of range", where=where, expected=f"1 … {MOST_DIMENSIONS}", found=self.dim
+            )
         self._read_codes(message.steps[1].pq)
         self._read_partitions(message.steps[0].ivf)
         self._rows: NDArray[np.uint64] | None = None

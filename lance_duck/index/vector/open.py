@@ -89,7 +89,9 @@ class VectorFiles:
         self.metric = _known_metric(about.get("distance_type"), where)
         stored = _known_metric(self.auxiliary.metadata.get("distance_type"), self.auxiliary.path)
         if stored != self.metric:
-            raise CorruptError("metric", where=self.auxiliary.path, expected=self.metric, found=stored)
+            raise CorruptError(
+                "the metrics of the two files differ", where=self.auxiliary.path, expected=self.metric, found=stored
+            )
         self._read_index()
         self._read_storage()
         self._rows: NDArray[np.uint64] | None = None
@@ -166,7 +168,7 @@ class VectorFiles:
 
     def _names(self, row_ids: pa.Array) -> NDArray[np.uint64]:
         if row_ids.null_count:
-            raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=row_ids.null_count)
+            raise CorruptError(f"column {ROW_ID!r} contains nulls", where=self.auxiliary.path, found=row_ids.null_count)
         names: NDArray[np.uint64] = row_ids.to_numpy()
         return names
 
@@ -207,18 +209,18 @@ class VectorFiles:
         """Convert the file columns of an RQ partition to rows in memory. `names` are the names of the columns."""
         arrays = dict(zip(names, parts, strict=True))
         if any(array.null_count for array in parts):
-            raise CorruptError("nulls in codes", where=self.auxiliary.path)
+            raise CorruptError("the codes contain nulls", where=self.auxiliary.path)
         columns: dict[str, NDArray[Any]] = {name: arrays[name].to_numpy() for name in rounding.factors}
         for name, width in rounding.codes.items():
             columns[name], present = matrix_of(arrays[name], width)
             if present is not None:
-                raise CorruptError("nulls in codes", where=self.auxiliary.path)
+                raise CorruptError("the codes contain nulls", where=self.auxiliary.path)
         return rounding.rows(columns, len(parts[0]))
 
     def _matrix(self, array: pa.Array) -> NDArray[Any]:
         values, present = matrix_of(array, self.code_width)
         if present is not None:
-            raise CorruptError(f"nulls in {COLUMNS[self.storage]}", where=self.auxiliary.path)
+            raise CorruptError(f"column {COLUMNS[self.storage]!r} contains nulls", where=self.auxiliary.path)
         if self.storage == "PQ" and self.is_transposed and len(array):
             return np.ascontiguousarray(values.reshape(self.code_width, len(array)).T)
         return values
@@ -235,9 +237,11 @@ class VectorFiles:
         if not 0 < self.dim <= MOST_DIMENSIONS:
             raise CorruptError("invalid dimension of the centroids", where=where, found=self.dim)
         if (self.centroids.dtype == np.uint8) != (self.metric == "hamming"):
-            raise CorruptError(f"centroids of metric {self.metric}", where=where, found=self.centroids.dtype)
+            raise CorruptError(
+                f"the centroids have the wrong type for metric {self.metric}", where=where, found=self.centroids.dtype
+            )
         if self.metric != "hamming" and not np.isfinite(self.centroids).all():
-            raise CorruptError("centroids", where=where, expected="finite numbers")
+            raise CorruptError("the centroids contain numbers that are not finite", where=where)
         self.graph_partitions = (
             partition_ranges(ivf, self.index.num_rows, where, all_rows=True) if self.has_graphs else None
         )
@@ -248,16 +252,25 @@ class VectorFiles:
         self.partitions = partition_ranges(ivf, self.num_rows, where, all_rows=True)
         for partitions in (self.partitions, self.graph_partitions):
             if partitions is not None and len(partitions) != len(self.centroids):
-                raise CorruptError("partitions", where=where, expected=len(self.centroids), found=len(partitions))
+                raise CorruptError(
+                    "the partition count differs from the centroid count",
+                    where=where,
+                    expected=len(self.centroids),
+                    found=len(partitions),
+                )
         texts = json_of(self.auxiliary.metadata, "storage_metadata", list, where)
         if len(texts) != 1:
-            raise CorruptError("storage_metadata", where=where, expected="one string", found=len(texts))
+            raise CorruptError(
+                "storage_metadata has the wrong length", where=where, expected="one string", found=len(texts)
+            )
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
         key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
         is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # pylance before 4 did not write it
         dimension = json_integer(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
         if dimension != self.dim:
-            raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
+            raise CorruptError(
+                "the dimension differs from the centroids", where=where, expected=self.dim, found=dimension
+            )
         self.bits, self.bounds, self.is_transposed = 0, (0.0, 0.0), False
         self.rounding: Rounding | None = None
         self.codebook: NDArray[np.float32] = np.empty((0, 0, 0), np.float32)
@@ -269,7 +282,7 @@ class VectorFiles:
             json_integer(self.metadata, "num_bits", 8, 8, where)
             bounds = self.metadata.get("bounds")
             if not isinstance(bounds, dict):
-                raise CorruptError("bounds", where=where, found=repr(bounds))
+                raise CorruptError("the bounds are not a JSON object", where=where, found=repr(bounds))
             self.bounds = (real(bounds, "start", where), real(bounds, "end", where))
         self.auxiliary.column(ROW_ID, pa.uint64())
         self._check_column(where)
@@ -286,13 +299,18 @@ class VectorFiles:
             )
         transposed = self.metadata.get("transposed", False)
         if not isinstance(transposed, bool):
-            raise CorruptError("transposed", where=where, found=repr(transposed))
+            raise CorruptError("transposed is not a boolean", where=where, found=repr(transposed))
         self.is_transposed = transposed
         tensor = array_of(tensor_of(self._codebook_bytes(where), where), where)
         if tensor.dtype != np.float32 or tensor.size != self.dim << self.bits:
-            raise CorruptError("codebook", where=where, expected=(1 << self.bits, self.dim), found=tensor.shape)
+            raise CorruptError(
+                "the codebook has the wrong type or shape",
+                where=where,
+                expected=(1 << self.bits, self.dim),
+                found=tensor.shape,
+            )
         if not np.isfinite(tensor).all():
-            raise CorruptError("codebook", where=where, expected="finite numbers")
+            raise CorruptError("the codebook contains numbers that are not finite", where=where)
         self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
 
     def _codebook_bytes(self, where: str) -> bytes:
@@ -304,7 +322,12 @@ class VectorFiles:
         try:
             return bytes(numbers if isinstance(numbers, list) else None)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
-            raise CorruptError("codebook_tensor", where=where, expected="bytes", found=str(error)) from error
+            raise CorruptError(
+                "the codebook_tensor does not contain bytes",
+                where=where,
+                expected="numbers from 0 to 255",
+                found=str(error),
+            ) from error
 
     def _check_column(self, where: str) -> None:
         if self.rounding is not None:
@@ -333,7 +356,7 @@ def _position(file: SegmentFile, key: str) -> int:
     """Return the index of a global buffer, which a metadata entry stores."""
     text = file.metadata.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise CorruptError(f"metadata {key!r}", where=file.path, expected="a global buffer", found=repr(text))
+        raise CorruptError(f"metadata {key!r} is not the number of a global buffer", where=file.path, found=repr(text))
     return int(text)
 
 
@@ -350,5 +373,5 @@ def _known_kind(name: Any, where: str) -> str:
 def _known_metric(name: Any, where: str) -> str:
     metric = METRICS.get(name.lower()) if isinstance(name, str) else None
     if metric is None:
-        raise CorruptError("metric", where=where, expected=", ".join(METRICS), found=repr(name))
+        raise CorruptError("the metric is unknown", where=where, expected=", ".join(METRICS), found=repr(name))
     return metric

@@ -175,4 +175,6 @@ def _fitting(bounds: ZoneBounds, values: pa.Array) -> pa.Array:
     try:
         return pc.cast(values, bounds.type)
     except pa.ArrowException as error:
-        raise InternalError("values of a query", expected=bounds.type, found=values.type) from error
+        raise InternalError(
+            "the values of the query have the wrong type", expected=bounds.type, found=values.type
+        ) from error

@@ -175,7 +175,7 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
             remedy="create the index again",
         )
     if not number.isdecimal() or not number.isascii() or len(number) > 9:
-        raise CorruptError(f"metadata {NULL_BITMAP!r}", where=file.path, expected="a number", found=repr(number))
+        raise CorruptError(f"metadata {NULL_BITMAP!r} is not a number", where=file.path, found=repr(number))
     return read_row_address_map(file.global_buffer(int(number)), file.path, zones.row_bound)
 
 
@@ -187,7 +187,7 @@ def row_number(file: SegmentFile, key: str, default: int) -> int:
     """
     text = file.metadata.get(key, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text)):
-        raise CorruptError(f"metadata {key!r}", where=file.path, expected="a positive integer", found=repr(text))
+        raise CorruptError(f"metadata {key!r} is not a positive integer", where=file.path, found=repr(text))
     return int(text)
 
 
@@ -203,7 +203,12 @@ def _probability(file: SegmentFile) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < 1:
-        raise CorruptError(f"metadata {PROBABILITY_KEY!r}", where=file.path, expected="0 … 1", found=repr(text))
+        raise CorruptError(
+            f"metadata {PROBABILITY_KEY!r} is not a probability",
+            where=file.path,
+            expected="at least 0 and below 1",
+            found=repr(text),
+        )
     return value
 
 

@@ -175,7 +175,7 @@ def _row_ids(snapshot: Snapshot, fragment: Fragment) -> None:
         return
     highest = max(segment.high for segment in ids.segments if segment.count)
     if highest >= snapshot.manifest.next_row_id:
-        raise CorruptError("row id out of range", expected=f"below {snapshot.manifest.next_row_id}", found=highest)
+        raise CorruptError("a row id is out of range", expected=f"below {snapshot.manifest.next_row_id}", found=highest)
 
 
 def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:

@@ -162,7 +162,9 @@ class ColumnChanges(TableMethods):
             CommitConflictError: All retries lost the race.
         """
         if isinstance(columns, str):
-            raise InvalidInputError("columns to drop", expected="a list of names", found=repr(columns))
+            raise InvalidInputError(
+                "the columns to drop have the wrong type", expected="a list of names", found=repr(columns)
+            )
         names = list(columns)
         properties = _properties(commit_message, transaction_properties)
         self.handle.move_to(

@@ -262,7 +262,11 @@ class IndexChanges(VectorIndexChanges):
             LanceDuckError: A segment is corrupt, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
-            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r} without positions")
+            raise UnsupportedError(
+                "with_position needs a full-text index with positions",
+                where="prewarm_index",
+                found=f"index {name!r} without positions",
+            )
         uuids = {s.uuid for s in describe.segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             segment_ids = {kinds.uuid_of(text) for text in index_segments}

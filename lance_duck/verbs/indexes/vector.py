@@ -195,7 +195,9 @@ class VectorIndexChanges(TableMethods):
         snapshot = self.handle.snapshot
         if index_name is None:
             if column is None:
-                raise InvalidInputError("an index", where="centroids", expected="index_name or column")
+                raise InvalidInputError(
+                    "the call does not name an index", where="centroids", expected="index_name or column"
+                )
             index_name = vector_models.vector_index_of(snapshot, rows.column_path(snapshot.schema, column))
         model = vector_models.ivf_model(snapshot, index_name)
         return None if model is None else model.centroids

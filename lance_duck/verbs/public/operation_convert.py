@@ -137,7 +137,7 @@ def _map(update: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> 
 def index_metadata(index: Index) -> IndexMetadata:
     """Convert a user's segment to manifest metadata. Raises InvalidInputError if it is invalid."""
     if not isinstance(index, Index):
-        raise InvalidInputError("index segments", expected="Index", found=type(index).__name__)
+        raise InvalidInputError("the index segments have the wrong type", expected="Index", found=type(index).__name__)
     proto = table_pb2.IndexMetadata(
         uuid={"uuid": _uuid(index.uuid).bytes},
         fields=index.fields,

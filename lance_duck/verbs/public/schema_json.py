@@ -123,7 +123,10 @@ def _part(whole: Any, name: str, kind: type, path: str) -> Any:
         raise InvalidInputError("invalid schema field", where=path, expected="a dict", found=type(whole).__name__)
     if not isinstance(whole.get(name), kind):
         raise InvalidInputError(
-            f"{name!r} of a schema", where=path, expected=kind.__name__, found=repr(whole.get(name, "nothing"))
+            f"{name!r} of a schema has the wrong type",
+            where=path,
+            expected=kind.__name__,
+            found=repr(whole.get(name, "nothing")),
         )
     return whole[name]
 
@@ -138,7 +141,9 @@ def _metadata(whole: Mapping[str, Any], path: str) -> dict[str, str] | None:
     if metadata is None:
         return None
     if not isinstance(metadata, Mapping) or not all(isinstance(x, str) for pair in metadata.items() for x in pair):
-        raise InvalidInputError("'metadata' of a schema", where=path, expected="strings by name", found=repr(metadata))
+        raise InvalidInputError(
+            "'metadata' of a schema has the wrong type", where=path, expected="strings by name", found=repr(metadata)
+        )
     return dict(metadata)
 
 

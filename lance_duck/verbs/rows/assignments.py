@@ -103,7 +103,9 @@ class Assignments:
                 raise unknown_column(name, schema.names, "update")
             if not isinstance(text, str):
                 raise InvalidInputError(
-                    f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
+                    f"the new value of column {name!r} is not a string",
+                    expected="an SQL expression",
+                    found=type(text).__name__,
                 )
             text = _TYPED_TEXT.sub(r"\1 '\2'", text)
             expression = None if has_subquery(text) else _parsed(text, available, f"new value of column {name!r}")

@@ -129,7 +129,7 @@ def test_invalid_positions_are_rejected(path: Path, rows: Any) -> None:
 
 @pytest.mark.parametrize(("start", "count"), [(0, 6), (5, 1), (-1, 2), (3, -1)])
 def test_invalid_ranges_are_rejected(path: Path, start: int, count: int) -> None:
-    with pytest.raises(InvalidInputError, match="row range"):
+    with pytest.raises(InvalidInputError, match="the row range is outside the file"):
         LanceFileReader(path).read_range(start, count)
 
 

@@ -103,7 +103,10 @@ def test_a_blob_requires_either_data_or_a_uri(data: Any, uri: Any, found: str) -
     kind = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
     array = pa.array([{"data": b"", "uri": None}, None, {"data": data, "uri": uri}], kind)
     field = pa.field("b", kind, metadata={"ARROW:extension:name": "lance.blob.v2"})
-    with pytest.raises(InvalidInputError, match=f"column b, row 2: blob: expected either data or a uri, found {found}"):
+    with pytest.raises(
+        InvalidInputError,
+        match=f"column b, row 2: a blob needs either data or a uri: expected one of them, found {found}",
+    ):
         WrittenTable(pa.table([array], pa.schema([field])), "2.2")
 
 

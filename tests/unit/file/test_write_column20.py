@@ -159,7 +159,7 @@ def test_json_is_stored_as_jsonb() -> None:
         None,
         "[]",
     ]
-    with pytest.raises(InvalidInputError, match="column 'c', row 1: not JSON"):
+    with pytest.raises(InvalidInputError, match="column 'c', row 1: the string is not JSON"):
         WrittenTable(pa.table([pa.array(["1", "x"])], schema=pa.schema([field])), "2.0")
 
 

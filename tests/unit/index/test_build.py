@@ -221,6 +221,6 @@ def test_a_segment_with_rows_beyond_the_table_is_not_merged(table: Table, kind: 
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
     snapshot = indexed(snapshot, build_segment(snapshot, "x", kind, reader, [0], name="i"))
     before = files(snapshot)
-    with pytest.raises(CorruptError, match="row offset out of range in fragment 0"):
+    with pytest.raises(CorruptError, match="a row offset is out of range in fragment 0"):
         merge_segments(snapshot, segments(snapshot))
     assert files(snapshot) == before

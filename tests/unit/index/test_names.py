@@ -53,5 +53,5 @@ def test_rows_are_live_if_covered_and_not_deleted(
 def test_a_row_beyond_its_fragment_is_rejected(fragments: int, tmp_path: Path) -> None:
     snapshot, segment = indexed(tmp_path / "t", fragments, None)
 
-    with pytest.raises(CorruptError, match="row offset out of range in fragment 0: expected below 10, found 12"):
+    with pytest.raises(CorruptError, match="a row offset is out of range in fragment 0: expected below 10, found 12"):
         Follower(snapshot, segment).follow(names((0, 3), (0, 12), (9, 99), (0, 14)))

@@ -110,7 +110,7 @@ def test_a_row_beyond_the_end_of_its_fragment_breaks_the_segment(table: Table, k
     everything = RowSet.of_ranges([(0, 0, 1 << 32)])
     open_index(snapshot, segment).search = lambda query: Answer.exactly(everything)  # type: ignore[method-assign]
     with pytest.warns(
-        IndexWarning, match=r"row offset out of range in fragment 0: expected below 10, found 4294967295"
+        IndexWarning, match=r"a row offset is out of range in fragment 0: expected below 10, found 4294967295"
     ):
         assert search(snapshot, segment, Null()) is None
 

@@ -105,8 +105,8 @@ def test_columns_are_updated_in_place(table: ld.LanceDataset) -> None:
     ("data", "left_on", "message"),
     [
         (pa.table({"a": [1], "z": [1]}), "a", "column 'z' does not exist"),
-        (pa.table({"a": [1]}), "a", "columns to update"),
-        (pa.table({"a": [1], "_rowid": pa.array([1], pa.uint64())}), "a", "columns to update"),
+        (pa.table({"a": [1]}), "a", "these columns cannot be updated"),
+        (pa.table({"a": [1], "_rowid": pa.array([1], pa.uint64())}), "a", "these columns cannot be updated"),
         (pa.table({"a": ["1"], "b": ["x"]}), "a", "different types"),
         (pa.table({"a": [1], "b": [[1]]}), "a", "the wrong type"),
     ],

@@ -166,7 +166,12 @@ class SparseReader:
         for proto in self._protos:
             stride *= proto.fixed_size_list.dimension if proto.WhichOneof("layer") == "fixed_size_list" else 1
         if stride < 1 or page.num_rows % stride:
-            raise CorruptError("rows of fixed-size lists", where=page.where, expected=f"n x {stride}", found=slots)
+            raise CorruptError(
+                "the row count does not fit the fixed-size lists",
+                where=page.where,
+                expected=f"a multiple of {stride}",
+                found=slots,
+            )
         slots //= stride
         layers = []
         for proto in self._protos:

@@ -170,12 +170,12 @@ def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rou
     where = file.path
     bits = 1 if metadata.get("num_bits") is None else json_integer(metadata, "num_bits", 1, MOST_BITS, where)
     if dim % 8:
-        raise CorruptError("dimension", where=where, expected="a multiple of 8", found=dim)
+        raise CorruptError("the dimension is not a multiple of 8", where=where, expected="a multiple of 8", found=dim)
     if metadata.get("packed") is not True:
         raise UnsupportedError("unpacked codes are not supported", where=where, found=repr(metadata.get("packed")))
     estimator = metadata.get("query_estimator") or "residual"
     if estimator not in ("residual", "raw_query") or (estimator == "residual" and bits > 1):
-        raise UnsupportedError("query_estimator", where=where, found=f"{estimator!r}, {bits} bits")
+        raise UnsupportedError("the query_estimator is not supported", where=where, found=f"{estimator!r}, {bits} bits")
     rounding = Rounding(bits, _rotation_of(file, metadata, dim), estimator == "residual", _ERROR in file.schema.names)
     if bits > 1 and not rounding.has_error:
         raise CorruptError(f"column {_ERROR!r} is missing", where=where, found=f"{bits} bits")
@@ -188,12 +188,18 @@ def _rotation_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Ro
     if kind == "fast":
         signs = metadata.get("fast_rotation_signs")
         if not isinstance(signs, list) or len(signs) != ROUNDS * dim // 8:
-            raise CorruptError("fast_rotation_signs", where=where, expected=f"{ROUNDS * dim // 8} bytes")
+            raise CorruptError(
+                "fast_rotation_signs has the wrong length", where=where, expected=f"{ROUNDS * dim // 8} bytes"
+            )
         if not all(type(sign) is int and 0 <= sign < 256 for sign in signs):
-            raise CorruptError("fast_rotation_signs", where=where, expected="bytes")
+            raise CorruptError(
+                "fast_rotation_signs contains values that are not bytes", where=where, expected="0 … 255"
+            )
         return Rotation("fast", np.array(signs, np.uint8))
     if kind != "matrix":
-        raise UnsupportedError("rotation_type", where=where, expected="fast, matrix", found=repr(kind))
+        raise UnsupportedError(
+            "the rotation_type is not supported", where=where, expected="fast, matrix", found=repr(kind)
+        )
     position = json_integer(metadata, "rotate_mat_position", 1, 1 << 31, where)
     matrix = array_of(tensor_of(file.global_buffer(position), where), where)
     if matrix.dtype != np.float32 or matrix.shape != (dim, dim) or not np.isfinite(matrix).all():

@@ -139,7 +139,9 @@ class GraphIndex:
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and (allowed.shape != (self.num_rows,) or allowed.dtype != np.bool_):
-            raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
+            raise InvalidInputError(
+                "the allowed positions have the wrong shape", expected=self.num_rows, found=allowed.shape
+            )
         vectors = np.ascontiguousarray(queries, np.float32)
         return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
 

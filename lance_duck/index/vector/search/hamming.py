@@ -62,7 +62,9 @@ class HammingIndex:
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and allowed.shape != (self.num_rows,):
-            raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
+            raise InvalidInputError(
+                "the allowed positions have the wrong shape", expected=self.num_rows, found=allowed.shape
+            )
         bit_queries = self._bits_of(queries)
         hits = Hits(np.full((len(bit_queries), k), np.inf, np.float32), np.full((len(bit_queries), k), -1, np.int64))
         for row, query in enumerate(bit_queries):

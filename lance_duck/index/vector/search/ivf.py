@@ -314,7 +314,9 @@ class Selector:
 
     def __init__(self, allowed: NDArray[np.bool_], num_rows: int) -> None:
         if allowed.shape != (num_rows,):
-            raise InvalidInputError("allowed positions", expected=num_rows, found=allowed.shape)
+            raise InvalidInputError(
+                "the allowed positions have the wrong shape", expected=num_rows, found=allowed.shape
+            )
         self.allowed = allowed
         self._bits = np.packbits(allowed, bitorder="little")
         self._selector = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))

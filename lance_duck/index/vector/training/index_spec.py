@@ -119,7 +119,9 @@ class VectorSpec:
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
         if has_byte_items(type_) != (metric == "hamming"):
             raise InvalidInputError(
-                f"metric {metric!r}", where=type_, remedy="use hamming for uint8 vectors, and another metric for floats"
+                f"metric {metric!r} does not support this vector type",
+                where=type_,
+                remedy="use hamming for uint8 vectors, and another metric for floats",
             )
         if metric == "hamming" and not kind.endswith("FLAT"):
             raise UnsupportedError(f"{kind} does not support the hamming metric", expected="IVF_FLAT, IVF_HNSW_FLAT")

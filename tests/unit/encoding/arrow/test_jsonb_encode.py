@@ -85,7 +85,7 @@ def test_floats_at_the_edge_of_infinity() -> None:
     ],
 )
 def test_invalid_json_is_rejected_with_its_row(text: str, reason: str) -> None:
-    with pytest.raises(InvalidInputError, match="col, row 2: not JSON") as caught:
+    with pytest.raises(InvalidInputError, match="col, row 2: the string is not JSON") as caught:
         encoded(["1", None, text], where="col")
     assert reason in str(caught.value)
 

@@ -74,7 +74,7 @@ def test_strings_are_cut_at_their_offsets() -> None:
     ids=["beyond the bytes", "descending", "wrapped twice", "negative", "wrapped once"],
 )
 def test_offsets_beyond_the_data_are_corrupt_even_if_they_wrap(offsets: list[int]) -> None:
-    with pytest.raises(CorruptError, match="offsets of a chunk"):
+    with pytest.raises(CorruptError, match="the offsets of a chunk are invalid"):
         texts_of(offsets, b"abcde")
 
 

@@ -164,7 +164,7 @@ def test_indices_of_nulls_may_be_arbitrary() -> None:
 
 
 def test_indices_of_values_are_checked() -> None:
-    with pytest.raises(CorruptError, match="dictionary index"):
+    with pytest.raises(CorruptError, match="a dictionary index is too high"):
         read(dictionary_page([1, 2], [0, 0], [70, 80]), slice(0, 2))
 
 

@@ -205,7 +205,11 @@ def test_invalid_offsets_and_indices_are_rejected() -> None:
         [None, pa.py_buffer(np.array([0, 5, 2], np.int32))],
         children=[pa.array([1, 2], pa.int8())],
     )
-    for array, message in ((texts, "offsets of values"), (coded, "index of a dictionary"), (lists, "offsets of lists")):
+    for array, message in (
+        (texts, "the offsets of the values are invalid"),
+        (coded, "a dictionary index is too high: expected below 1, found 3"),
+        (lists, "the offsets of the lists are invalid"),
+    ):
         out = writer(array.type)
         with pytest.raises(InvalidInputError, match=message):
             pages_of(out, array)

@@ -83,7 +83,7 @@ def test_postings_are_read_together_and_cached(tmp_path) -> None:
     assert documents.tolist() == [d for span in spans for d in contents.document_ids[span].tolist()]
     assert frequencies.tolist() == [f for span in spans for f in contents.frequencies[span].tolist()]
     assert partition.postings(ids[1:]).decoded()[0].tolist() == documents[postings.lengths[0] :].tolist()
-    with pytest.raises(InternalError, match="ids of terms"):
+    with pytest.raises(InternalError, match="the term ids are out of range"):
         partition.postings(np.array([partition.num_terms]))
 
 

@@ -83,7 +83,7 @@ VALUES: list[int | None] = [0, 1, 2, 3, None, 5, 6, 7, 8, 9]
 @pytest.mark.parametrize(
     ("values", "rows", "what"),
     [
-        (VALUES, [*range(9), 10], "row offset out of range in fragment 0: expected below 10, found 10"),
+        (VALUES, [*range(9), 10], "a row offset is out of range in fragment 0: expected below 10, found 10"),
         (VALUES[:9], list(range(9)), "does not know that row 9 of fragment 0 satisfies value = 9"),
         (
             [0, 1, 2, 3, 7, 5, 6, 7, 8, 9],

@@ -79,4 +79,4 @@ def test_a_row_that_is_in_an_index_twice_is_a_problem(snapshot: Snapshot) -> Non
 
 
 def test_a_row_beyond_its_fragment_is_a_problem(snapshot: Snapshot) -> None:
-    assert "row offset out of range in fragment 1" in problems(snapshot, [*TEXTS, "lake"], [*ROWS, (1 << 32) | 9])
+    assert "a row offset is out of range in fragment 1" in problems(snapshot, [*TEXTS, "lake"], [*ROWS, (1 << 32) | 9])
