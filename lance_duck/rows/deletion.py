@@ -135,7 +135,7 @@ def read_deletion_vector(
     limit = MAX_ROWS if physical_rows is None else physical_rows
     offsets = roaring_values(data, where, limit) if suffix == "bin" else _arrow_offsets(data, where)
     if len(offsets) and int(offsets[-1]) >= limit:
-        raise CorruptError("deleted row out of range", where=where, expected=f"< {limit}", found=int(offsets[-1]))
+        raise CorruptError("a deleted row is out of range", where=where, expected=f"< {limit}", found=int(offsets[-1]))
     if expected is not None and len(offsets) != expected:
         raise CorruptError("wrong number of deleted rows", where=where, expected=expected, found=len(offsets))
     return DeletionVector(offsets)

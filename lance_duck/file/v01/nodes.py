@@ -156,7 +156,7 @@ class DictionaryNode(BatchedNode):
         places = data.view(f"<u{width}")
         if len(places) and int(places.max()) >= items.count:
             raise CorruptError(
-                "dictionary index out of range",
+                "a dictionary index is too high",
                 where=self.pages.where,
                 expected=f"< {items.count}",
                 found=int(places.max()),

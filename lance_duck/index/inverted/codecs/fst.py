@@ -85,7 +85,7 @@ class Fst:
         self._check(find_terms(*self._place(), keys, offsets, node, ids))
         if len(ids) and int(ids.max()) >= self.num_terms:
             raise CorruptError(
-                "term id out of range", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max())
+                "a term id is out of range", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max())
             )
         return ids
 

@@ -147,7 +147,9 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     bounds = _bounds(metadata.level_offsets)
     levels = _levels(numbers, bounds, num_vectors, where)
     if num_vectors and not 0 <= metadata.entry_point < num_vectors:
-        raise CorruptError("entry point", where=where, expected=f"< {num_vectors}", found=metadata.entry_point)
+        raise CorruptError(
+            "the entry point is out of range", where=where, expected=f"< {num_vectors}", found=metadata.entry_point
+        )
     widths = [0, *(int(lengths[low:high].max(initial=1)) for low, high in bounds)]
     room = np.cumsum(np.array(widths, np.int64))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(room[levels])])
