@@ -1,10 +1,9 @@
 """DuckDB settings that change the meaning of SQL, and a check whether a statement may be rewritten.
 
 DuckDB plans statements according to its settings, so its own results are always correct. Some rules read the text of a
-statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the default
-meaning of SQL. `SETTINGS` lists the settings that change this meaning, with the features that each setting affects. A
-rule passes the features that it relies on to `Dialect.is_usual`. If the result is False, DuckDB runs the statement
-unchanged.
+statement or evaluate its conditions, and assume the default meaning of SQL. `SETTINGS` lists the settings that change
+this meaning, with the features that each setting affects. A rule passes the features that it relies on to
+`Dialect.is_usual`. If the result is False, DuckDB runs the statement unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Repeats statements with 64-bit offsets if their data exceeds Arrow's 32-bit offsets.
 
 A batch only contains more than 2 GiB of strings if they are very long. Wide offsets are not the default, because every
-batch would then have to be cast. DuckDB 1.x streams are an exception.
+batch would then have to be cast. Streams of DuckDB 1.x always have them, because an overflow would end the process.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the units of a column: all fields outside lists that are not plain structs."""
+    """Yield the units of a column: its fields that are not inside lists, except plain structs."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -160,7 +160,7 @@ def _check_whole(field: Field, locate: Locate) -> None:
 def replace_cells(
     array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
 ) -> pa.Array:
-    """Return a copy of an array with new values at some positions in the unit at a path."""
+    """Return a copy of a column. At `path`, it has new values in some rows."""
     if not path:
         sources = np.arange(len(array))
         sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))

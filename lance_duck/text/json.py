@@ -325,7 +325,7 @@ class _DistinctBytes:
 def _leaf_terms(
     table: _DistinctBytes, count: int, paths: list[str], text_terms: pa.LargeBinaryArray
 ) -> pa.LargeBinaryArray:
-    """Return the distinct tokens of a table as terms."""
+    """Convert distinct tokens to terms."""
     tokens = table.data, table.starts[:count], table.sizes[:count]
     path_buffers = text_buffers(pa.array(paths, pa.large_string()))
     term_buffers = text_buffers(text_terms)

@@ -60,7 +60,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
 
 
 def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> list[pa.RecordBatch]:
-    """Return a batch cast to the table. If one array cannot hold a column, it is split into at most `parts` batches."""
+    """Cast a batch to the schema of the table. If it is too large for one array, it becomes up to `parts` batches."""
     try:
         return [plan.apply(batch, first_row)]
     except ArrayLimitError as error:

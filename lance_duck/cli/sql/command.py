@@ -82,7 +82,7 @@ def _standard_input() -> Script:
 
 
 def _lost_message(connection: ld.Connection, places: Sequence[str]) -> str | None:
-    """Warn about in-memory tables and views that end with the connection, and name the way to keep them.
+    """Return a warning that names the tables and views that are lost with the connection, and a way to keep them.
 
     Args:
         connection: The connection, outside a transaction.

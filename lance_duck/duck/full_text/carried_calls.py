@@ -79,7 +79,7 @@ class CallCarrier:
         return _column(origin.queries[0].read, name)
 
     def edits(self) -> list[Edit]:
-        """Return the edits that widen queries and inline views, but not the edits of the calls."""
+        """Return the edits that add columns to queries and inline views, without those that replace the calls."""
         return self._edits_of(self._text)
 
     # Checks.

@@ -126,7 +126,7 @@ class LowFlat:
     """Flat integers of 128 or 256 bits. Narrowed to 64 bits if all values of a read fit.
 
     Attributes:
-        whole: The encoding of whole values.
+        whole: The codec of values at full width.
     """
 
     whole: Flat
@@ -158,17 +158,17 @@ class LowFlat:
         return self.whole.decode_values(values)
 
     def to_proto(self) -> pb.CompressiveEncoding:
-        """Return the description of whole values."""
+        """Return the description of the full-width values."""
         return self.whole.to_proto()
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Encode whole values."""
+        """Encode full-width values."""
         return self.whole.encode_chunks(block, counts)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Encode whole values."""
+        """Encode full-width values."""
         return self.whole.encode_block(block)
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Encode whole values."""
+        """Encode full-width values."""
         return self.whole.encode_values(block)

@@ -72,7 +72,7 @@ class RangeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNumbers:
-    """A base number, followed by its running sums with the stored differences.
+    """Numbers that are stored as the differences between neighbours. Each chunk begins with `base`.
 
     Attributes:
         bits: Bits of a number.

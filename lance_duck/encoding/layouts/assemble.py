@@ -2,8 +2,8 @@
 
 An entry is a pair (rep, def). `rep` is the number of lists that the entry begins, counted from the innermost. 0 means
 that the entry continues the innermost list. If `rep` is the number of all lists, the entry begins a row. `def` is a
-full level (see `encoding.layouts.layers`). Level 0 is a valid value. Each layer, innermost first, then uses the next
-level (null), and a list layer uses the next two levels (null, empty).
+full level (see `encoding.layouts.layers`). Level 0 is a valid value. The next levels belong to the layers, innermost
+first: one level for an item layer (null), two levels for a list layer (null, empty).
 
 For layer i, `rep_i` counts the lists up to and including it, `base_i` is the highest level of the layers inside it, and
 `visible_i` is the highest level of it and of the items directly around it, up to the next list:

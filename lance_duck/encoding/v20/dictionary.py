@@ -23,7 +23,7 @@ class DictionaryArray:
     """`num_items` items and indices into them. The items are read once.
 
     Attributes:
-        zero_is_null: Whether index 0 is null and items count from 1.
+        zero_is_null: Whether index 0 stands for null, and index i for item i - 1.
     """
 
     indices: EncodedArray

@@ -48,7 +48,7 @@ the bytes."""
 DICTIONARY_DIVISOR: Final = 2
 """Minimum number of values per distinct value, as in pylance. Fields may set a different number.
 
-With 1, texts that occur 1.5 times on average take 1.5 of the time to write and are not smaller.
+With 1, texts that occur 1.5 times on average take 1.5 times as long to write and do not get smaller.
 """
 
 DICTIONARY_NEW: Final = 0.97

@@ -114,7 +114,7 @@ class LegacyFile(LanceFile):
         return self.pages[row, :, 0], self.pages[row, :, 1]
 
     def column(self, index: int) -> ColumnMetadata:
-        """Return the extents of a field's pages, to the extent that the page table determines them.
+        """Return a field's pages, with the extents in the page table. Structs do not have pages.
 
         Raises:
             CorruptError: The field is not in the page table.

@@ -199,7 +199,7 @@ def keep_diverse(vectors: Floats, size: int, width: int, work: Numbers, distance
 
 @summing_subroutine
 def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
-    """Fill free slots with the first `size` of `others`. Returns the number of filled slots."""
+    """Append the first `size` of `others` to `mine`, without repeats. Returns the number of filled slots."""
     for i in range(size):
         if filled == len(mine):
             break

@@ -228,7 +228,7 @@ class IndexRows:
         return total
 
     def _fragments_of(self, segment: Segment) -> frozenset[int]:
-        """Return the fragments of a segment. If it covers the whole table, returns the version's set object."""
+        """Return the fragments of a segment. If they are all fragments, returns the set that `_common` recognizes."""
         every = self._snapshot.fragments.id_set
         return every if len(segment.fragments) == len(every) else segment.fragment_ids
 

@@ -32,7 +32,9 @@ Argument = Literal | Sequence[Literal]
 
 
 def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant. Supports integers with fractions or large numbers, and dates with timestamps.
+    """Compare a column with a constant.
+
+    An integer column may be compared with a fraction or a number out of its range, and a date column with a timestamp.
 
     Raises:
         NotSimpleError: The constant cannot be compared exactly.

@@ -86,7 +86,7 @@ def merge_insert(
 class SparkMerge(MergeInsertBuilder):
     """Builder of a merge, with the methods of `LanceDataset.merge_insert`.
 
-    With `source_dedupe_behavior("first_seen")`, the first row with a key in partition order wins.
+    If source rows share a key, `source_dedupe_behavior("first_seen")` uses the first of them, in order of partitions.
     """
 
     def __init__(

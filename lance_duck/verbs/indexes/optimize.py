@@ -109,7 +109,8 @@ def optimize_indices(
         snapshot: Version to start from.
         options: What to merge, and which indexes.
         properties: Properties of the transaction.
-        workers: Processes that write the segments, possibly several for new rows. None writes one segment here.
+        workers: Processes that write the segments. They may split the new rows into several segments. None writes one
+            segment per index, in this process.
 
     Returns:
         The new version, or the given one if nothing changed, and the new segments.

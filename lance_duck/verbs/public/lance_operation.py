@@ -127,7 +127,7 @@ class LanceOperation:
         Attributes:
             fragments: All fragments of the table.
             schema: The new schema. Columns of an Arrow schema are matched by name.
-            preserves_nullability: Whether rows written for the old schema may lack all new columns.
+            preserves_nullability: Whether rows of the old schema are valid in the new one: each new column is nullable.
         """
 
         fragments: Sequence[FragmentMetadata]

@@ -32,7 +32,8 @@ class ChangedRows:
         ids: Stable row ids, or addresses if the table does not have them; uint64, shape (n,).
         before: Addresses in the older version, or None for inserted rows; uint64, shape (n,).
         after: Addresses in the newer version, or None for deleted rows; uint64, shape (n,).
-        fields: Field ids. Only the rows with a new value in one of these fields were updated. None if all rows were.
+        fields: Field ids. Only the rows with a new value in one of these fields were updated. None if every row was
+            updated, inserted or deleted.
     """
 
     ids: UInt64s

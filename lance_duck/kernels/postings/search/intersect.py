@@ -339,7 +339,7 @@ def _find_marks(
 
 @subroutine
 def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: Any, found: Any, num_found: Any) -> Any:
-    """Write the indices of a block's documents with a mark above `base`. Returns their number so far."""
+    """Write the indices of a block's documents with a mark above `base`. Returns `num_found` plus their number."""
     first, least = np.uint64(start), np.uint32(base)
     for i in range(np.uint64(low), np.uint64(high)):
         found[num_found] = np.int64(i)

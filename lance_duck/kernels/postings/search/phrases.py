@@ -65,13 +65,13 @@ def find_best_phrases(
         postings: Postings of the words, in phrase order, with repeated words repeated.
         scoring: Weights, norms and sort keys of documents.
         windows: Score bounds of each window, and the order of windows.
-        phrase: Positions of the words, and their distances.
+        phrase: Encoded positions of the words in documents, and the distance of each word from the previous word.
         best: Output: scores and ids of the best documents.
         work: Scratch space for a window's candidates.
         pool: Scratch space for documents whose positions are not read yet.
         reading: Scratch space for positions.
         counts: Output, three numbers, initially 0: number of documents found; number of posting blocks decoded; the
-            required number of positions if `reading` is too small. In the last case, no document is returned. The
+            required number of positions if `reading` is too small. No document is returned if it is too small. The
             required number never exceeds the size of the encoded positions.
 
     Returns:
