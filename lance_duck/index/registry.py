@@ -74,7 +74,7 @@ _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
 def kind_of(type_url: str) -> IndexKind | None:
-    """Return the kind with this details type. Returns None if it is unknown.
+    """Return the kind whose details message has this type URL. Returns None if it is unknown.
 
     Writers use different packages and cases, so only the name of the message is compared.
     """

@@ -252,7 +252,7 @@ GRAPH_STEPS: Final = 6
 """Number of `ef` values that are measured: 64, then each twice the previous one."""
 
 MOST_CANDIDATES: Final = 4096
-"""Maximum number of candidates per query with exact distances. If more are needed, all rows are compared."""
+"""Maximum number of candidates that are reranked per query. If more are needed, all rows are compared."""
 
 FREE_NS: Final = 120_000.0
 """Estimated cost, in nanoseconds, below which cheaper settings are not tried, because the rest of a search takes as

@@ -296,7 +296,7 @@ class OptionCache:
         return self._projections.get(key, make) if _is_hashable(key) else make()
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:
-        """Return the cached value of a key, such as the layout of a search's result, or compute it."""
+        """Return a cached object, such as the layout of a search's result. It is computed on first use."""
         result: _T = self._layouts.get(key, make)
         return result
 

@@ -328,7 +328,7 @@ class _Images:
         yield from table.combine_chunks().to_batches()
 
     def _updated(self, rows: ChangedRows) -> ChangedRows:
-        """Return the candidates whose values were changed."""
+        """Return the rows with a new value in one of `rows.fields`, or all rows if it is None."""
         if rows.fields is None:
             return rows
         assert self.before is not None

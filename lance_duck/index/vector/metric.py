@@ -1,4 +1,4 @@
-"""The definition of distances: Lance's `_distance`, and the reference implementation of all searches.
+"""Definition of Lance's `_distance`. `distances` is the reference for all searches.
 
 l2        sum of squared differences
 cosine    1 - inner product of the normalised vectors

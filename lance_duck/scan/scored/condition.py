@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Schema
 
 
 def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tuple[ScanOptions, Filter | None]:
-    """Separate a filter that reads scores from the options of a search.
+    """Take the filter out of a search's options if it reads scores.
 
     Args:
         schema: Columns of the table.

@@ -284,7 +284,7 @@ def _implied(predicate: Predicate) -> Predicate | None:
 
 
 def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
-    """Return a tree in which the columns of pieces are set, and operands for DuckDB are combined."""
+    """Set the columns that opaque conditions read, and merge the opaque operands of each AND and OR."""
     match predicate:
         case Opaque(sql):
             return replace(predicate, inputs=reads[sql])

@@ -2,8 +2,8 @@
 
 Source and table are joined by encoded keys (`key_bytes`). The pairs are split so that all pairs with rows of one
 fragment, and all unmatched source rows with one key, belong to the same part. A merge in one process (`builder`) writes
-one such part. It does not encode keys, but joins by key number while it scans the table (`match`). Encoding keys,
-sorting by address and reading matching rows again would make it slower.
+one such part. It does not build key bytes: while it scans the table, `match` looks up each row's key among the source's
+keys. Building key bytes, sorting by address and reading matching rows again would make it slower.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def _arrow(schema: Schema) -> pa.Schema:
 
 
 def lacks_members(field: Field, type_: pa.DataType) -> bool:
-    """Return whether a type lacks struct fields. Structs inside lists are ignored."""
+    """Return whether a struct type lacks fields of the table's struct. Structs inside lists are ignored."""
     if not _has_members(field, type_):
         return False
     names = [type_.field(i).name for i in range(type_.num_fields)]

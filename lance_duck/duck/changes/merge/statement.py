@@ -191,7 +191,7 @@ class MergeStatement(TableStatement):
     def _nested_loop(
         self, session: ChangeSession, table: TargetTable, join: str, rows: int, tables: Mapping[str, Any]
     ) -> str:
-        """Rewrite ON so that DuckDB does not hash it, if hashing would lose arrays.
+        """Return an ON clause that DuckDB does not run as a hash join, if a hash join would lose arrays.
 
         Args:
             session: The statement.
