@@ -1,4 +1,5 @@
-"""Reads and analyses the texts of rows that no index covers. If there are few, they are cached for later queries."""
+"""Reads and analyses the texts of rows that no index covers. The analysed texts of few rows are cached for later
+queries."""
 
 from __future__ import annotations
 
