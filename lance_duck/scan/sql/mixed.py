@@ -89,7 +89,7 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
 
 
 def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, make: Callable[[], _T]) -> _T:
-    """Return the cached value for a text, a key and a schema. If they cannot be cached, the value is computed again."""
+    """Return the cached value for a text, a key and a schema. Long texts and unhashable schemas are not cached."""
     try:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality without a hash

@@ -303,7 +303,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path of a column or struct field from the first names. DuckDB resolves the remaining names."""
+    """Return the path of the column or struct field that the names begin with. DuckDB resolves the remaining names."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:

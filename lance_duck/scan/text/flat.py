@@ -1,5 +1,4 @@
-"""Reads and analyses the texts of rows that no index covers. The analysed texts of few rows are cached for later
-queries."""
+"""Reads and analyses the texts of rows that no index covers. A few analysed rows are cached for later queries."""
 
 from __future__ import annotations
 

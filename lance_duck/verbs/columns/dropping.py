@@ -84,7 +84,7 @@ def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
 
 
 def _written_with(schema: Schema, leaf: int) -> int:
-    """Return the outermost map around a leaf field, or the field itself."""
+    """Return the id of the outermost map around a leaf field, or the id of the field itself."""
     return next((field.id for field in path_of(schema, leaf) if field.logical_type == "map"), leaf)
 
 

@@ -1,4 +1,4 @@
-"""Schemas after column changes. Pure. Remaining fields keep their ids."""
+"""Schemas after column changes, computed by pure functions. Remaining fields keep their ids."""
 
 from __future__ import annotations
 
