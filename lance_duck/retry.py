@@ -49,7 +49,7 @@ class RetryPolicy:
         """
         begin = monotonic()
         try:
-            return attempt(0)  # usually the only attempt, which needs no preparation of retries
+            return attempt(0)  # usually the only attempt, before retries are prepared
         except on as error:
             first_error = error
         stop: stop_base = tenacity.stop_after_attempt(self.retries + 1)
