@@ -1,4 +1,4 @@
-"""Skips rows that cannot satisfy the substring conditions of a statement, according to an n-gram index.
+"""Runs substring conditions on tables. Rows that an n-gram index excludes are skipped.
 
 The conditions stay in the statement. DuckDB evaluates them on the remaining rows.
 """
