@@ -262,8 +262,8 @@ ALWAYS_INDEXED_SHARE: Final = 4
 """Every row of a segment is compared if the segment has at most this many rows per requested neighbour."""
 
 CODE_NS: Final = 2.0
-"""Nanoseconds per code in a partition, excluding its bytes. This cost and the following ones are processor times from
-`benchmarks/nearest_costs.py`. Only their ratios matter."""
+"""Nanoseconds per code in a partition, excluding the cost of its bytes. This cost and the following ones are processor
+times from `benchmarks/nearest_costs.py`. Only their ratios matter."""
 
 CODE_BYTE_NS: Final = 0.4
 """Nanoseconds per byte of a code of product quantization: one lookup in the table of distances."""
@@ -275,7 +275,7 @@ ROW_BYTE_NS: Final = 0.05
 """Nanoseconds per byte of a vector in a partition without codes."""
 
 WALK_NS: Final = 700.0
-"""Nanoseconds per candidate of a graph walk, excluding its bytes."""
+"""Nanoseconds per candidate of a graph walk, excluding the cost of its bytes."""
 
 WALK_BYTE_NS: Final = 0.2
 """Nanoseconds per vector byte of a candidate of a walk: several vectors are compared for each candidate."""

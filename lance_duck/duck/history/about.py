@@ -79,7 +79,7 @@ _INFO: Final = pa.schema(
 def versions(dataset: LanceDataset) -> pa.Table:
     """Return a row for each version of a branch, oldest first.
 
-    In a transaction, versions newer than the version that it reads are omitted.
+    In a transaction, versions newer than the transaction's version are omitted.
     """
     snapshot = dataset.handle.snapshot
     newest = None if pinned_versions() is None else (snapshot.base or snapshot).version

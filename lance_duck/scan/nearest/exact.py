@@ -1,7 +1,7 @@
 """Exact search: threads compare vectors with the queries, block by block.
 
-A block is a slice of a column page. The vectors of a memory-mapped file are therefore compared without a copy. With a
-filter, this also applies, unless only few rows pass.
+A block is a slice of a column page. The vectors of a memory-mapped file are therefore compared without a copy. This
+also applies with a filter, unless only a few rows pass.
 """
 
 from __future__ import annotations

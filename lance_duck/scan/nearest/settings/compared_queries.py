@@ -127,7 +127,7 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
 
 
 def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare rows from an object store. One round of requests fetches a few long runs, and short runs.
+    """Compare rows from an object store. One round of requests fetches long and short runs of rows.
 
     The rows of the short runs are the queries. They are not compared with each other, because adjacent table rows are
     nearer to each other than random rows.
