@@ -277,7 +277,7 @@ def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
 
 
 class _TextRun:
-    """A full-text search, with the rows that it may return.
+    """A full-text search with the rows that may be found.
 
     Args:
         search: The search.

@@ -80,7 +80,7 @@ def curves_of(
         index: The opened segment.
         rows: The rows that the segment covers.
         k: Number of neighbours per query.
-        num_allowed: Number of rows in the segment that a search may return.
+        num_allowed: Number of rows in the segment that may be found.
         is_tied: Whether the filter is correlated with the vectors.
     """
     entry = _CURVES.get(index)
