@@ -231,7 +231,7 @@ class TextSearch:
         return list(terms)
 
     def allowed(self) -> Allowed:
-        """Return the rows that a search may return. With a filter, they come from the cache, or from a scan."""
+        """Return the rows that may be found. With a filter, they come from the cache, or from a scan."""
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
