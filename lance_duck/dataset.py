@@ -205,7 +205,7 @@ class LanceDataset(
     # Other versions.
 
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
-        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) opens its latest version.
+        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) is the branch's newest.
 
         Raises:
             NotFoundError: The version does not exist.
@@ -462,7 +462,7 @@ class LanceDataset(
         return f"<LanceDataset {shown(self.handle.uri)!r}, version {self.version}>"
 
     def _repr_html_(self) -> str:
-        """Return a description. Reads only metadata."""
+        """Return a description as HTML. Reads only metadata."""
         return "".join(markup.table_html(self.handle.uri, self.handle.snapshot))
 
 

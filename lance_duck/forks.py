@@ -36,13 +36,13 @@ def after_fork(do: Callable[[], None]) -> None:
 
 
 def hold_over_forks(lock: Any) -> None:
-    """Make forks wait for a library's re-entrant lock. The child then finds it unlocked and its data consistent."""
+    """Make forks wait for a library's re-entrant lock. In the child, the lock is free and its data is consistent."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 def check_not_forked(born: int, what: str, where: object = None, *, remedy: str) -> None:
-    """Check that this process began a piece of work, not a process from which it was forked.
+    """Check that work began in this process, not in a process from which it was forked.
 
     Args:
         born: Value of `count()` when the work began.

@@ -21,7 +21,7 @@ class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # mypy ignores Harlequ
 
     Args:
         conn_str: A folder of tables, or individual tables. If empty, SQL refers to tables by path.
-        read_only: Refuse to change Lance tables.
+        read_only: Whether changes of Lance tables are refused.
         _: Options of other adapters.
     """
 

@@ -60,7 +60,7 @@ def uncollected(*, ages: bool = False) -> Iterator[None]:
 
 
 def _search_in_child() -> None:
-    """Search again in a forked child, which lacks the searching thread."""
+    """Enable garbage collection in a forked child, which lacks the thread that paused it."""
     if _is_put_off:
         gc.enable()
 

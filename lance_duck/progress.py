@@ -5,7 +5,7 @@
     fragment_{id}.json           the metadata of the fragment at the start of its file
     fragment_{id}.in_progress    {"fragment_id": id, "metadata": {…}}, while the fragment is not complete
 
-The module is public, like in pylance.
+The module is public, as in pylance.
 """
 
 from __future__ import annotations

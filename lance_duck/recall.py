@@ -27,7 +27,7 @@ NPROBES: Final = (1, 2, 5, 10, 20, 50)
 
 _EF: Final = (1, 2, 5, 10)  # default `ef` for graphs, as multiples of k
 _EXACT_RUNS: Final = 5
-_WIDEST: Final = 16  # multiple of k: reading neighbours to resolve ties stops there
+_WIDEST: Final = 16  # multiple of k above which ties are no longer resolved
 _COLUMNS: Final = pa.schema(
     {
         "nprobes": pa.int64(),

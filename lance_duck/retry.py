@@ -23,13 +23,12 @@ class RetryPolicy:
     """The number of repeated attempts, and the waits before them.
 
     The wait before the first retry is random, between 0 and `first_wait`. The upper bound doubles with each retry, up
-    to
-    `longest_wait`. Random waits prevent repeated collisions between writers.
+    to `longest_wait`. Random waits prevent repeated collisions between writers.
 
     Attributes:
         retries: Number of attempts after the first attempt.
-        timeout: Time after the start of the first attempt in which further attempts may start, in seconds. None
-            disables the limit.
+        timeout: Time after the start of the first attempt, in seconds. Later, no further attempt starts. None disables
+            the limit.
         first_wait: Upper bound of the first wait, in seconds. A commit to a local disk takes a few milliseconds, and a
             writer that loses a race waits about as long.
         longest_wait: Upper bound of all waits, in seconds. A commit to an object store takes up to about one second.
@@ -50,7 +49,7 @@ class RetryPolicy:
         """
         begin = monotonic()
         try:
-            return attempt(0)  # usually the only attempt: skip the preparation of retries
+            return attempt(0)  # usually the only attempt, before retries are prepared
         except on as error:
             first_error = error
         stop: stop_base = tenacity.stop_after_attempt(self.retries + 1)

@@ -1,6 +1,6 @@
 """LanceSchema, a table schema with field ids, and functions that convert Arrow schemas to JSON.
 
-The module is public, like in pylance.
+The module is public, as in pylance.
 """
 
 from lance_duck.verbs.public.lance_schema import LanceField, LanceSchema

@@ -90,7 +90,7 @@ def write_dataset(
         InvalidInputError: The data does not match the table, or an argument is invalid.
         UnsupportedError: A type or file version cannot be written, or an argument is not supported.
         CommitConflictError: The table changed during the write, and the rows do not match its new schema.
-        StoreError: The disk or the object store failed. No error leaves a new version behind.
+        StoreError: The disk or the object store failed. After any error, the table does not have a new version.
     """
     write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))
     if namespace_client is not None or table_id is not None:

@@ -41,25 +41,25 @@ def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both touch the same fragment, and the rows that ours changes are unknown.
+    """Return whether both touch the same fragment, and the rows that `ours` changes are unknown.
 
-    If they are known, the rebase compares the rows.
+    If these rows are known, the rebase compares them.
     """
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 
 def same_fragments_in_place(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs changed rows in place in a fragment that ours touches."""
+    """Return whether `theirs` changed rows in place in a fragment that `ours` touches."""
     return theirs.changes_values_in_place and same_fragments(ours, theirs)
 
 
 def target_gone(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs removed a fragment that ours touches."""
+    """Return whether `theirs` removed a fragment that `ours` touches."""
     return not ours.touched.isdisjoint(theirs.removed)
 
 
 def target_moved(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs moved rows of a fragment for which ours has a file, or changed the same fields there."""
+    """Return whether `theirs` moved rows of a fragment with a file of `ours`, or changed the same fields there."""
     shared = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
     return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in shared)
 
@@ -82,7 +82,7 @@ def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours replaces the fragment reuse index. Used if theirs may have extended that index."""
+    """Return whether `ours` replaces the fragment reuse index. Used if `theirs` may have extended that index."""
     return ours.reuses_fragments
 
 
@@ -92,12 +92,12 @@ def same_index(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def they_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether rows written before theirs may not fit the schema after it."""
+    """Return whether rows written before `theirs` may not fit its schema."""
     return not theirs.keeps_nullability
 
 
 def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether rows written before ours may not fit the schema after it."""
+    """Return whether rows written before `ours` may not fit its schema."""
     return not ours.keeps_nullability
 
 
@@ -123,12 +123,12 @@ def same_metadata(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours changes metadata of the schema or of a field."""
+    """Return whether `ours` changes metadata of the schema or of a field."""
     return ours.has_schema_metadata or bool(ours.field_metadata)
 
 
 def they_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs changes metadata of the schema or of a field."""
+    """Return whether `theirs` changes metadata of the schema or of a field."""
     return we_change_schema_metadata(theirs, ours)
 
 
@@ -138,12 +138,12 @@ def same_bases(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours inserts keys. Used if theirs adds rows with unknown keys."""
+    """Return whether `ours` inserts keys. Used if `theirs` adds rows with unknown keys."""
     return ours.inserted_keys is not None
 
 
 def same_keys(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours inserts keys that theirs inserted, or may have inserted."""
+    """Return whether `ours` inserts keys that `theirs` inserted, or may have inserted."""
     if ours.inserted_keys is None:
         return False
     return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)

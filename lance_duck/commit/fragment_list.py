@@ -93,7 +93,7 @@ class FragmentList:
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
         """Set the list to fragments that have ids.
 
-        If the message of an existing fragment does not contain row ids, the fragment keeps its previous ones.
+        If the message of an existing fragment does not contain row ids, the fragment keeps its row ids.
         """
         by_id = {f.id: f for f in self._manifest.fragments}
         copies = []

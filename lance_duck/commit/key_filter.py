@@ -4,7 +4,7 @@
     key: UTF-8 or raw bytes, integers as 8 bytes little-endian; with several columns, each followed by a 0 byte
 
 All filters have the same size, so that any two filters can be compared. Keys that collide count as equal.
-The format does not define filters for other key types. pylance omits them from its filters, and treats a transaction
+The format does not define filters for other key types. pylance omits keys of these types, and treats a transaction
 without a filter as a conflict. For keys of these types, this package searches the newer rows (`verbs.merge.guard`).
 """
 
@@ -22,7 +22,8 @@ KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
 _MOST_KEYS = 1 << 15
-"""Maximum number of keys in a filter. With more keys, all bits are set, because the filter would match any filter."""
+"""Maximum number of keys in a filter. With more keys, all bits are set, because the filter would match any filter
+anyway."""
 
 
 def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.ChunkedArray]) -> KeyExistenceFilter | None:

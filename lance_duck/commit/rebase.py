@@ -173,7 +173,7 @@ class _Merger:
         before: table_pb2.DataFragment,
         now: table_pb2.DataFragment,
     ) -> bool:
-        """Write `merged` a deletion file with the deletions of both sides. Returns whether all rows are deleted."""
+        """Write the deletions of both sides to a file of `merged`. Returns whether all rows are deleted."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
             raise self._lost(mine.id, "both commits change rows of")

@@ -298,7 +298,7 @@ class _Compaction:
     def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
         """Commit groups. Returns groups that were not committed because their fragments changed."""
         now = self.done.snapshot
-        is_newest = self.batch is None or now.latest_version() == now.version  # one commit: the version read
+        is_newest = self.batch is None or now.latest_version() == now.version  # one commit uses the version read
         try:
             return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), COMPACTION_RETRIES)
         finally:

@@ -16,7 +16,7 @@ time with 256 bytes, and 0.4 s with 1 MiB."""
 
 LIMITED_PARTS: Final = 8
 """Number of parts of a group's memory. One part is a batch, because several are in flight, and two hold the values of
-incomplete pages. `tests/unit/maintenance/test_memory_limit.py`."""
+incomplete pages. See `tests/unit/maintenance/test_memory_limit.py`."""
 
 DELETED_AT_ONCE: Final = 1000
 """Maximum number of files per delete call, the limit of a delete request to object stores."""

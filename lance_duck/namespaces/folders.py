@@ -32,7 +32,7 @@ class TableFolders:
 
     Args:
         root: URI of the root.
-        options: Settings of its store.
+        options: Settings of the root's store.
         is_listing: Whether unregistered folders `{name}.lance` are tables of the root.
     """
 
@@ -63,7 +63,7 @@ class TableFolders:
         return next(iter(self.store(folder).walk()), None) is not None
 
     def of_new(self, parts: tuple[str, ...]) -> str:
-        """Return the folder for a new table. It is named after a root table, and has a unique name otherwise."""
+        """Return the folder for a new table: the name of a table in the root, otherwise a unique name."""
         return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
 
     def reserve(self, folder: str) -> bool:

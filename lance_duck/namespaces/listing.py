@@ -32,7 +32,7 @@ from lance_duck.write_dataset import write_dataset
 FOLDER: Final = "__manifest"
 RETRIES: Final = 30
 """Maximum number of attempts of an Overwrite. After a lost race, the rows are read again, which takes about 10
-ms because there are few.
+ms because there are few rows.
 """
 
 _KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
@@ -96,7 +96,7 @@ class Listing:
 
     Args:
         root: URI of the folder.
-        storage_options: Settings of its store.
+        storage_options: Settings of the folder's store.
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:

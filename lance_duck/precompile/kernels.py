@@ -68,10 +68,9 @@ class KernelBuild:
 def warm_up() -> WarmUp:
     """Compile the kernels for reading, writing, changing, indexing and searching tables.
 
-    Kernels in the installed pack are not compiled. The others are stored in $NUMBA_CACHE_DIR if it is set,
-    else next to the package, else in the user's cache folder. They are valid for this kind of processor and for the
-    installed versions of the package, numba and Python. A kernel for an unusual type may still be compiled on first
-    use.
+    Kernels in the installed pack are not compiled. Other kernels are stored in $NUMBA_CACHE_DIR if it is set, else next
+    to the package, else in the user's cache folder. They are valid for this kind of processor and for the installed
+    versions of the package, numba and Python. A kernel for an unusual type may still be compiled on first use.
 
     Raises:
         StoreError: The folder for temporary files is not writable.

@@ -49,7 +49,7 @@ WIDE_VALUE: Final = 1024
 # Takes, which read rows from cached, decoded columns or from the fragments.
 
 TAKES_BEFORE_CACHE: Final = 16
-"""Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower, with 32, 48
+"""Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower; with 32, 48
 takes are 1.3 times slower."""
 
 ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
@@ -72,7 +72,7 @@ rows takes 1.4 times as long as reading an index result of 1,600."""
 
 LOOKUP_ROWS: Final = 8
 """Number of rows in an index result that cost as much as evaluating the filter on one row: with 1,000 rows left,
-reading an index result of 12,000 is 1.1 to 1.6 times slower."""
+reading an index result of 12,000 takes 1.1 to 1.6 times as long as evaluating the filter."""
 
 ANSWER_SHARE: Final = 0.1
 """Share of the covered rows, 0 to 1, beyond which the table is scanned instead of its index: from 0.025 to 0.4, times
@@ -99,8 +99,8 @@ MORSEL_ROWS: Final = 245_760
 """Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
 
 REMOTE_MORSEL_BYTES: Final = 32 << 20
-"""Size of a morsel from an object store, in bytes. With 16 MiB, fragments of 27 MiB take 81 requests, with 32 MiB 10
-(`benchmarks/object_store.py`)."""
+"""Size of a morsel from an object store, in bytes. Fragments of 27 MiB take 81 requests with 16 MiB, and 10 requests
+with 32 MiB (`benchmarks/object_store.py`)."""
 
 REMOTE_MORSEL_ROWS: Final = 1 << 20
 """Maximum rows per morsel from an object store: one page of eight-byte values."""
@@ -172,12 +172,12 @@ COMPARED_SHARE: Final = 200
 this takes 5 times the processor time of an index search."""
 
 PRODUCT_QUERIES: Final = 8
-"""Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 of the time, 3 take
-1.2."""
+"""Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 of the time, and 3
+take 1.2 times as long."""
 
 PRODUCT_NEIGHBOURS: Final = 512
-"""Maximum number of neighbours per query for which matrix multiplication is used: 192 take 0.8 of the time, 768 take
-1.4."""
+"""Maximum number of neighbours per query for which matrix multiplication is used: 192 take 0.8 of the time, and 768
+take 1.4 times as long."""
 
 PRODUCT_ROWS: Final = 2048
 """Number of rows per matrix product: 512 are 1.5 times slower."""
@@ -241,12 +241,12 @@ REMOTE_SAMPLE_RUNS: Final = 32
 """Number of runs sampled from an object store. Each is one request, and all are sent concurrently."""
 
 SAMPLE_CODES: Final = 1 << 25
-"""Number of codes to compare with the sampled queries, of which at least 32 are used. This takes some tenths of a
-second."""
+"""Number of codes to compare with the sampled queries. At least 32 of these queries are used. This takes some tenths of
+a second."""
 
 SAMPLE_WALKS: Final = 1 << 17
-"""Number of candidates that graph walks visit for the sampled queries, of which at least 32 are used. This takes some
-tenths of a second."""
+"""Number of candidates that graph walks visit for the sampled queries. At least 32 of these queries are used. This
+takes some tenths of a second."""
 
 GRAPH_STEPS: Final = 6
 """Number of `ef` values that are measured: 64, then each twice the previous one."""
@@ -262,8 +262,8 @@ ALWAYS_INDEXED_SHARE: Final = 4
 """Every row of a segment is compared if the segment has at most this many rows per requested neighbour."""
 
 CODE_NS: Final = 2.0
-"""Nanoseconds per code in a partition, excluding its bytes. This cost and the following ones are processor times from
-`benchmarks/nearest_costs.py`. Only their ratios matter."""
+"""Nanoseconds per code in a partition, excluding the cost of its bytes. This cost and the following ones are processor
+times from `benchmarks/nearest_costs.py`. Only their ratios matter."""
 
 CODE_BYTE_NS: Final = 0.4
 """Nanoseconds per byte of a code of product quantization: one lookup in the table of distances."""
@@ -275,7 +275,7 @@ ROW_BYTE_NS: Final = 0.05
 """Nanoseconds per byte of a vector in a partition without codes."""
 
 WALK_NS: Final = 700.0
-"""Nanoseconds per candidate of a graph walk, excluding its bytes."""
+"""Nanoseconds per candidate of a graph walk, excluding the cost of its bytes."""
 
 WALK_BYTE_NS: Final = 0.2
 """Nanoseconds per vector byte of a candidate of a walk: several vectors are compared for each candidate."""

@@ -222,7 +222,7 @@ def evaluator(condition: Filter) -> str:
 
 
 def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
-    """Return a plan whose filters count their input rows and the rows that pass."""
+    """Return a plan whose filters count their input rows and the rows that pass, and these filters."""
     if plan.filter is None:
         return plan, []
     parts = conjuncts_of(plan.filter) if plan.choices is None else plan.choices.parts

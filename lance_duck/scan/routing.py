@@ -131,7 +131,7 @@ def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn
     Args:
         snapshot: The version of the table.
         path: Dotted path of the column.
-        type_: Its type. Only numbers, dates, timestamps, strings and bytes have a known order.
+        type_: Type of the column. Only numbers, dates, timestamps, strings and bytes have a known order.
         read: Reads the column from the fragments that the chosen index does not cover.
 
     Returns:

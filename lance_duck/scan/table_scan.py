@@ -68,7 +68,7 @@ class TableScan:
 
     Args:
         snapshot: The version.
-        restriction: Condition that limits all reads, or None for all rows.
+        restriction: Condition that the rows of all reads meet, or None for all rows.
     """
 
     def __init__(self, snapshot: Snapshot, restriction: Filter | None = None) -> None:
@@ -186,7 +186,7 @@ class TableScan:
         """Return whether metadata proves that a top-level column is free of nulls, without reading values.
 
         Raises:
-            LanceDuckError: A file is bad.
+            LanceDuckError: A file is missing or corrupt.
         """
         return all(
             FragmentReader(self.snapshot, fragment, self._columns).has_no_nulls(read)
@@ -198,7 +198,7 @@ class TableScan:
         """Return whether metadata proves that a vector column is free of null items, without reading values.
 
         Raises:
-            LanceDuckError: A file is bad.
+            LanceDuckError: A file is missing or corrupt.
         """
         columns = reads(self.snapshot.schema, [(name,)])
         fragments = [FragmentReader(self.snapshot, one, self._columns) for one in self.snapshot.fragments]

@@ -38,7 +38,7 @@ def refuse_values(snapshot: Snapshot) -> None:
     """Reject values for new fields, including casts, in a table with a write-ahead log.
 
     Raises:
-        UnsupportedError: The table has a log, and its rows would be null in these fields.
+        UnsupportedError: The table has a log, and rows of the log would be null in these fields.
     """
     if has_log(snapshot):
         raise _no_values(snapshot.uri)
@@ -48,7 +48,7 @@ def refuse_not_null(snapshot: Snapshot) -> None:
     """Reject non-null constraints in a table with a write-ahead log.
 
     Raises:
-        UnsupportedError: The table has a log, and its rows may be null.
+        UnsupportedError: The table has a log, and rows of the log may contain nulls.
     """
     if has_log(snapshot):
         raise _no_not_null(snapshot.uri)

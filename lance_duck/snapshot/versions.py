@@ -1,7 +1,7 @@
 """The versions of a table, and the paths of their manifests.
 
-Only the names of manifests determine the newest version, and claims in the external manifest store, if there is one.
-The hint file is only needed on web servers, which do not support listings.
+The names of manifests determine the newest version, and claims in an external manifest store also count. The hint file
+is only needed on web servers, which do not support listings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
 from lance_duck.wire.paths import ManifestName
 
-_PAGE = 1000  # names per page of a listing, like object stores
+_PAGE = 1000  # names per page of a listing, as in object stores
 _READERS = 16  # number of threads that read manifests
 _RANGES_NAMED = 8  # number of ranges in a message
 _TABLES_NAMED = 3  # number of tables in a message

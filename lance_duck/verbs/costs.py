@@ -57,7 +57,7 @@ SMALL_VECTOR_SEGMENT: Final = 1 << 14
 """Vector segments of up to this many rows are always merged. Merging graphs and partitions is slower."""
 
 MERGED_RATIO: Final = 4
-"""Maximum ratio of a segment's row count to the number of newer rows, for merging them.
+"""Maximum ratio of a segment's row count to the number of newer rows, for merging the segment with these rows.
 
 Each row is then rewritten only a few times while an index grows.
 """

@@ -31,7 +31,7 @@ class LanceStats:
         self._snapshot = snapshot
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Count fragments from metadata. Fragments with fewer than `max_rows_per_group` rows count as small."""
+        """Count fragments and deleted rows. Fragments with fewer than `max_rows_per_group` rows count as small."""
         fragments = self._snapshot.fragments
         return {
             "num_deleted_rows": sum(

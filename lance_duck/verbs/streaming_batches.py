@@ -60,7 +60,7 @@ class StreamBatch:
         return {LAST + self.stream: str(self.number)}
 
     def has_landed(self, snapshot: Snapshot) -> bool:
-        """Return whether a version contains the batch. Falls back to earlier transactions."""
+        """Return whether a version contains the batch. Without a number in the config, transactions are searched."""
         last = snapshot.config.get(LAST + self.stream)
         return (_last_of(self.stream, snapshot) if last is None else _number(last)) >= self.number
 

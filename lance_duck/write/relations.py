@@ -185,7 +185,7 @@ def _converted(
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
-    """Return the function that converts a column's arrays for writing, or None if they need no conversion.
+    """Return the function that converts a column's arrays for writing, or None if conversion is not needed.
 
     Args:
         type_: Type of the column in DuckDB.

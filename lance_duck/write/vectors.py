@@ -233,7 +233,7 @@ def first_length(values: pa.Array) -> int | None:
 
 
 def values_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """Return a column or a struct member. It is null if its struct is null. Extension arrays become their storage."""
+    """Return a column or a struct member, null if the struct is null. Extension arrays become their storage."""
     array = batch.column(path[0])
     for name in path[1:]:
         array = array.flatten()[array.type.get_field_index(name)]
@@ -241,7 +241,7 @@ def values_at(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 
 
 def _until(reader: pa.RecordBatchReader, is_done: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-    """Yield batches until the function returns true. It is called before each batch."""
+    """Yield batches until the function returns true. The function is called before each batch."""
     while not is_done():
         try:
             yield reader.read_next_batch()

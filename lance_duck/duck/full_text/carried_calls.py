@@ -32,7 +32,7 @@ class _WidenedSelect:
 
     Attributes:
         added: SQL of the new columns, by name.
-        hidden: Names of the columns to exclude, by the offset and the exclusion template of a star.
+        hidden: Names of the columns to exclude, keyed by the offset of a star and its exclusion template.
     """
 
     added: dict[str, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class CallCarrier:
 
         Args:
             origin: Origin of the call's column.
-            scope: The SELECT that reads its outermost query.
+            scope: The SELECT that reads the outermost query of the origin.
             call: SQL of the call on the table's column.
             is_condition: Whether the call's context treats NULL like false.
         """
@@ -117,7 +117,7 @@ class CallCarrier:
         return None if stars is None or not (stars or _has_list(scope)) else [(star.place, star.text) for star in stars]
 
     def _readers(self, query: PassingQuery, scope: Scope) -> Sequence[tuple[Scope, TableRead]] | None:
-        """Return all references to a query, each with its SELECT. Returns None if others are possible."""
+        """Return all references to a query, each with its SELECT. Returns None if there may be more."""
         if query.text is not query.around:
             return [(scope, query.read)]
         return query.around.scopes.readers(query.read, self._replaced_in(query.around))

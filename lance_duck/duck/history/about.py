@@ -79,7 +79,7 @@ _INFO: Final = pa.schema(
 def versions(dataset: LanceDataset) -> pa.Table:
     """Return a row for each version of a branch, oldest first.
 
-    In a transaction, versions newer than the version that it reads are omitted.
+    In a transaction, versions newer than the transaction's version are omitted.
     """
     snapshot = dataset.handle.snapshot
     newest = None if pinned_versions() is None else (snapshot.base or snapshot).version
@@ -112,8 +112,8 @@ def branches(dataset: LanceDataset) -> pa.Table:
 def info(dataset: LanceDataset) -> pa.Table:
     """Return one row about a table at a version.
 
-    In a transaction that changed the table, the version number is the version that the changes are based on. For
-    detached versions it is null, because their numbers exceed the column's type.
+    In a transaction that changed the table, the version number is the version that the changes are based on. The number
+    of a detached version is null, because it exceeds the column's type.
     """
     snapshot = dataset.handle.snapshot
     manifest = snapshot.manifest

@@ -2,8 +2,8 @@
 
 Columns are `snapshot_id`, `rowid` and `change_type`, followed by the table's columns in the last requested version.
 Columns of older versions are matched by field id. If the schema was replaced, or a column's type was changed, they are
-matched by name. Some columns exist before a replacement and in the last version, but not in a version between. They are
-matched by name and type.
+matched by name. A column that exists before a replacement and in the last version, but not in between, is matched by
+name and type.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Finds rows of a table that may be among the nearest according to DuckDB's arithmetic.
 
-DuckDB computes float32 distances of float32 vectors and sums them in a different order. A search computes each distance
-in float64. The candidates therefore include every row up to the last requested distance plus the maximum rounding
-error. Ties, and near-ties that are ties in DuckDB, are then among the candidates. A search does not return vectors that
-are NULL or contain NaN or infinite numbers. With the cosine metric, it does not return zero vectors either. These rows
-sort last in ascending order. Dot products with infinite numbers are an exception, and may sort first. If such rows may
-sort first, DuckDB reads the whole table, even if the column has an index.
+DuckDB computes distances of float32 vectors in float32, and adds the terms in a different order. A search computes each
+distance in float64. The candidates therefore include every row up to the last requested distance plus the maximum
+rounding error. Ties, and near-ties that are ties in DuckDB, are then among the candidates. A search does not return
+vectors that are NULL or contain NaN or infinite numbers. With the cosine metric, it does not return zero vectors
+either. These rows sort last in ascending order. Dot products with infinite numbers are an exception, and may sort
+first. If such rows may sort first, DuckDB reads the whole table, even if the column has an index.
 """
 
 from __future__ import annotations

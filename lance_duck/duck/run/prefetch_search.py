@@ -1,8 +1,8 @@
 """Runs calls of `lance_vector_search` before the statement, and passes WHERE conditions to other searches.
 
-For each call, DuckDB runs Python at bind, and then scans the source that Python returns. That takes longer than a
-search. If all arguments are constants or parameters, the search runs before the statement, and an Arrow table replaces
-the call.
+For each call, DuckDB runs Python when it binds the statement, and then scans the source that Python returns. That takes
+longer than a search. If all arguments are constants or parameters, the search runs before the statement, and an Arrow
+table replaces the call.
 """
 
 from __future__ import annotations

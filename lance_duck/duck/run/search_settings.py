@@ -63,7 +63,7 @@ class SearchSettings:
             reads the table and sorts all rows.
         nprobes: Number of index partitions to search. Chosen automatically by default.
         ef: Number of candidates of a graph search. Chosen automatically by default.
-        refine_factor: Factor of k. That number of index results is re-ranked by exact distance. By default, slightly
+        refine_factor: Number of index results to re-rank by exact distance, as a multiple of k. By default, slightly
             more than k results are re-ranked.
         recall: Target recall if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
     """

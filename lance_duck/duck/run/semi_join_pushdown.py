@@ -189,7 +189,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # The keys are unchanged. A different transaction id means that other connections ran statements.
+            # Even if the keys are unchanged, a different transaction id means that other connections ran statements.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 

@@ -26,7 +26,8 @@ class CommonTable:
     Attributes:
         name: Its name, folded.
         start, end: Token range in which the name is visible. It begins after the query, or after the UNION of a
-        recursive query. query: Token range of its query, `end` exclusive. None if its columns are renamed.
+            recursive query.
+        query: Token range of its query, `end` exclusive. None if its columns are renamed.
     """
 
     name: str

@@ -104,7 +104,7 @@ class FirstWords:
 
     @classmethod
     def of(cls, sql: str) -> FirstWords:
-        """Read the first words of a text. Cached unless it is long."""
+        """Read the first words of a text. Cached unless the text is long."""
         return _cached(sql) if len(sql) <= LONGEST else _read(sql)
 
 

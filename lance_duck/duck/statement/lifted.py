@@ -46,7 +46,7 @@ class LiftedText:
 
     @classmethod
     def of(cls, sql: str) -> LiftedText:
-        """Replace the lists of a text. The text stays unchanged if a comment or string may contain a list."""
+        """Replace the lists of a text. The text stays unchanged if it contains a comment, `$$` or `ARRAY[`."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
             return cls(sql)
         lists: list[str] = []

@@ -76,7 +76,7 @@ class NearestClause:
         )
 
     def as_lateral(self) -> tuple[Edit, ...]:
-        """Return edits that let any DuckDB version run the join. It compares all rows."""
+        """Return edits that let any DuckDB version run the join. The join then compares all rows."""
         order = "DESC" if self.largest_first else "ASC"
         return (
             Edit(self.table, self.table, "LATERAL (FROM (FROM "),

@@ -198,7 +198,7 @@ class Scopes:
         return max(visible, key=lambda cte: cte.start, default=None)
 
     def readers(self, table_read: TableRead, replaced: Collection[int] = ()) -> list[tuple[Scope, TableRead]] | None:
-        """Return all references to a table's query, each with its SELECT. Returns None if others are possible.
+        """Return all references to a table's query, each with its SELECT. Returns None if there may be more.
 
         Args:
             table_read: The table.

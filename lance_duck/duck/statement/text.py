@@ -130,7 +130,7 @@ class Statement:
 
     @cached_property
     def tree(self) -> Node | None:
-        """The sqlglot tree of the SELECT. None without a SELECT, or if sqlglot cannot parse it."""
+        """The sqlglot tree of the SELECT. None without a SELECT, for a long text, or if sqlglot cannot parse it."""
         if self.opening is None or len(self.text) > LONGEST_TREE:
             return None
         try:
@@ -161,7 +161,7 @@ class Opening:
 
     Attributes:
         end: Start of the SELECT, in characters.
-        first: Its first word.
+        first: First word of the SELECT.
         explained: Whether the statement begins with EXPLAIN.
         stores: Whether the rows are written to a table.
     """

@@ -1,4 +1,4 @@
-"""Translate DuckDB's errors about generated statements to the user's statement.
+"""Make DuckDB's errors about generated statements refer to the user's statement.
 
 DuckDB quotes the generated line with a mark at the error. If the same position can be found in the user's statement,
 its line replaces the quoted line. Otherwise, the quoted line is removed.
@@ -45,7 +45,7 @@ def user_message(message: str, sql: str, table: str = "") -> str:
 
 @contextmanager
 def told_of(sql: str, table: str = "") -> Iterator[None]:
-    """Translate DuckDB errors about a generated text to the user's statement.
+    """Make DuckDB errors about a generated text refer to the user's statement.
 
     Args:
         sql: The statement of the user.

@@ -1,9 +1,9 @@
 """pyarrow compute expressions as filters, evaluated by pyarrow.
 
-The columns that an expression reads are determined from its pickled form. It is an Arrow IPC file whose schema metadata
-contains the tree in prefix notation, with one (kind, value) pair per node. The value of "field_ref" is a column name.
-The value of "nested_field_ref" is the number of names in a path, and the names follow. If pyarrow's pickled form is
-unknown, all columns are assumed to be read.
+The columns that an expression reads are determined from its pickled form. The pickled form is an Arrow IPC file whose
+schema metadata contains the tree in prefix notation, with one (kind, value) pair per node. The value of "field_ref" is
+a column name. The value of "nested_field_ref" is the number of names in a path, and the names follow. If pyarrow's
+pickled form is unknown, all columns are assumed to be read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The predicate that a pyarrow expression implies. Indexes use it to reduce the rows that pyarrow evaluates.
 
-In pyarrow, NaN is neither equal to nor greater than any value, and `is_in` may match nulls. The predicate can therefore
-not be equivalent. It is true for every row that the expression selects, and possibly for other rows. Below a NOT,
-conditions on floats are treated as unknown.
+In pyarrow, NaN is neither equal to nor greater than any value, and `is_in` may match nulls. The predicate is therefore
+not equivalent to the expression. It is true for every row that the expression selects, and possibly for other rows.
+Below a NOT, conditions on floats are treated as unknown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TEXTS: Final = {
 
 
 def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
-    """Return a predicate that is true for every row that an expression selects, or None if unknown.
+    """Return a predicate that is true for every row that an expression selects, or None if none is known.
 
     `Opaque` nodes in the predicate stand for unknown conditions. They must not be evaluated.
     """

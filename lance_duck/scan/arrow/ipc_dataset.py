@@ -24,7 +24,7 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
     Args:
         schema: Schema of every piece.
         pieces: Number of pieces.
-        read: Returns a complete piece.
+        read: Function that returns a piece as a table, by its number.
     """
     filesystem = pafs.PyFileSystem(_PieceFiles(read))
     whole = pads.FileSystemFactoryOptions(exclude_invalid_files=False)

@@ -36,7 +36,8 @@ _ARITHMETIC: Final = frozenset(
     name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
 )
 _GROWTH: Final = 6
-"""Maximum number of digits by which a quotient exceeds the digits of both operands. Sums and products need fewer."""
+"""Maximum number of digits that a quotient has in addition to the digits of both operands. Sums and products need
+fewer."""
 
 _SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
 _ANY_DECIMAL: Final = pa.decimal128(1, 0)
@@ -64,7 +65,7 @@ class _Fitting:
     """Finds literals whose types do not fit the other operands.
 
     Attributes:
-        replaced: Converted literals as one-row columns, by the number of the constant.
+        replaced: Converted literals as one-row columns, by their column index in `constants`.
     """
 
     def __init__(self, schema: pa.Schema, constants: pa.RecordBatch) -> None:
@@ -108,7 +109,7 @@ class _Fitting:
             self._replace(place, value.cast(pa.timestamp(value.type.unit, type_.tz)))
 
     def _values(self, beside: Node, place: int) -> None:
-        """Convert the values of a membership test, which its options contain."""
+        """Convert the values of `is_in` or `index_in`, which are stored in its options."""
         options = self._constants.column(place)
         at = options.type.get_field_index("value_set")
         values = options.field(at)[0].values
@@ -185,7 +186,7 @@ def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | Non
 
 
 def _short(value: int | None, beside: pa.DataType) -> pa.Scalar:
-    """Return an integer as a decimal with its number of digits: a decimal256 if results may exceed 38 digits."""
+    """Return an integer as a decimal with the same digits: a decimal256 if a calculation may exceed 38 digits."""
     digits = len(str(abs(value or 0)))
     is_wide = beside.precision + digits + _GROWTH > 38
     return pa.scalar(value, pa.decimal256(digits, 0) if is_wide else pa.decimal128(digits, 0))
@@ -205,7 +206,7 @@ def _is_value_of(value: Decimal | int, type_: pa.DataType) -> bool:
 
 
 def _is_integer_of(value: Decimal | None, type_: pa.DataType) -> bool:
-    """Return whether an integer type can represent a decimal. None, a null, always can."""
+    """Return whether an integer type can represent a decimal. Always true for None, which stands for null."""
     if value is None:
         return True
     bits = type_.bit_width - pa.types.is_signed_integer(type_)

@@ -95,7 +95,7 @@ Open = Callable[[int], LanceFile | None]
 
 
 def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
-    """Return a function that opens a fragment's data file that contains a given field."""
+    """Return a function that takes a field id, and opens the fragment's data file with this field."""
 
     @cache
     def open_(field_id: int) -> LanceFile | None:
@@ -214,7 +214,7 @@ def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot:
 
 
 def _struct(field: Field, members: dict[str, pa.Array], nulls: pa.StructArray) -> pa.StructArray:
-    """Return structs of a field's storage type. Rows in `nulls` and missing members are null."""
+    """Return structs of a field's storage type. Missing members are null. A row is null if it is null in `nulls`."""
     kind = field.storage_type
     children = [members.get(member.name, pa.nulls(len(nulls), member.type)) for member in kind]
     return pa.Array.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=children)

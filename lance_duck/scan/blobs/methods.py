@@ -86,8 +86,8 @@ class BlobReads:
 
         Args:
             blob_column: A blob column.
-            requests: (row, offset, length) of each range, in bytes. A row may occur repeatedly.
-            selector: Meaning of the row numbers: "ids", "addresses" or "indices".
+            requests: (row, offset, length) of each range. Offset and length are in bytes. A row may occur repeatedly.
+            selector: Meaning of the rows in `requests`: "ids", "addresses" or "indices".
             io_buffer_size: Without effect: nearby ranges are always read together.
             preserve_order: Without effect: the result is always in the order of the requests.
 

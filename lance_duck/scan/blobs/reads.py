@@ -27,7 +27,7 @@ from lance_duck.store.request import ByteRange, run
 
 SELECTORS: Final = ("ids", "addresses", "indices")
 RowSelection = tuple[str, Any]
-"""One of `SELECTORS`, and the row numbers."""
+"""One of `SELECTORS`, and the ids, addresses or positions of the rows."""
 
 _MOST_PARTS: Final = 256
 
@@ -80,8 +80,8 @@ def read_ranges(
     Args:
         table: The table.
         column: A blob column.
-        requests: (row, offset, length), in bytes. A row may occur repeatedly.
-        selector: Meaning of the row numbers: "ids", "addresses" or "indices".
+        requests: (row, offset, length) of each range. Offset and length are in bytes. A row may occur repeatedly.
+        selector: Meaning of the rows in `requests`: "ids", "addresses" or "indices".
 
     Returns:
         (request index, row address, bytes) of each range, in the order of the requests. The bytes are None if the blob

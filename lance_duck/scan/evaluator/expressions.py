@@ -123,7 +123,7 @@ def select_columns(select: str, columns: Columns, parameters: Parameters = None)
 
 
 def plain_value(value: Any) -> Any:
-    """Convert numpy scalars to Python values, because DuckDB does not accept them."""
+    """Convert a numpy scalar, which DuckDB does not accept, to a Python value. Other values are unchanged."""
     return value.item() if isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_) else value
 
 
@@ -138,7 +138,7 @@ def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
 
 
 def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
-    """Return the nearest Arrow type that DuckDB accepts.
+    """Return the Arrow type in which a column is passed to DuckDB.
 
     Raises:
         UnsupportedError: DuckDB does not have an equivalent type: decimals of more than 38 digits.
@@ -230,6 +230,6 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close() -> None:
-    """Close the database before DuckDB's module is unloaded, because DuckDB then reports open connections."""
+    """Close the database before DuckDB's module is unloaded. DuckDB would then report the open connection."""
     _local.__dict__.clear()
     _database.cache_clear()

@@ -14,7 +14,7 @@ from lance_duck.errors import InvalidInputError
 
 METHODS: Final = ("linear", "rrf")
 _RANK_CONSTANT: Final = 60
-"""Number that is added to a rank before it is inverted, as in LanceDB. The scores of the first ranks then differ
+"""Number that is added to a rank before the sum is inverted, as in LanceDB. The scores of the first ranks then differ
 little."""
 _ABSENT: Final = 0.0
 _EQUAL: Final = 0.5
@@ -54,7 +54,8 @@ class HybridMethod:
     """How distances and scores are combined into one score.
 
     "linear" is alpha · (1 - distance) + (1 - alpha) · score. Distances and scores are each scaled to 0 … 1 over their
-    candidates. If all are equal, they become 0.5. A search that did not find the row contributes 0.
+    candidates. If all distances are equal, they become 0.5, and likewise scores. A search that did not find the row
+    contributes 0.
 
     "rrf", reciprocal rank fusion, is the sum of 1 / (60 + rank) over the searches that found the row. Ranks start at 0,
     as in LanceDB.

@@ -19,7 +19,7 @@ NOWHERE: Final = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Rows near to queries, as pairs of a query and a row.
+    """Rows near the queries, as pairs of a query and a row.
 
     Attributes:
         queries: int64 (pairs,), the index of the query.
@@ -64,7 +64,7 @@ class TopK:
         return self._distances[:, -1]
 
     def add(self, rows: Neighbours) -> None:
-        """Add distances of rows that were not added before."""
+        """Add rows that were not added before."""
         if not len(rows):
             return
         if self.count == 1:
@@ -93,7 +93,7 @@ class TopK:
 
 
 def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
-    """Concatenate neighbours."""
+    """Concatenate the neighbours of several results."""
     if len(results) == 1:
         return results[0]
     if not results:
@@ -131,7 +131,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return the indices of the k smallest distances up to a limit, and of ties with the largest. NaN is skipped."""
+    """Return the indices of the k smallest distances up to a limit, and of ties with the k-th. NaN is skipped."""
     places = np.flatnonzero(distances <= np.float32(limit))
     near = distances[places]
     if len(places) > k:

@@ -193,7 +193,7 @@ class Question:
 
     @cached_property
     def _error(self) -> float:
-        """Maximum relative difference between the sums of products in both summation orders."""
+        """Maximum relative difference between a sum in a matrix product and the same sum in a kernel."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
 

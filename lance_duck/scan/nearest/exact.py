@@ -1,7 +1,7 @@
 """Exact search: threads compare vectors with the queries, block by block.
 
-A block is a slice of a column page. The vectors of a memory-mapped file are therefore compared without a copy. With a
-filter, this also applies, unless only few rows pass.
+A block is a slice of a column page. The vectors of a memory-mapped file are therefore compared without a copy. This
+also applies with a filter, unless only a few rows pass.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Exact:
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
         """Return the k nearest rows from memory-mapped files, or None if a fragment's vectors are not plain.
 
-        The pairs of a query and a live row are ordered by row.
+        `queries` and `addresses` are pairs of a query and a live row, ordered by row.
         """
         keys = addresses >> np.uint64(32)
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
@@ -242,7 +242,7 @@ class Exact:
                 start = min(start + step, end)
 
     def _page_ends(self, fragment: Fragment, count: int) -> list[int]:
-        """Return the end of each of the column's pages, in rows, or only the end of the fragment."""
+        """Return the end of each of the column's pages, in rows, or only `count` if pages do not contain all rows."""
         field = self.snapshot.schema.by_path(self.column.path)
         for data_file in fragment.files:
             column = data_file.column_of(field.id) if field.id in data_file.fields else None

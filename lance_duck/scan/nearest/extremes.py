@@ -1,4 +1,4 @@
-"""The minimum and maximum length of a column's vectors, and whether searches cannot reach some. Cached by fragment."""
+"""The minimum and maximum length of a column's vectors, and whether some are never found. Cached by fragment."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Extremes:
     Attributes:
         least: Length of the shortest nonzero vector, or infinity if all are zero.
         greatest: Length of the longest vector.
-        zero: Whether a vector is zero.
-        nan: Whether a vector contains a NaN.
-        infinite: Whether a vector contains an infinite number, but not a NaN.
+        zero: Whether some vector is zero.
+        nan: Whether some vector contains a NaN.
+        infinite: Whether some vector contains an infinite number, but not a NaN.
     """
 
     least: float = np.inf
@@ -47,7 +47,7 @@ class Extremes:
 
     @property
     def odd(self) -> bool:
-        """Whether some vectors contain NaN or infinity. Searches with any metric cannot reach them."""
+        """Whether some vectors contain NaN or infinity. A search never finds these vectors, with any metric."""
         return self.nan or self.infinite
 
 

@@ -110,7 +110,7 @@ class MultivectorSearch(PreparedSearch):
         filtered: PassingRows | None,
         num_vectors: int,
     ) -> tuple[Neighbours, int] | None:
-        """Return the segment's nearest vectors, grouped by row, and how many the search may find.
+        """Return the segment's nearest vectors, grouped by row, and how many vectors the search may find.
 
         Return None if the segment is corrupt or its distances overflow float32. The caller then compares the rows.
         """

@@ -92,7 +92,7 @@ def _size(rows: PassingRows) -> int:
 
 
 def _means_the_same(filter_: Filter) -> bool:
-    """Return whether a filter passes the same rows each time. Filters with DuckDB functions may be random."""
+    """Return whether a filter selects the same rows each time. Filters with DuckDB functions may be random."""
     if isinstance(filter_, SqlFilter):
         return filter_.expression.is_stable and filter_.parameters is None
     return isinstance(filter_, TreeFilter) and not any(isinstance(leaf, Opaque) for leaf in filter_.predicate.leaves())

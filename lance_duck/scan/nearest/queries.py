@@ -44,8 +44,8 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
 
     Raises:
         WrongTypeError: `q` does not consist of numbers.
-        InvalidInputError: A vector is empty, has the wrong length, or contains a null, NaN or float32 overflow. For
-            bits, a number is not an integer from 0 to 255.
+        InvalidInputError: A vector is empty, has the wrong length, or contains a null, a NaN or a number that overflows
+            float32. For bits, a number is not an integer from 0 to 255.
     """
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
     if is_query and dtype != np.float64 and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):

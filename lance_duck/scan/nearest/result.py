@@ -38,7 +38,7 @@ class ResultLayout:
     order: tuple[int | str, ...]
 
     def batch(self, taker: Taker, neighbours: Neighbours) -> pa.RecordBatch:
-        """Return the rows of neighbours, in their order, with distances."""
+        """Return the rows of the neighbours with their distances, in the order of `neighbours`."""
         rows = taker.by_address(neighbours.addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
         for place in self.order:

@@ -126,7 +126,7 @@ class NearestScan:
         return "\n".join(lines) + "\n"
 
     def rows(self, queries: Queries, log: list[str] | None = None) -> Neighbours:
-        """Return the rows of the result, unsorted."""
+        """Return the rows of the result, ordered by query and distance. `order_by` does not apply."""
         return _cut(self._search.run(queries.vectors, log), self._options.offset or 0, self._options.limit)
 
     def _explained(self, queries: Queries, verbose: bool) -> Iterator[str]:

@@ -56,7 +56,7 @@ class SegmentProbe:
     """The settings for the search of one segment.
 
     Attributes:
-        probe: Partitions and candidates of the search.
+        probe: Settings of the index search, such as the number of partitions.
         candidates: Number of rows to find per query.
         is_refined: Whether candidates are reranked with their original vectors.
     """
@@ -142,7 +142,7 @@ class PreparedSearch:
 
     @cached_property
     def k(self) -> int:
-        """Number of neighbours per query, limited to the row count."""
+        """Number of neighbours per query. A large number is limited to the row count."""
         if self.nearest.k <= ALWAYS_COMPARED_ROWS and len(self.plan.fragments):
             return self.nearest.k
         return min(self.nearest.k, self.num_rows)
@@ -264,7 +264,7 @@ class PreparedSearch:
         return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
 
     def passing(self, filter_: Filter, neighbours: Neighbours) -> Neighbours:
-        """Keep the nearest rows that pass a filter."""
+        """Return the neighbours whose rows pass a filter."""
         rows = self._addresses(selected(self.named, RowSet.of(distinct(neighbours.addresses)), filter_))
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
 
@@ -372,7 +372,7 @@ class _NearestRun:
         return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
 
     def _within(self, rows: Neighbours) -> Neighbours:
-        """Keep the rows whose distances are within the range of the search."""
+        """Return the rows whose distances are within the range of the search."""
         nearest = self._search.nearest
         if nearest.lower is not None:
             rows = rows.where(rows.distances >= nearest.lower)
@@ -436,7 +436,7 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
     if not len(positions):
         return NOTHING
     count_of_each = hits.positions.shape[1]
-    queries = np.zeros(count_of_each, np.int64)  # faster than repeating the query numbers
+    queries = np.zeros(count_of_each, np.int64)  # faster than np.repeat
     if len(hits.positions) > 1:
         queries = np.repeat(np.arange(len(hits.positions)), count_of_each)
     least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))

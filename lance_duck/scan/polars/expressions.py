@@ -66,7 +66,7 @@ class PushedDown:
     """The part of a polars expression that a scan evaluates.
 
     Attributes:
-        predicate: Predicate that is true for every row that the expression selects, or None if unknown.
+        predicate: Predicate that is true for every row that the expression selects, or None if no part was translated.
         is_whole: Whether the predicate is equivalent to the expression.
     """
 

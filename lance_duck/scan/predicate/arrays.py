@@ -53,7 +53,7 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
 
 
 def descend(array: pa.Array, path: Path) -> pa.Array:
-    """Return the member of a struct array at a path, or the array for (). Null structs on the path give null values."""
+    """Return the member of a struct array at a path, or the array itself for (). Null structs give null values."""
     for name in path:
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         array = pc.struct_field(storage, [storage.type.get_field_index(name)])

@@ -1,7 +1,7 @@
 """Builds the leaves of predicates. All filter languages share these functions.
 
-Constants are converted to the type of the column. If the type cannot represent a constant, its adjacent values are used
-instead. If a comparison cannot be exact, the caller lets DuckDB evaluate it.
+Constants are converted to the type of the column. If the type cannot represent a constant, the adjacent values of the
+type are used instead. If a comparison cannot be exact, the caller lets DuckDB evaluate it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant of the same kind. A time may be between two ticks of the column's unit.
+    """Return the comparison of a column with a constant of the same kind.
+
+    A time may be between two ticks of the column's unit.
 
     Args:
         op: The comparison.
@@ -53,7 +55,7 @@ def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> P
 
 
 def comparison_between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
-    """Compare a column with a constant between two consecutive values of its type, given the lower one."""
+    """Return the comparison of a column with a constant between `below` and the next value of the column's type."""
     if op in (">", ">="):
         return Compare(">", path, below)
     if op in ("<", "<="):
@@ -63,7 +65,7 @@ def comparison_between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
 
 
 def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> Predicate:
-    """Compare a column with a constant outside its range, given the exceeded bound."""
+    """Return the comparison of a column with a constant outside the range of its type, given the exceeded bound."""
     if above:
         return Compare("<=" if op in ("<", "<=", "!=") else ">", path, bound)
     return Compare(">=" if op in (">", ">=", "!=") else "<", path, bound)

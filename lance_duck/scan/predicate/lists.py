@@ -23,8 +23,8 @@ def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Return whether each list contains any of the values. A null list gives null.
 
     Args:
-        lists: Lists of a type that `is_list`.
-        values: Values of its `item_type`, without nulls.
+        lists: Lists of a type for which `is_list` is true.
+        values: Values of the `item_type` of this type, without nulls.
     """
     items, starts, stops = _flat(lists)
     items, values = hashable(items, values)
@@ -36,8 +36,8 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Return whether each list contains all of the values. A null list gives null.
 
     Args:
-        lists: Lists of a type that `is_list`.
-        values: Values of its `item_type`, without nulls.
+        lists: Lists of a type for which `is_list` is true.
+        values: Values of the `item_type` of this type, without nulls.
     """
     items, _, stops = _flat(lists)
     items, values = hashable(items, values)
@@ -52,7 +52,7 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
 
 
 def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the items of all lists, and the start and end of each list. Null lists are empty."""
+    """Return the items of all lists in one array, and the start and end of each list in this array."""
     if pa.types.is_fixed_size_list(lists.type):
         size = lists.type.list_size
         items = lists.values.slice(lists.offset * size, len(lists) * size)

@@ -108,10 +108,10 @@ def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest)
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
-    """Narrow the mask. Returns False, and leaves the mask unchanged, for types without a compiled pass."""
+    """Narrow the mask by a comparison. Without a compiled pass for the type, returns False and changes nothing."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return False  # the caller compares the entries instead
+        return False  # the caller compares the dictionary's entries instead
     if pa.types.is_decimal(kind) and kind.scale < 0:
         return False  # the constant may be between two values of the type
     if value.type != kind:
@@ -164,7 +164,7 @@ def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -
 
 
 def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
-    """Return the dtype and the value of the integer that stores a scalar. Returns None if it is not stored as one."""
+    """Return the dtype and the value of the integer that stores a scalar. Returns None if it is not an integer."""
     kind = value.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())
@@ -211,7 +211,7 @@ def _to_bytes(answer: pa.BooleanArray) -> Mask:
 
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SLOTS_FOR_EACH: Final = 16
-"""Minimum number of hash table slots per member. Of the rows that are not members, one in 16 then passes the filter."""
+"""Minimum number of hash table slots per member. One in 16 rows that are not members then passes the filter."""
 _LEAST_BITS: Final = 10
 _MOST_BITS: Final = 24
 

@@ -94,7 +94,7 @@ class Compare(_OfColumn):
 
 @dataclass(frozen=True)
 class In(_OfColumn):
-    """Membership of a column's values in constants. Without a match, it is null if the constants contain a null."""
+    """Membership of a column's values in constants. A value without a match gives null if a constant is null."""
 
     path: Path
     values: pa.Array
@@ -199,7 +199,7 @@ class And(Predicate):
     operands: tuple[Predicate, ...]
 
     def leaves(self) -> Iterator[Predicate]:
-        """Return the parts of all operands."""
+        """Return the leaves of all operands."""
         return _leaves_of(self.operands)
 
     def __str__(self) -> str:
@@ -213,7 +213,7 @@ class Or(Predicate):
     operands: tuple[Predicate, ...]
 
     def leaves(self) -> Iterator[Predicate]:
-        """Return the parts of all operands."""
+        """Return the leaves of all operands."""
         return _leaves_of(self.operands)
 
     def __str__(self) -> str:
@@ -227,7 +227,7 @@ class Not(Predicate):
     operand: Predicate
 
     def leaves(self) -> Iterator[Predicate]:
-        """Return the parts of the operand."""
+        """Return the leaves of the operand."""
         return self.operand.leaves()
 
     def __str__(self) -> str:

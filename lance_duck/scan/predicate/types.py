@@ -17,7 +17,7 @@ class InexactError(ValueError):
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values. Extension types become their storage. Dictionaries are decoded."""
+    """Return the type of a column's values. Extension types become storage types, dictionaries their values."""
     type_ = storage_type(type_)
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
@@ -70,7 +70,7 @@ def worded(value: Any) -> str:
 
 
 def _same_numbers(first: Any, second: Any) -> bool:
-    """Return whether values are equal. NaN equals NaN."""
+    """Return whether floats are equal. NaN equals NaN. Returns False for other types."""
     arrays = [pa.repeat(each, 1) if isinstance(each, pa.Scalar) else each for each in (first, second)]
     if not pa.types.is_floating(arrays[0].type):
         return False

@@ -51,7 +51,7 @@ class FixedRows:
 
         Args:
             offsets: int64 (n,), ascending offsets in the fragment, at least one.
-            dtype: Dtype of the numbers. `holds` must be true for it.
+            dtype: Dtype of the numbers. `holds` must be true for this dtype.
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)

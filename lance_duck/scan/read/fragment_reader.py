@@ -72,9 +72,9 @@ class FragmentReader:
         return all(self._columns.has(self.fragment, read) for read in columns)
 
     def stored_bytes(self, read: Read) -> int:
-        """Return the size of a column in the fragment's files, in bytes, or the maximum that its pages allow.
+        """Return the size of a column in the fragment's files, in bytes.
 
-        The maximum is known because writers limit the uncompressed size of a page.
+        Each full page counts at least `LEAST_PAGE_BYTES`, because pages may be compressed well.
         """
         return self._columns.stored_bytes(self.fragment, read, self._count_stored)
 

@@ -37,7 +37,7 @@ class JoinedFragments:
 
     Args:
         snapshot: The version.
-        readers: The fragments, in order, all with the same `shape_of`.
+        readers: The fragments, in order. `shape_of` gives the same key for all of them.
 
     Attributes:
         num_rows: Number of physical rows in all fragments.
@@ -91,7 +91,8 @@ def may_join(plan: ScanPlan) -> bool:
     """Return whether fragments of a plan may be read together.
 
     This is not possible if a column contains blobs, which are stored in separate files, or dictionaries, which may
-    differ. It is also not possible while reads are counted, because each read must be counted separately.
+    differ between fragments. It is also not possible while reads are counted, because each read must be counted
+    separately.
     """
     reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]

@@ -33,7 +33,7 @@ def map_ordered(
     closed early, no further item is started, and each thread stops after its current item.
 
     Args:
-        work: Safe to call from several threads.
+        work: Function that is safe to call from several threads.
         items: The items. The thread that requests the results iterates over them.
         workers: Thread count. None means one per core. 1 runs without threads.
         ahead: Maximum number of pending results. None means three times the number of workers. It is at least 2 with

@@ -31,7 +31,7 @@ class Pace:
         workers: Thread count. None means one per core.
         width: Row width in the files, in bytes. It is 0 if the width must be estimated from the types.
         waits: Whether the scan reads ahead from an object store.
-        most: Largest row count of the first fragments. It is set only for object stores.
+        most: Largest row count among the first fragments. It is set only for object stores.
     """
 
     workers: int | None = None

@@ -129,7 +129,7 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 def _narrowed(
     filter_: Filter, shares: Sequence[Share], early: Columns, names: set[str]
 ) -> tuple[Sequence[Share], Columns]:
-    """Return the rows that pass the filter, and their values in those named columns that are already read."""
+    """Return the rows that pass the filter, and their values in the columns that are in `early` and in `names`."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
     carried = {name: array for name, array in early.items() if name in names}
     if mask.true_count == len(mask):

@@ -2,7 +2,7 @@
 
 After a selective filter, few rows of each task remain. However, each batch takes about 0.1 ms in its consumer,
 regardless of its size (`benchmarks/selective.py`). The first rows are yielded immediately. Later batches are joined
-until they have more and more rows.
+until they reach a target size, which grows.
 """
 
 from __future__ import annotations

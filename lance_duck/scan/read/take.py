@@ -293,7 +293,7 @@ def _no_list(values: Any, what: str) -> WrongTypeError:
 
 
 def _large_places(values: Any, listed: Any, what: str) -> Addresses:
-    """Convert values that numpy does not convert to integers to uint64: large 64-bit values, or an empty list."""
+    """Convert values to uint64 that numpy does not convert to integers: large 64-bit values, or an empty list."""
     if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
         raise _no_list(values, what)
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed

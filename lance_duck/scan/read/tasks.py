@@ -218,7 +218,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
-    """Yield all extents. Adjacent small fragments are in groups of increasing size."""
+    """Yield all extents in groups. Adjacent small fragments are grouped, and later groups are larger."""
     find = shape_of(readers.snapshot)
     joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
     held: list[Extent] = []

@@ -1,4 +1,4 @@
-"""Finds the best rows that pass a filter. The filter is evaluated only on the best rows of a search without it.
+"""Finds the best rows that pass a filter. The filter is evaluated only on the best rows of an unfiltered search.
 
 Scores do not depend on a filter, and the order of rows is fixed. The first rows that pass are therefore the result.
 """
@@ -39,13 +39,13 @@ _R = TypeVar("_R", bound=RankedRows)
 
 
 def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
-    """Return whether to evaluate a plan's filter on the best rows. It must be new, and indexes must not cover it.
+    """Return whether to evaluate a plan's filter on the best rows. The filter must be new, and not covered by indexes.
 
     A filter that was seen before is likely to be used again. For such filters, all rows that pass are found and cached.
 
     Args:
         table: The table.
-        plan: The rows that may be found.
+        plan: Plan of the rows that may be found.
         most: Number of rows to find.
     """
     condition = plan.filter
@@ -61,13 +61,13 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
 
     Args:
         table: The table.
-        plan: The rows to search, for which `is_checked` is true.
+        plan: Plan of the rows to search. `is_checked` is true for it.
         most: Number of rows to find, at least 1.
-        best: Returns at most the given number of best rows, ignoring the filter.
+        best: Function that returns at most the given number of best rows, ignoring the filter.
         log: List that receives one line per step, for plans.
 
     Returns:
-        The rows, best first, or None if so few rows pass that finding them first is faster.
+        The rows, best first, or None if very few rows pass. A search of only the passing rows is then faster.
     """
     condition = plan.filter
     assert condition is not None  # see `is_checked`

@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Schema
 
 
 def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tuple[ScanOptions, Filter | None]:
-    """Take the filter out of a search's options if it reads scores.
+    """Separate the filter of a search from its options if the filter reads scores.
 
     Args:
         schema: Columns of the table.

@@ -20,8 +20,8 @@ from lance_duck.wire.schema import Schema
 
 SCORE: Final = "_score"
 DOC_INDEX: Final = "_doc_index"
-"""Column with the position of a list element in the enclosing lists, outermost first. It is part of full-text results
-whose documents are list elements."""
+"""Column with the positions that lead to a list element: one in each enclosing list, outermost first. It is part of
+full-text results whose documents are list elements."""
 
 _FIELDS: Final = {
     DOC_INDEX: pa.field(DOC_INDEX, pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False)

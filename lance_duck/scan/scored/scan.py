@@ -140,7 +140,7 @@ class ScoredScan(ABC):
         return "\n".join(lines) + "\n"
 
     def _rows(self, log: list[str] | None = None) -> ScoredRows:
-        """Return the rows of the result, unsorted."""
+        """Return the rows of the result, best first. `order_by` does not apply."""
         skip, most = self._options.offset or 0, self._options.limit
         everything = most is None or (self._condition is not None and self._options.prefilter is not False)
         return self._passing(self.find(None if everything else skip + (most or 0), log)).slice(skip, most)

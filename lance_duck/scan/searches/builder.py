@@ -121,7 +121,7 @@ class LanceQueryBuilder:
         return self._with(ef=ef)
 
     def refine_factor(self, refine_factor: int) -> Self:
-        """Rerank this multiple of the limit with the original vectors."""
+        """Rerank candidates with the original vectors. Their number is this multiple of the limit."""
         return self._with(refine_factor=refine_factor)
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
@@ -256,7 +256,7 @@ def _both(first: FilterLike, second: FilterLike) -> FilterLike:
 
 
 def _over(words: Any, column: str | None) -> Any:
-    """Return a full-text query on one column."""
+    """Return a full-text query on one column, or `words` if `column` is None."""
     if column is None:
         return words
     if not isinstance(words, str):

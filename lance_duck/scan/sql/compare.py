@@ -24,7 +24,8 @@ from lance_duck.scan.sql.literals import (
 )
 
 _MOST_DIGITS: Final = 18
-"""Maximum digit count for which DuckDB compares a number with an integer column exactly. A DECIMAL can hold both."""
+"""Maximum digit count for which DuckDB compares a number with an integer column exactly. A DECIMAL can then hold the
+number and the values of the column."""
 
 
 Argument = Literal | Sequence[Literal]
@@ -149,7 +150,7 @@ def _items(literals: Sequence[Literal], type_: pa.DataType) -> pa.Array:
 
 
 def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
-    """Return a number that an integer column cannot contain, but that DuckDB compares with it exactly.
+    """Return a number that an integer column cannot contain, but that DuckDB compares with the column exactly.
 
     Raises:
         NotSimpleError: DuckDB does not compare the constant exactly, or the column does not contain integers.

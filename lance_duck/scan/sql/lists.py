@@ -124,7 +124,7 @@ def _written(items: Sequence[str], type_: pa.DataType) -> pa.Array | None:
 
 
 def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """Parse numbers. With an exponent, they are doubles. Otherwise, they are integers or short decimals."""
+    """Parse numbers: doubles with an exponent, integers and short decimals. Returns None for others."""
     doubles = pc.match_substring(array, "e", ignore_case=True)
     digits = pc.utf8_length(pc.replace_substring_regex(array, r"[-.]", ""))
     if _any(pc.and_(pc.invert(doubles), pc.greater(digits, MAX_DIGITS))):

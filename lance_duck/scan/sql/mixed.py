@@ -1,8 +1,8 @@
 """Converts SQL filters to predicate trees in which DuckDB evaluates the conditions that are not simple.
 
 AND, OR and NOT bind more loosely than almost all other operators. Text is therefore split at these words, except inside
-brackets, CASE and BETWEEN. A part between two splits that is not simple is a *piece*. DuckDB's syntax tree confirms the
-splits: all nodes of a piece must belong to the same operand of AND, OR or NOT.
+brackets, CASE and BETWEEN. A part is called a *piece* if it is not simple. DuckDB's syntax tree confirms the splits:
+all nodes of a piece must belong to the same operand of AND, OR or NOT.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return a predicate that a filter implies, or None if unknown. DuckDB is not used.
+    """Return a predicate that a filter implies, or None if none is known. DuckDB is not used.
 
     If the filter is simple, the predicate is equivalent to it. For other conditions, it contains the trigrams that they
     imply.
@@ -89,7 +89,7 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
 
 
 def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, make: Callable[[], _T]) -> _T:
-    """Return the cached value for a text, a key and a schema. If they cannot be cached, the value is computed again."""
+    """Return the cached value for a text, a key and a schema. Long texts and unhashable schemas are not cached."""
     try:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality without a hash

@@ -89,7 +89,7 @@ class _TextParser(Parser):
         return self._peek().text.lower() if self._peek().kind == "word" and self._peek(1) == _OPENING else ""
 
     def _subject(self) -> tuple[Path, pa.DataType, bool]:
-        """Return the column that is compared, its type, and whether it is in upper or lower case."""
+        """Return the column that is compared, its type, and whether the condition converts its case."""
         in_case = self._called() in _CASES
         self._at += 2 * in_case
         path, type_ = self._path()

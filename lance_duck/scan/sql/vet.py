@@ -90,7 +90,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     Args:
         text: A single SQL expression in DuckDB's dialect. Names may also be quoted with backticks.
         schema: Columns by name. DuckDB ignores case.
-        what: Description of the text, for error messages: "filter".
+        what: Description of the text, for error messages, such as "filter".
         parameters: Values that will be bound.
 
     Raises:
@@ -181,7 +181,7 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
 
 
 def refuse_loose_ends(text: str, what: str) -> None:
-    """Raise InvalidInputError if the text would close a parenthesis that is put around it."""
+    """Raise InvalidInputError if the text is empty, or its parentheses are unbalanced."""
     loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty string"
     if loose_end is not None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
@@ -303,7 +303,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path of a column or struct field from the first names. DuckDB resolves the remaining names."""
+    """Return the path of the column or struct field that the names begin with. DuckDB resolves the remaining names."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:

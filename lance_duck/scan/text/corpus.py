@@ -59,7 +59,8 @@ class Corpus:
     Attributes:
         places: Disjoint document sets.
         allowed: Rows to search. Other rows are counted only in statistics.
-        analyse: Analyses ascending rows with all tokens. Used for document sets that do not store positions.
+        analyse: Function that analyses the rows at ascending addresses, and returns all their tokens. Used for document
+            sets that do not store positions.
         rounds_lengths: See `Statistics`.
         by_element: Whether documents are list elements, and not rows.
     """
@@ -109,7 +110,7 @@ class Corpus:
         """Return the names of documents in a document set, in the order of `documents`: see `Matches`.
 
         The name of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
-        Document sets outside the corpus are numbered from 0.
+        In a document set outside the corpus, they are numbered from 0.
         """
         if not self.by_element:
             return place.addresses[documents]

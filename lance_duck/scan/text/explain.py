@@ -46,7 +46,7 @@ def describe_analyser(parameters: AnalyserParameters) -> str:
 
 
 def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
-    """Yield a line for each word query in a tree, indented by depth."""
+    """Yield a line for each query in a tree, indented by depth."""
     if isinstance(query, BooleanQuery):
         yield f"{label}: BooleanQuery"
         for occur, each in query.queries:

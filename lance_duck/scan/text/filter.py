@@ -20,7 +20,7 @@ from lance_duck.scan.text.search import TextSearch
 
 @dataclass(frozen=True, eq=False)
 class FullTextFilter:
-    """A filter that rows matching a query pass: see `scan.filters.Filter`. The search runs once, on first use.
+    """A filter for the rows that match a query: see `scan.filters.Filter`. The search runs once, on first use.
 
     Attributes:
         search: The search of the whole table.

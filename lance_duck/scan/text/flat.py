@@ -1,4 +1,4 @@
-"""Reads and analyses the texts of rows that no index covers. If there are few, they are cached for later queries."""
+"""Reads and analyses the texts of rows that no index covers. A few analysed rows are cached for later queries."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class IndexedRows:
     @property
     def lengths(self) -> NDArray[np.uint32]:
         """See `Place.lengths`."""
-        return self.partition.documents.num_tokens  # in memory, because row ids are already read
+        return self.partition.documents.num_tokens  # already in memory, like the row ids
 
     @cached_property
     def num_documents(self) -> int:
@@ -314,7 +314,7 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
 
 
 def _check_once(addresses: Sequence[Addresses]) -> None:
-    """Reject rows with several documents. pylance creates them if it merges the old and new text of an updated row."""
+    """Reject rows with several documents. pylance writes both if it merges the old and new text of an updated row."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
     if not (listed[1:] > listed[:-1]).all() and len(distinct(listed)) < len(listed):
         raise CorruptError("the index contains two entries for updated rows", remedy="build the index again")

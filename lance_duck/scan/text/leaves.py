@@ -38,7 +38,7 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
 
 
 def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
-    """Return the rows that contain a phrase, scored like in `match`. For the arguments, see `match`."""
+    """Return the rows that contain a phrase, scored as in `match`. For the arguments, see `match`."""
     return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
 
 

@@ -177,7 +177,7 @@ class AnalysedRows:
 
     @cached_property
     def _inverted(self) -> Mapping[bytes, PostingList]:
-        """Postings of all terms in the tokens. After `narrowed`, there are few."""
+        """Postings of all terms in the tokens. After `narrowed`, these are few terms."""
         tokens = self.tokens
         documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
         order = np.argsort(tokens.term_ids, kind="stable")

@@ -43,7 +43,7 @@ class Ranking:
 
     @property
     def by_row(self) -> Matches:
-        """Return each row once, with the highest score of its elements."""
+        """Matches of rows. Each row occurs once, with the highest score of its elements."""
         if not self.elements:
             return Matches.of(self.addresses, self.scores)
         rows, places = np.unique(self.addresses, return_inverse=True)

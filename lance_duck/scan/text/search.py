@@ -198,7 +198,7 @@ class TextSearch:
 
     @cached_property
     def known(self) -> dict[Leaf, KnownLeaf]:
-        """Each word query with its routes and weights. They are cached with the version, as long as the routes are."""
+        """Each word query with its routes and weights. Both are cached with the version until a route changes."""
         return {leaf: self._known(leaf) for leaf in leaves_of(self.query)}
 
     def _known(self, leaf: Leaf) -> KnownLeaf:
@@ -231,7 +231,7 @@ class TextSearch:
         return list(terms)
 
     def allowed(self) -> Allowed:
-        """Return the rows that may be found. The rows that pass a filter come from the cache, or from a scan."""
+        """Return the rows that may be found. With a filter, they come from the cache, or from a scan."""
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
@@ -249,7 +249,7 @@ class TextSearch:
 
 
 def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
-    """Yield the word queries of a tree. A query whose columns are scored separately yields one for each column."""
+    """Yield the word queries of a tree. A `MultiMatchQuery` yields one for each column."""
     match query:
         case MatchQuery() | PrefixQuery() | PhraseQuery() | CombinedFieldsQuery():
             yield query
@@ -383,7 +383,7 @@ def _narrowed_to(words: set[Word]) -> Callable[[AnalysedRows], AnalysedRows]:
 
 
 def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
-    """Return the queries of the columns. With several columns, documents are rows."""
+    """Return a query for each column. With several columns, documents are rows."""
     return [replace(each, document_granularity=DocumentGranularity.ROW) for each in query.match_queries]
 
 

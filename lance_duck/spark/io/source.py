@@ -41,7 +41,7 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class ReadPartition:
-    """A fragment, or a range of its rows. Deleted rows count."""
+    """A fragment, or a range of its rows. The range also counts deleted rows."""
 
     fragment: int
     start: int | None = None
@@ -89,7 +89,7 @@ class LanceReader(DataSourceReader):
         Raises:
             InvalidInputError: Spark cannot represent a value.
         """
-        if not isinstance(partition, LancePartition):  # Spark passes this if the list of partitions is empty
+        if not isinstance(partition, LancePartition):  # Spark passes another object if there are no partitions
             return
         scanner = self._scanner(self._options.place.pinned(self._version), partition)
         reader = scanner.to_reader()
@@ -130,7 +130,7 @@ def opened_version(options: ReadOptions, version: int | tuple[str, int] | None =
 
 
 def declared(options: ReadOptions, table: LanceDataset) -> StructType:
-    """Return the schema of a version that is declared to Spark.
+    """Return the schema to declare to Spark for a version.
 
     Raises:
         InvalidInputError: A column is unknown, or the filter is invalid.

@@ -59,10 +59,10 @@ class NewFragment:
     """A fragment with new rows.
 
     Attributes:
-        fragment: Its id.
+        fragment: Id of the fragment.
         rows: Number of rows that are not deleted.
-        size: Bytes of its files.
-        files: Names of its data files, if none of its rows were deleted when it was added.
+        size: Total size of its files, in bytes.
+        files: Names of its data files, or None if it had deleted rows when it was added.
     """
 
     fragment: int

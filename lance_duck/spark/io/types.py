@@ -10,7 +10,7 @@ From a table, at any depth:
     date, timestamp with a zone, without     date, timestamp, timestamp_ntz; parts of a microsecond are cut off
     time; duration                           time (long nanoseconds before Spark 4.1); interval day to second
     dictionaries                             their values
-    lists of any kind, vectors               array; field metadata store the length of vectors
+    lists of any kind, vectors               array; field metadata stores the length of vectors
     struct, map, null                        struct, map, void
 
 For the conversion from Spark types, see `spark.io.columns`.
@@ -140,7 +140,7 @@ class Declaration:
 
     Args:
         schema: The declared schema.
-        found: Schema of the batches.
+        arrow: Schema of the batches.
 
     Raises:
         InvalidInputError: A column is missing in the batches, or its type cannot be converted.

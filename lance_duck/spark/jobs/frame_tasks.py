@@ -42,7 +42,7 @@ def run_frame(
 
     Raises:
         LanceDuckError: A partition raised it.
-        JobError: A partition raised a foreign error, or the frame cannot be computed.
+        JobError: A partition raised an error of another package, or the frame cannot be computed.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ class SegmentSplit:
     """Settings for the number of segments of an index.
 
     Raises:
-        InvalidInputError: A number is below 1, or both settings are given.
+        InvalidInputError: A number is below 1, or both `num_segments` and `fragments_per_segment` are given.
     """
 
     num_segments: int | None = None

@@ -73,7 +73,7 @@ def run_jobs(
 
     Raises:
         LanceDuckError: The error that a job raised. If several jobs failed, the error of the first one in the list.
-        JobError: A job raised a foreign error, or Spark could not run it.
+        JobError: A job raised an error of another package, or Spark could not run it.
     """
     if not jobs:
         return []
@@ -212,7 +212,7 @@ def _foreign(error: Exception) -> JobError:
 
 
 def of_spark(error: Exception) -> LanceDuckError:
-    """Return Spark's message about a worker that died or could not start, without the JVM's stack trace."""
+    """Return the error for a worker that died or could not start, with Spark's message but without stack traces."""
     if own_error := error_in(str(error)):
         return own_error
     message, _, _ = str(error).partition("\nDriver stacktrace")

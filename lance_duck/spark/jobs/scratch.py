@@ -52,7 +52,7 @@ class Scratch:
 
     Attributes:
         place: The table.
-        uuid: UUID of the scratch.
+        uuid: UUID of the directory.
     """
 
     place: TableRef
@@ -102,7 +102,7 @@ class Scratch:
         return self._store().exists(self._stop(jobs))
 
     def clear(self) -> None:
-        """Remove everything. Never raises."""
+        """Delete all files of this storage. Never raises."""
         with suppress(Exception):  # cleanup later removes remaining files
             store = self._store()
             store.delete([entry.path for entry in store.walk(self._directory)])

@@ -177,7 +177,7 @@ class _Job:
         vectors: Mapping[str, str],
         strict: frozenset[str],
     ) -> _Job:
-        """Check the arguments."""
+        """Build the job, after checking the arguments."""
         names = tuple(name for name in df.columns if name != on)
         if on not in df.columns or len(names) + 1 != len(df.columns):
             raise InvalidInputError(
@@ -230,7 +230,7 @@ def _keys(batch: pa.RecordBatch, schema: Schema, on: str) -> pa.Array:
 def _write(
     job: _Job, version: int, new: Schema, batches: Iterator[pa.RecordBatch], transaction: UUID | None
 ) -> _WrittenColumns:
-    """Return the function that a task runs on its rows, fragment by fragment."""
+    """Write the new columns for the rows of a task, fragment by fragment."""
     snapshot = job.place.pinned(version).handle.snapshot
     files: dict[int, DataFile] = {}
     count = 0

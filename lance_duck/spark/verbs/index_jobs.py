@@ -99,8 +99,8 @@ def create_index(
     Raises:
         NotFoundError: The table does not exist.
         UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: See
-        `LanceDataset.create_scalar_index` and `create_index`. CommitConflictError: At each retry, other writers
-        committed first, or a conflicting change was committed.
+            `LanceDataset.create_scalar_index` and `create_index`.
+        CommitConflictError: At each retry, other writers committed first, or a conflicting change was committed.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()

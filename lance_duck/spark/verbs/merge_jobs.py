@@ -104,7 +104,7 @@ class SparkMerge(MergeInsertBuilder):
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
         """Run the merge with one join and one commit.
 
-        If a conflicting change is committed first, join and commit again.
+        If a conflicting change is committed first, the join and the commit are repeated.
 
         Args:
             data_obj: Not supported, because the source is the DataFrame.
@@ -197,7 +197,7 @@ class _Source:
         return cls(map_batches(numbered_rows, run, StructType(fields)), names, schema)
 
     def check(self, snapshot: Snapshot) -> None:
-        """Raise InvalidInputError if a version has different key columns."""
+        """Raise IncompatibleError if a version has different key columns."""
         now = {field.name: field.storage_type for field in snapshot.schema.fields}
         if any(now.get(field.name) != field.storage_type for field in self.schema.fields):
             raise IncompatibleError(
@@ -296,7 +296,7 @@ def _write(
     storage: str | None,
     transaction: UUID | None,
 ) -> MergePart:
-    """Return the function that a task runs on its pairs."""
+    """Write the part of a merge for the pairs of a task."""
     snapshot = place.pinned(version).handle.snapshot
     options = WriteOptions(data_storage_version=storage or snapshot.data_storage_version, transaction=transaction)
     with UncommittedFiles(snapshot) as draft:

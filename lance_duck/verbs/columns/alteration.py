@@ -38,7 +38,7 @@ class AlteredSchema:
 
     Attributes:
         schema: The schema.
-        casts: Maps the id of each field whose values are cast to the id of the new field.
+        casts: Ids of the new fields, by the ids of the fields whose values are cast.
         tightened: Ids of fields that become non-nullable.
     """
 

@@ -84,7 +84,7 @@ def _cast(
 
     Args:
         batches: The rows.
-        before: The columns.
+        before: The columns with their old types.
         schema: The columns with their new types.
         altered: The alterations.
         live: Offsets of the living rows, or None if no row is deleted. Values of deleted rows do not have to fit the

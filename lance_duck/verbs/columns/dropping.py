@@ -2,9 +2,9 @@
 
 Files do not store structs, lists and maps directly. The nulls of structs, and the lengths and nulls of lists and maps,
 are stored as levels of the fields inside them. A field that was added as null is not stored in any file. If only such
-fields remain, one of them must be written. Otherwise, its parents would become null in every row. The same applies to
-whole columns, because readers reject a fragment without data files. A map is always written whole, because a file with
-its values also needs its keys.
+fields remain, one of them must be written. Otherwise, its parents would become null in every row. A table also keeps a
+column in files, because readers reject a fragment without data files. A map is always written whole, because a file
+with its values also needs its keys.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
 
 
 def _written_with(schema: Schema, leaf: int) -> int:
-    """Return the outermost map around a leaf field, or the field itself."""
+    """Return the id of the outermost map around a leaf field, or the id of the field itself."""
     return next((field.id for field in path_of(schema, leaf) if field.logical_type == "map"), leaf)
 
 

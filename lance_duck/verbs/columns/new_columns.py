@@ -148,7 +148,7 @@ class FunctionColumns(_Plain):
 
     Args:
         function: See `batch_udf`.
-        read_columns: Columns passed to it, optionally with `_rowid` and `_rowaddr`. None passes all columns.
+        read_columns: Columns passed to the function, optionally with `_rowid` and `_rowaddr`. None passes all columns.
         batch_size: Maximum number of rows per batch. None is unlimited.
     """
 
@@ -295,7 +295,7 @@ class JoinedColumns(_Plain):
             yield self.taken(self.matches(batch.column(0)))
 
     def check_key(self, table: TableScan) -> None:
-        """Raise InvalidInputError if the table lacks the key, or its type differs."""
+        """Raise InvalidInputError if the table lacks the key, or the key has a different type in the data."""
         self._rows = LiveRows(table, [self._left_on])
         key_type = self._rows.schema.field(0).type
         if key_type != self._key.type:

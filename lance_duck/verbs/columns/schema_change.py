@@ -1,4 +1,4 @@
-"""Schemas after column changes. Pure. Remaining fields keep their ids."""
+"""Schemas after column changes, computed by pure functions. Remaining fields keep their ids."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
 def _extend(
     old: Sequence[Field], additions: Sequence[Field], path: tuple[str, ...], *, lists: bool
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """Return the old fields with the additions, and the additions only. New fields get ids."""
+    """Return the old fields with the additions, and the additions only. New fields keep their ids."""
     fields, new = list(old), []
     for field in additions:
         place = next((i for i, other in enumerate(fields) if other.name == field.name), None)

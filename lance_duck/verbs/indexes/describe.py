@@ -58,7 +58,7 @@ class IndexSegmentDescription:
 
     Attributes:
         uuid: Uuid of the segment.
-        dataset_version_at_last_update: Table version that it was built from.
+        dataset_version_at_last_update: Table version that the segment was built from.
         fragment_ids: Ids of the fragments that the segment lists, even if they no longer exist.
         index_version: Version of the index format.
         created_at: Build time in UTC, or None if unknown.

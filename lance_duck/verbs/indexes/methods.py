@@ -36,7 +36,7 @@ class IndexChanges(VectorIndexChanges):
 
     An index consists of segments, each covering some fragments. Rows of uncovered fragments are scanned. Each change
     moves the handle to the new version. After a lost race, the change is applied on top of the other commit, and only
-    fragments changed by it are indexed again.
+    fragments that the other commit changed are indexed again.
     """
 
     def create_scalar_index(
@@ -186,7 +186,7 @@ class IndexChanges(VectorIndexChanges):
         batch_readhead: int | None = None,
         progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
     ) -> None:
-        """Join the parts of a full-text index that `create_scalar_index(…, fragment_ids=…)` wrote into a segment.
+        """Join the parts of a full-text index into a segment. `create_scalar_index(…, fragment_ids=…)` writes parts.
 
         The segment is not committed. Commit it with `LanceDataset.commit` and a `LanceOperation.CreateIndex`, or with
         `commit_existing_index_segments`. Calling this again does nothing.

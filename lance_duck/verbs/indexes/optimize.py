@@ -78,8 +78,8 @@ class Job:
 
     Attributes:
         name: Name of the index.
-        path: Dotted path of its column.
-        kind: Its kind.
+        path: Dotted path of the indexed column.
+        kind: Kind of the index.
         merged: Segments to merge into the new one. If empty, the new segment is built from rows alone.
         removed: Segments that the new one replaces.
         fragments: Ids of the fragments to read.
@@ -214,7 +214,8 @@ def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge
     """Return the segments to merge with new rows: the newest, and segments that may hold older entries for these rows.
 
     If the new segment would identify rows differently from existing segments, all segments are merged. Inverted
-    segments with deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
+    segments with deleted rows are merged if pylance would merge them, so that statistics count the same rows as with
+    pylance.
     """
     segments = index.segments
     leaves_out_deleted = index.kind is INVERTED and bool(merge)
@@ -333,7 +334,7 @@ def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
 
 
 def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
-    """Return the build parameters of a segment that its details or statistics store."""
+    """Return the build parameters that the details or statistics of a segment store."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
             if parameters := vector_parameters(metadata.details):

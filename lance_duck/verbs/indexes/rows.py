@@ -101,7 +101,7 @@ def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
 
 
 def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
-    """Split fragments into at most `count` non-empty runs of neighbours with similar living row counts."""
+    """Split fragments into at most `count` non-empty runs of neighbours. The runs have similar living row counts."""
     ids = np.array(sorted(fragments), np.int64)
     if not len(ids):
         return []

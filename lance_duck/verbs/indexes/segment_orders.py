@@ -200,7 +200,7 @@ def _with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> Inde
 
 
 def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes | None:
-    """Return the content of the recall file. The segment is not cached, since it may never be committed."""
+    """Return the content of the recall file, or None. The segment is not cached, since it may never be committed."""
     field = snapshot.schema.by_path(path)
     column = vector_column(TableScan(snapshot), path)  # rejects multivectors
     index = VECTOR.open(

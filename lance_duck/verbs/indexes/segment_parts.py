@@ -144,7 +144,7 @@ def _names(files: SegmentReader) -> list[str]:
 def _is_joined(snapshot: Snapshot, directory: str, parts: list[str]) -> bool:
     """Return whether the segment directory already contains the data of all parts.
 
-    A segment without rows may have been written next to parts with rows.
+    The directory may contain a segment without rows, although the parts have rows.
     """
     if not parts:
         return True

@@ -1,7 +1,7 @@
 """Training of a vector index with vectors that several processes read.
 
 A single process trains with `index.vector.build`, which reads all vectors first and does not need a separate sample.
-Both use the same model, `index.vector.training.train`.
+Both train the model with `index.vector.training.train`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MOST_KEYS: Final = 1 << 24
 """Maximum number of inserted keys that are searched in newer versions. With more keys, any newer row is a conflict."""
 
 _UNKNOWN: Final = 1 << 16
-"""Size of a key filter if the keys are unknown. It intersects every other filter."""
+"""Number of keys in a key filter if the keys are unknown. This filter intersects every other filter."""
 
 
 class MergeResult(TypedDict):

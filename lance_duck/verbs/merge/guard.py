@@ -13,7 +13,7 @@ from lance_duck.wire.fragment import Fragment
 
 
 class InsertGuard:
-    """Searches rows newer than the version that a merge read for inserted keys.
+    """Searches versions newer than `base` for the keys that a merge inserts.
 
     Args:
         base: The version that the merge read.
@@ -27,7 +27,7 @@ class InsertGuard:
         self._seen = {_identity(fragment) for fragment in base.fragments}
 
     def __call__(self, newer: Snapshot) -> None:
-        """Search the fragments that did not exist before.
+        """Search the fragments of a newer version that were not searched before.
 
         Raises:
             RetryableError: A fragment contains or may contain one of the keys.

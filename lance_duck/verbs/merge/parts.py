@@ -75,8 +75,8 @@ class MergePart:
 
     Attributes:
         fragments: New fragments.
-        updated: Number of rewritten table rows.
-        deleted: Number of deleted table rows.
+        updated: Offsets of the rewritten table rows, by fragment.
+        deleted: Offsets of the deleted table rows, by fragment.
         inserted: Number of inserted rows.
         keys: Key columns of inserted rows, with the table's types. None if there are too many.
     """
@@ -199,7 +199,7 @@ class _PartWriter:
         yield from new_rows(self.snapshot, source, MergeMatches(addresses, places, nothing, nothing, nothing, inserts))
 
     def _updated(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
-        """Return the matched pairs that are updated."""
+        """Return the indices of the matched pairs that are updated."""
         everyone = np.arange(len(addresses))
         if self.plan.condition is None or not len(addresses):
             return everyone
@@ -245,7 +245,7 @@ class _PartWriter:
 
 
 def _same(pairs: Pairs, before: tuple[int | None, bytes | None]) -> NDArray[np.bool_]:
-    """Return whether each pair repeats the previous pair's table row, or its key if neither matched."""
+    """Return whether each pair repeats the previous pair's table row, or the previous key if neither pair matched."""
     matched, addresses = pairs.matched, pairs.addresses
     same = np.zeros(len(matched), np.bool_)
     same[1:] = matched[1:] & matched[:-1] & (addresses[1:] == addresses[:-1])

@@ -86,7 +86,7 @@ def target_bases(
         all_bases: True for the root and all bases, False for all bases, None to use `names`.
 
     Raises:
-        InvalidInputError: Both are given, or a base does not exist.
+        InvalidInputError: Both `names` and `all_bases` are given, or a base does not exist.
     """
     if names is not None and all_bases is not None:
         raise InvalidInputError(

@@ -31,7 +31,7 @@ class Index:
         uuid: Uuid of the segment.
         name: Name of the index.
         fields: Ids of the indexed fields.
-        dataset_version: Table version that it was built from.
+        dataset_version: Table version that the segment was built from.
         fragment_ids: Ids of the covered fragments, or None if unknown.
         index_version: Version of the index format.
         created_at: Build time in UTC, or None if unknown.
@@ -219,7 +219,7 @@ class LanceOperation:
 
     @dataclass
     class DataOverlay(BaseOperation):
-        """Overlay files with new values for some cells. They override all existing values."""
+        """Add overlay files, whose values override the existing values of some cells."""
 
         groups: Sequence[LanceOperation.DataOverlayGroup]
 

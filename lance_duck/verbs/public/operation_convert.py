@@ -43,7 +43,7 @@ from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
 _OPERATIONS: Final = {getattr(LanceOperation, form.__name__): form for form in op.Operation.__subclasses__()}
-"""Maps each pylance class to the class of operations that are committed."""
+"""Maps each class of pylance operations to the class that is committed."""
 
 
 def to_operation(operation: Any, schema: Schema | None) -> op.Operation:

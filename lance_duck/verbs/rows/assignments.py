@@ -69,7 +69,7 @@ class Assignment:
 
     @cached_property
     def loss(self) -> str | None:
-        """SQL that is true if the cast loses a significant part of the value. None if it never does."""
+        """SQL that is true if the cast loses a significant part of the value. None if no value loses a part."""
         type_, cast = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
         if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(type_):
             number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"

@@ -27,7 +27,7 @@ class UncommittedFiles:
 
     Args:
         snapshot: The version that is changed.
-        bases: Locations of new data files outside the table root. None is the table root.
+        bases: Locations of new data files. None is the table root.
         transaction: Name prefix of data files that other processes write (`WriteOptions.transaction`). Files with this
             prefix that are not in a recorded fragment are always deleted, because abandoned attempts left them.
 

@@ -39,7 +39,7 @@ def find_rows(
     fragments: Sequence[int] | None = None,
     binary_json: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows that match a condition. Blobs are in write form.
+    """Stream columns of the rows that match a condition. Blobs are in the form that writers accept.
 
     Args:
         snapshot: The version.
@@ -66,7 +66,7 @@ def find_rows(
 
 
 def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows at ascending addresses, in that order. Blobs are in write form."""
+    """Stream columns of the rows at ascending addresses, in that order. Blobs are in the form that writers accept."""
     fields = [field for field in snapshot.schema.fields if field.name in columns]
     if any(field.blob_version for top in fields for field in top.walk()):
         fragments = distinct(split_addresses(addresses)[0]).tolist()

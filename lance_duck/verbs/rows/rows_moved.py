@@ -96,7 +96,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
         return cls(result), repeated
 
     def only(self, fragments: Iterable[int]) -> Offsets:
-        """Keep only the offsets of these fragments."""
+        """Return the offsets of these fragments only."""
         return Offsets({fragment_id: self._offsets[fragment_id] for fragment_id in fragments})
 
     @property

@@ -180,7 +180,7 @@ def readable_columns(fields: Sequence[Field], columns: Mapping[str, pa.Array]) -
 
 
 def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
-    """Return the bytes of blobs in write form.
+    """Return the bytes of the blobs in a column, which has the form that writers accept.
 
     Raises:
         UnsupportedError: A blob is a reference to an external file.

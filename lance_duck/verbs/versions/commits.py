@@ -155,7 +155,7 @@ class Commits(TableMethods):
 
 
 def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_operation.Transaction:
-    """Merge Appends into one transaction, based on their oldest version.
+    """Merge Appends into one transaction, based on the oldest of their versions.
 
     Raises:
         UnsupportedError: A transaction is not an Append.

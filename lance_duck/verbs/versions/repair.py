@@ -35,7 +35,8 @@ def repair(
     Args:
         snapshot: The newest version.
         rows: Ascending offsets of living rows to remove, by fragment.
-        restored: Ids of fragments whose deletion file is lost. All their other rows are restored.
+        restored: Ids of fragments whose deletion file is lost. All rows of these fragments are restored, except those
+            in `rows`.
         segments: Index segments to remove.
         overlays: Overlays to remove, by fragment. The rows that they cover are deleted or listed in `rows`.
         properties: Properties of the transactions.

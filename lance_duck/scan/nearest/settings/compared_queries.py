@@ -56,7 +56,8 @@ class SampledRows:
         index: The opened segment.
         rows: Addresses of the segment's rows, and whether each row is live.
         k: Number of neighbours per search.
-        share: Share of the rows that pass a simulated filter, 0 to 1. The rows are pseudorandom and always the same.
+        share: Share of the rows that pass a simulated filter, 0 to 1. The selection is pseudorandom, and always the
+            same.
     """
 
     table: TableScan
@@ -126,7 +127,7 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
 
 
 def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare rows from an object store. One round of requests fetches a few long runs, and short runs.
+    """Compare rows from an object store. One round of requests fetches long and short runs of rows.
 
     The rows of the short runs are the queries. They are not compared with each other, because adjacent table rows are
     nearer to each other than random rows.
@@ -253,7 +254,7 @@ def displaced(
     Args:
         rows: float32 (n, dim), usable vectors.
         which: int64 (pairs,), the row of each pair.
-        others: float32 (pairs, dim), usable vectors near to the rows, excluding the rows.
+        others: float32 (pairs, dim), usable vectors near the row of each pair, except the row itself.
         metric: "l2", "cosine" or "dot".
         rng: Source of randomness.
 

@@ -95,7 +95,7 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
     """Return settings that reach a recall on all curves, or None if a curve does not reach it.
 
     With fewer allowed rows, more partitions must be searched. With more allowed rows, more candidates must be reranked.
-    For a share between two measured shares, the larger value of both settings is enough.
+    For a share between two measured shares, the larger of both values of a setting is enough.
 
     Args:
         curves: Curves for the same k.

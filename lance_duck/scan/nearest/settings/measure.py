@@ -39,7 +39,7 @@ _STEP: Final = 1.25
 _REACHED: Final = 0.998  # recall at which the measurement stops; to reach a higher recall, all rows are compared
 _REFINED: Final = 4  # growth factor of the candidate count while too few neighbours are among the candidates
 _FIRST_REFINED: Final = 16
-_REFINE_STEP: Final = 4  # each candidate count that is tried is larger by a quarter
+_REFINE_STEP: Final = 4  # each candidate count that is tried is a quarter larger than the previous one
 _FEW: Final = 16  # queries from which the candidate count is estimated
 
 Ranks = NDArray[np.int64]
@@ -147,7 +147,7 @@ def _walks(
 
 
 def _refines(k: int, most: int) -> Iterator[int | None]:
-    """Yield the numbers of candidates to rerank. The first is None, without reranking."""
+    """Yield the candidate counts that reranking is tried with. The first is None, which means no reranking."""
     yield None
     number = 2 * k
     while number < most:
@@ -158,7 +158,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 
 
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
-    """Return the rank of each sampled row among a search's candidates, or the int64 maximum if it is missing."""
+    """Return the rank of each sampled row among a search's candidates, or the int64 maximum if the row is missing."""
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, replace(probe, is_alone=True)).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)

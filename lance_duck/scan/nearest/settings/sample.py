@@ -76,7 +76,8 @@ def draw(
     """Draw queries reproducibly, and find their true neighbours. Returns None if no row is usable as a query.
 
     If there are too many vectors to compare, only random runs of rows are searched. A neighbour found there stands for
-    several neighbours among all rows, and most of these are closer. Settings therefore tend to exceed the recall.
+    several neighbours among all rows, and most of these are closer. The settings that are chosen therefore tend to
+    exceed the requested recall.
     """
     sampled = SampledRows(table, column, segment, index, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched

@@ -36,7 +36,7 @@ _WHOLE: Final = 0.9  # minimum share that is treated as all rows
 
 
 class _SegmentCurves:
-    """The curves of a segment, by k and share."""
+    """The curves of a segment, by k and filter selectivity."""
 
     def __init__(self, curves: Iterable[Curve] = ()) -> None:
         self.lock = Lock()
