@@ -161,7 +161,7 @@ class IndexCatalog:
         except LanceDuckError:
             return ()
         over = tuple(index for index in self.indexes if index.path == column_path and column_path is not None)
-        if over:  # limits the cache to indexed columns, in each spelling
+        if over:  # caches only indexed columns, under each path that a caller used
             self._known[path] = over
         return over
 

@@ -40,7 +40,8 @@ DOCUMENT_POSITIONS: Final = 1024
 """Initial buffer size for a word's positions in a document, in phrase searches. Few texts need more."""
 
 WAITING_DOCUMENTS: Final = 1 << 13
-"""Number of phrase candidates that are collected before positions are read. Limits memory to 300 KB."""
+"""Number of documents with all words of a phrase that are collected before their positions are read. Limits memory to
+300 KB."""
 
 TEXT_BYTES: Final = 4 << 20
 """Size of the texts that a thread analyses together, in bytes. It is reduced to a sixteenth of the memory limit if that

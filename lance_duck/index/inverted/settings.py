@@ -1,7 +1,7 @@
 """The settings of a full-text index, from a user's arguments or from the details in the manifest.
 
 details: InvertedIndexDetails. It lacks custom stop words. If a segment has files, their parameters take precedence.
-index_version: 1, 2 or 3, the format of the files.
+index_version: the format of the files (1, 2 or 3), but always 3 if documents are list elements.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _form(parameters: AnalyserParameters, format_version: int, granularity: str)
 
 
 def _language(text: str) -> str:
-    """Return the language in a JSON text."""
+    """Return the language in a text, which may be a JSON string. Returns the default language if there is none."""
     try:
         language = json.loads(text)
     except ValueError:

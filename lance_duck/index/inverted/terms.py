@@ -42,7 +42,7 @@ class SortedTerms:
         return int(self.terms.nbytes) + self.ids.nbytes
 
     def by_id(self) -> pa.LargeBinaryArray:
-        """Return the terms by their ids."""
+        """Return the terms in order of their ids."""
         order = np.empty(len(self.ids), np.int64)
         order[self.ids] = np.arange(len(self.ids))
         return self.terms.take(pa.array(order))

@@ -39,8 +39,8 @@ from lance_duck.kernels.postings.fst import CRC_TABLES, NODE_FIELDS, crc32c, fin
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 FST_SLOTS: Final = 1 << 12
-"""Number of nodes that are remembered for sharing while the automaton is built. For 30,000 words, the automaton is 8 %
-larger with 2^8 nodes, and 2 % larger with 2^18 nodes (`benchmarks/postings.py`)."""
+"""Number of nodes that are remembered for sharing while the automaton is built. Compared with 2^12 nodes, the automaton
+of 30,000 words is 8 % larger with 2^8 nodes, and 2 % larger with 2^18 nodes (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
 """Maximum word length for fuzzy searches in the FST, in characters. Limits memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"

@@ -41,7 +41,7 @@ def windows_of(
 
 
 def window_size(num_postings: int, num_documents: int) -> int:
-    """Return the number of documents in a window. Rarer postings get larger windows."""
+    """Return the number of documents in a window. Rarer terms get larger windows."""
     size = SEARCH_WINDOW
     while size < LARGEST_WINDOW and num_postings * size < WINDOW_POSTINGS * num_documents:
         size *= 2

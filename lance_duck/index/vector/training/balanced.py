@@ -64,7 +64,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return the centroids after rounds of plain k-means. If `centroids` is None, it starts from random vectors."""
+    """Return the centroids after rounds of plain k-means, which starts from `centroids`, or from random vectors."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)
