@@ -1,9 +1,9 @@
 """Kernel that builds a minimal FST of sorted terms. `index.inverted.codecs.fst` describes its bytes.
 
 The nodes on the path of the last key are open, because the target of their last transition may still change. When the
-next key leaves this path, the nodes below the fork are closed, deepest first. If the table contains an equal node, it
-replaces the closed node. Otherwise, the closed node is written. The table has a fixed size: a new node evicts one of
-four candidates.
+next key leaves this path, the nodes below the fork are closed, deepest first. If the table contains an equal node, that
+node replaces the closed node. Otherwise, the closed node is written. The table has a fixed size. A new node has a
+choice of four slots. If all are used, it evicts the node in one of them.
 """
 
 from __future__ import annotations
