@@ -22,7 +22,8 @@ from lance_duck.kernels.texts.take import gather_variable
 SAMPLE: Final = 1 << 15
 """Sample size, in bytes."""
 SMALL: Final = 1 << 20
-"""Values of fewer bytes than this are trained on half a sample in fewer rounds, because there is less to gain."""
+"""If all values together have fewer bytes than this, training uses half a sample and fewer rounds, because there is
+less to gain."""
 PIECE: Final = 512
 """Length of a sampled piece of a value, in bytes."""
 ROUNDS: Final = 7

@@ -42,7 +42,7 @@ class PackedRuns:
 
     @classmethod
     def from_proto(cls, message: pb.Rle, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]) -> PackedRuns:
-        """Raise UnsupportedError if neither run values nor run lengths are plain."""
+        """Return the codec. Raises UnsupportedError if neither run values nor run lengths are plain."""
         parts = codec_from_proto(message.values), codec_from_proto(message.run_lengths)
         if not any(_plain(part) for part in parts):
             raise UnsupportedError("rle encoding needs plain values or plain run lengths", where="page encoding")

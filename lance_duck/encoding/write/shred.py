@@ -62,7 +62,7 @@ class Outline:
 
 
 def unfold_items(outline: Outline, array: pa.Array) -> Outline:
-    """Add the nulls of an item layer, a struct or values, to the entries."""
+    """Add the nulls of an item layer (a struct or values) to the entries."""
     valid = valid_flags(array)
     mark = outline.marks + 1
     holes = outline.holes
