@@ -93,7 +93,7 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, 
     """Write all bytes that follow the pages.
 
     Global buffer 0 is written after the other global buffers. A reader can then open the file from its end without
-    reading them.
+    reading the other buffers.
 
     Args:
         sink: The file.
