@@ -68,7 +68,8 @@ class AddressMap:
 
         Rows of other fragments keep their addresses. The address returned for a removed row is meaningless.
         """
-        # For many addresses, a list of all moved rows is faster. It takes a few times the memory of the addresses.
+        # For many addresses, a list of all moved rows is faster than a search among the runs. The list takes a few
+        # times the memory of the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
