@@ -77,7 +77,9 @@ class DatasetOptimizer:
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Index the rows that no segment covers. If all rows are covered, no new version is created.
+        """Index the rows that no segment covers.
+
+        If all rows are covered, and segments are neither merged nor rebuilt, no new version is created.
 
         Each index gets one new segment with these rows. Segments with outdated entries for these rows are always merged
         into the new segment. Entries become outdated when values change in place or rows move.
@@ -113,7 +115,7 @@ class DatasetOptimizer:
         """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.
 
         Raises:
-            InvalidInputError: One of the two settings is missing.
+            InvalidInputError: One of the two settings is missing, or is not a whole number.
         """
         try:
             interval = int(auto_cleanup_config["interval"])
