@@ -81,8 +81,8 @@ class DatasetOptimizer:
 
         If all rows are covered, and segments are neither merged nor rebuilt, no new version is created.
 
-        Each index gets one new segment with these rows. Segments with outdated entries for these rows are always merged
-        into the new segment. Entries become outdated when values change in place or rows move.
+        Each index gets one new segment with the uncovered rows. Segments with outdated entries for these rows are
+        always merged into the new segment. Entries become outdated when values change in place or rows move.
 
         A vector index is rebuilt if three conditions hold. All its segments would be merged. It has at least twice as
         many vectors as at its last training. Its partitions are uneven, or they are too large and their number was not

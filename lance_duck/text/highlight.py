@@ -54,7 +54,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
 
     Args:
         texts: string, large_string or string_view.
-        targets: Terms of a query, as returned by the analyser, and phrases of such terms.
+        targets: Terms of a query, as returned by the analyser, and phrases of these terms.
         analyser: The analyser of the texts.
 
     Raises:

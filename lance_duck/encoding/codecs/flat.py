@@ -83,7 +83,7 @@ class Flat:
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
+        """Return the values, like `decode_chunks`."""
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> FixedWidth:
@@ -150,7 +150,7 @@ class LowFlat:
         return self.whole.decode_block(buffer, count)
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
+        """Return the values, like `decode_chunks`."""
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> FixedWidth:

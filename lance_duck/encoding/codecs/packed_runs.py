@@ -1,7 +1,7 @@
 """Run-length encoding whose values or lengths are encoded again: 2.3 files.
 
-A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. At least one of them is
-plain, possibly compressed as a whole. Its size determines the number of runs.
+A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. At least one buffer is plain,
+possibly compressed as a whole. The size of this buffer determines the number of runs.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ shredding, layers are counted from the outermost, so that the leaves of a field 
     holes    0: there is a value so far; otherwise a mark: each layer takes the next (null), or, as a list, the
              next two (null, empty)
 
-Marks up to `hidden` belong to entries without a slot in the current layer. The last list layer and all layers around it
-leave such entries. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
+Marks up to `hidden` belong to entries without a slot in the current layer. These entries come from nulls and empty
+lists in the last list layer and in the layers around it. `encoding.write.layouts.levels` turns begins and holes into
+levels, which count from the innermost layer.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ SORTER_BYTES: Final = 1 << 30
 """Maximum size of a thread's vocabulary and sort buffers, in bytes. Larger ones are discarded and replaced."""
 
 LEAST_PIECE: Final = 64 << 10
-"""Minimum size of a partition's tokens, and of a chunk's postings, in bytes. It overrides the memory limit, because a
-tiny limit would create one partition per text."""
+"""Minimum size of a partition's tokens, and of a chunk's postings, in bytes. This minimum overrides the memory limit,
+because a tiny limit would create one partition per text."""
 
 ENCODED_POSTINGS: Final = 1 << 19
 """Maximum number of postings that are encoded together, unless one term has more. Encoding a whole partition takes

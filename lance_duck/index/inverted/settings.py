@@ -1,6 +1,8 @@
 """The settings of a full-text index, from a user's arguments or from the details in the manifest.
 
-details: InvertedIndexDetails. It lacks custom stop words. If a segment has files, their parameters take precedence.
+details: InvertedIndexDetails, a message without custom stop words. If a segment has files, their parameters take
+precedence.
+
 index_version: the format of the files (1, 2 or 3), but always 3 if documents are list elements.
 """
 

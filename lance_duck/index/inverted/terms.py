@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`. Always returns None, because only older writers create such files."""
+        """See `Terms`. Always returns None, because only older writers store terms in this form."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:

@@ -188,7 +188,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return the row ranges of a file's partitions. They must be disjoint and lie within the file.
+    """Return the row ranges of a file's partitions. The ranges must be disjoint and lie within the file.
 
     Args:
         ivf: IVF message of the file.

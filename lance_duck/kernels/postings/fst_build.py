@@ -51,7 +51,7 @@ def build_fst(
         keys: Bytes of the keys.
         offsets: Byte offset of each key, and the end of the last one. Keys are distinct and ascend.
         values: The value of each key, at least 0.
-        codes: (256,), code of each input byte in the state byte. 0 if the byte is written separately.
+        codes: (256,), number that stands for each input byte in a state byte, or 0 if the byte is written separately.
         inputs: (size of the keys,), scratch space.
         transitions: (size of the keys, TRANSITION_FIELDS), scratch space.
         open_nodes: (longest key + 1, NODE_FIELDS), scratch space.

@@ -54,7 +54,7 @@ def accumulate(
         data: Bytes of all blocks.
         offsets: Byte offset of each block, and the end of the last one; ascending, within `data`.
         lists: (terms + 1,), first block of each term, and the total block count.
-        lengths: Number of documents of each term. They match the number of blocks.
+        lengths: Number of documents of each term, which must fit the term's number of blocks.
         block_size: 128 or 256.
         is_varint: Whether the numbers in a term's last block are varints. If False, they are 32-bit words.
         weights: The idf of each term.

@@ -98,7 +98,7 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
 
 
 def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Halves:
-    """Split each partition into halves, by k-means with two centroids. They start along the partition's longest axis.
+    """Split each partition into halves, by k-means with two centroids, which start on its longest axis.
 
     Args:
         vectors: float32 (n, dim). Squared distances must be finite.
