@@ -189,7 +189,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
 def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Concatenate runs."""
+    """Concatenate runs, given as first addresses and lengths."""
     pieces = list(runs)
     if not pieces:
         return np.empty(0, np.uint64), np.empty(0, np.int64)

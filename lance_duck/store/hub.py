@@ -79,7 +79,7 @@ class HubFolder:
 
     @classmethod
     def of(cls, uri: str, options: Mapping[str, str]) -> HubFolder:
-        """Find the web addresses of a location.
+        """Return the folder at a location, with its web addresses.
 
         Args:
             uri: The location.

@@ -76,7 +76,7 @@ class Layers:
 
 
 def parse_layers(kinds: Sequence[int], where: str) -> Layers:
-    """Check the layers of a page.
+    """Return the layers of a page, checked.
 
     Raises:
         CorruptError: The list is empty or contains an unknown layer.

@@ -139,7 +139,7 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
-    """Complete the parameters for a JSON column or a text column.
+    """Return arguments with the tokenizer of a JSON column or a text column.
 
     Raises:
         InvalidInputError: The parameters select a tokenizer that does not match the column.

@@ -86,7 +86,10 @@ class ZonedIndex(ABC):
         return Answer(self._plain(sure), maybe)
 
     def _plain(self, rows: RowSet) -> RowSet:
-        """Drop fragments with overlapping zones, because one of these zones may predate a rewrite of the column."""
+        """Return rows, except in fragments with overlapping zones.
+
+        One of the overlapping zones may predate a rewrite of the column.
+        """
         overlapping = self.zones.overlapping
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 

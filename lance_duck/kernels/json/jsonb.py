@@ -157,7 +157,7 @@ def _put_number(
 
 @subroutine
 def _open(data: Bytes, start: int, end: int, stack: Int64s, depth: int) -> int:
-    """Push the container at `start` on the stack. Its values must not extend past `end`."""
+    """Push the container at `start` on the stack, and return a status. The values must not extend past `end`."""
     if (depth + 1) * FRAME > len(stack):
         return TOO_DEEP
     if end - start < 4:

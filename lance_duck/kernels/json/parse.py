@@ -267,7 +267,7 @@ def _count_in(tape: Tape, stack: Int64s, depth: int, size: int, members: int) ->
 
 @subroutine
 def _close(tape: Tape, nodes: int, stack: Int64s, depth: int) -> int:
-    """Complete the top container and count it as an item of its parent."""
+    """Complete the top container, count it as an item of its parent, and return a status."""
     node = stack[depth]
     tape[node, SKIP] = nodes
     _count_in(tape, stack, depth - 1, tape[node, SIZE], 1)

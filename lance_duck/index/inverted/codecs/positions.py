@@ -228,7 +228,7 @@ def _check_no_nulls(stream: PositionStream, where: str) -> None:
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
-    """Allocate an array for the positions of postings. Raises CorruptError for more than `most` positions."""
+    """Return an unset array for the positions of postings. Raises CorruptError for more than `most` positions."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
         raise CorruptError("too many positions", where=where, expected=f"at most {most}", found=count)

@@ -215,7 +215,7 @@ def _metadata(text: object, where: str) -> GraphMetadata:
 
 
 def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
-    """Count the entry point's row on every level of a graph that pylance before 12 wrote."""
+    """Return metadata that count the entry point's row on every level, unlike metadata from pylance before 12."""
     upper = len(graph.level_offsets) - 2
     if upper < 1 or num_rows != graph.num_rows + upper:
         return graph
