@@ -56,7 +56,7 @@ class Contents:
 
     Attributes:
         schema: Columns of the file.
-        version: (major, minor), with the numbers that manifests store.
+        version: (major, minor), as stored in manifests.
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.

@@ -297,7 +297,7 @@ def jsonb_text(
         strict: Whether unused bytes after the last member of a container are an error.
 
     Returns:
-        A status in the low byte, and the index of the value above it.
+        A status: a code in the low byte, and the index of a value in the bits above.
     """
     at = 0
     totals[0] = totals[1] = 0

@@ -1,8 +1,8 @@
 """Kernel that parses one JSON value into a tape of nodes, in document order.
 
 A node is a row of the tape: kind, payload offset in the scratch buffer, JSONB size, number of children, and the first
-row after the node and its descendants. Two more fields belong to the writing kernel. Until it runs, they hold the byte
-range of a scalar in the text. An object member takes two nodes: key and value.
+row after the node and its descendants. Two more fields belong to the writing kernel. Until that kernel runs, these
+fields hold the byte range of a scalar in the text. An object member takes two nodes: key and value.
 """
 
 from __future__ import annotations

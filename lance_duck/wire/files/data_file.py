@@ -69,7 +69,7 @@ class DataFile:
 
 
 def version_text(version: tuple[int, int]) -> str:
-    """Return the name of a file version: "0.1", "2.0", "2.1". The argument has the numbers that manifests store."""
+    """Return the name of a file version, such as "2.1", given (major, minor) as stored in manifests."""
     return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
 
 

@@ -386,7 +386,7 @@ def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, b
 
 @subroutine
 def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any:
-    """Sort terms by their bounds in a window, ascending. Returns how many cannot reach the threshold together."""
+    """Sort terms by their bounds in a window, ascending. Returns how many terms cannot reach the threshold together."""
     for i in range(len(sequence)):
         j = i
         while j > 0 and bounds[sequence[j - 1], window] > bounds[i, window]:
