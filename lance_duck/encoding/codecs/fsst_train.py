@@ -69,7 +69,7 @@ def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
 
 
 def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> VariableWidth:
-    """Return pieces of values from the whole block, about `size` bytes in total, or less for a small block."""
+    """Return slices of sampled values, about `size` bytes in total, or less for a small block."""
     starts, lengths = values.offsets[:-1], np.diff(values.offsets)
     mean = max(1, int(np.minimum(lengths[:: max(1, len(lengths) // 1024)], PIECE).mean()))
     count = min(values.count, size // mean + 1)
