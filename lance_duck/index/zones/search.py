@@ -140,7 +140,7 @@ class BloomFilterIndex(ZonedIndex):
         self.file = file
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return a mask of the zones that may contain a matching row, and a mask of all False.
+        """Return a mask of the zones that may contain a matching row, and a mask that is always False.
 
         Filters cannot prove that all rows of a zone match.
         """
