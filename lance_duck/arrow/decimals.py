@@ -9,15 +9,15 @@ import pyarrow as pa
 from lance_duck.arrow.types import storage_type
 
 MOST_DIGITS: Final = 38
-"""Most digits of a decimal in DuckDB."""
+"""Maximum digit count of a decimal in DuckDB."""
 _MOST_ARROW_DIGITS: Final = 76
 
 
 def sql_decimal(type_: pa.DataType) -> pa.DataType:
     """Return the DuckDB decimal type that holds all values of an Arrow decimal type, unless `is_wide`.
 
-    The result is decimal32 for up to 9 digits and decimal64 for up to 18. It is decimal128 if values will be
-    multiplied.
+    The result is decimal32 for up to 9 digits and decimal64 for up to 18. A type with a negative scale becomes
+    decimal128, because its values will be multiplied.
     """
     digits, scale = min(_digits(type_), MOST_DIGITS), min(max(type_.scale, 0), MOST_DIGITS)
     if digits <= 9 and type_.scale >= 0:
@@ -36,7 +36,7 @@ def _digits(type_: pa.DataType) -> int:
 
 
 def without_negative_scale(type_: pa.DataType) -> pa.DataType:
-    """Return a decimal type with scale 0 and at most 76 digits. It replaces a type with a negative scale."""
+    """Return the decimal type with scale 0 and at most 76 digits that replaces a type with a negative scale."""
     digits = min(type_.precision - type_.scale, _MOST_ARROW_DIGITS)
     return pa.decimal128(digits, 0) if digits <= MOST_DIGITS else pa.decimal256(digits, 0)
 

@@ -54,7 +54,7 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
         columns: All columns.
         labels: Whether the metadata was written for exactly these rows, in this order. If not, a range of row labels is
             dropped unless it is the default.
-        moves: Whether a column of row labels remains one after a rename.
+        moves: Whether a renamed column of row labels remains a column of row labels.
 
     Returns: The metadata, or None if nothing remains.
     """
@@ -109,7 +109,10 @@ def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str
 
 
 def without_row_labels(text: str) -> str:
-    """Return the metadata without a range of row labels, which only applies to the first rows of a table."""
+    """Return the metadata without a range of row labels, unless the range is pandas' default.
+
+    A range only applies to the first rows of a table.
+    """
     metadata = _parsed(text)
     if metadata is None or all(isinstance(d, str) or _is_default(d) for d in metadata["index_columns"]):
         return text
@@ -173,7 +176,7 @@ def _retyped(entry: Mapping[str, Any], type_: pa.DataType) -> dict[str, Any]:
 
 
 def _masked(type_: pa.DataType) -> str | None:
-    """Return the nullable pandas dtype of a number or boolean type, or None."""
+    """Return the nullable pandas dtype of a number or boolean type, or None for other types."""
     if pa.types.is_boolean(type_):
         return "boolean"
     if pa.types.is_integer(type_):

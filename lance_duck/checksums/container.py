@@ -53,11 +53,11 @@ class Trailer:
     """The end of a checksum block.
 
     Attributes:
-        file_size: Bytes of the file.
+        file_size: Size of the file in bytes.
         tail: Digest of global buffer 0 and all following bytes.
-        size: Bytes of the block.
+        size: Size of the block in bytes, including the trailer.
         digest: Digest of the block without its trailer.
-        kind: Version, algorithm, and logarithm of the bytes that a digest covers.
+        kind: Version, algorithm, and log2 of the number of bytes that a digest covers.
     """
 
     file_size: int
@@ -81,7 +81,7 @@ class Checksums:
 
 
 def block_size(num_extents: int, num_digests: int) -> int:
-    """Return the bytes of a block."""
+    """Return the size of a block in bytes."""
     size = _COUNTS.size + 16 * num_extents + 8 * num_digests
     return size + -(size + TRAILER.size) % _ALIGNMENT + TRAILER.size
 
@@ -89,7 +89,7 @@ def block_size(num_extents: int, num_digests: int) -> int:
 def block_bytes(
     extents: Sequence[tuple[int, int]], block_digests: Sequence[Digests], tail: bytes, position: int
 ) -> bytes:
-    """Return the block.
+    """Return the bytes of a block.
 
     Args:
         extents: Position and size of each range of bytes written before the block, ascending.
@@ -146,18 +146,18 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
     Args:
         end: Global buffer 0 and all following bytes.
         trailer: The trailer of the block before them.
-        file_size: Bytes of the file.
+        file_size: Size of the file in bytes.
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: They differ, or the trailer is damaged.
+        CorruptError: The bytes do not match their digest, or the trailer is damaged.
         UnsupportedError: The version or algorithm of the checksums is not supported.
     """
     is_intact = trailer.file_size == file_size and digest(end) == trailer.tail
     if trailer.kind == KIND and not is_intact:
         raise damaged(f"the metadata, {len(end):,} bytes at {file_size - len(end):,},", where)
     if trailer.kind != KIND:
-        if is_intact:  # the trailer itself is valid, so it is not damage
+        if is_intact:  # the digest is XXH3-64, so the stored kind is damaged
             raise damaged("its checksums themselves", where)
         raise UnsupportedError(
             "the file has checksums of an unknown kind",

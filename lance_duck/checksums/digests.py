@@ -10,7 +10,7 @@ import xxhash
 from numpy.typing import NDArray
 
 ALGORITHM: Final = 1
-"""XXH3-64, seed 0. 2 is reserved for CRC-32C."""
+"""XXH3-64 with seed 0. The number 2 is reserved for CRC-32C."""
 
 LOG2_BLOCK: Final = 16
 BLOCK: Final = 1 << LOG2_BLOCK
@@ -39,7 +39,7 @@ class StreamDigests:
         self._open_bytes = 0
 
     def update(self, data: Any) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         view = memoryview(data).cast("B")
         at = 0
         if self._open_bytes:

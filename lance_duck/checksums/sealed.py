@@ -59,11 +59,11 @@ _JSON_END: Final = b'"\n}'
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The seal of a manifest.
+    """The seal of a manifest or a transaction.
 
     Attributes:
-        version: Table version for which the seal was written.
-        is_intact: Whether the manifest matches its digest.
+        version: Version of the table for which the seal was written, or the size of a transaction's message.
+        is_intact: Whether the file matches the digest in the seal.
     """
 
     version: int
@@ -134,7 +134,7 @@ def read_seal(data: bytes, end: int, where: str, what: str = "the manifest") -> 
 
     Args:
         data: The whole file.
-        end: Offset of its footer.
+        end: Offset of the footer, or the size of a transaction file.
         where: Name of the file, for messages.
         what: Kind of the file, for messages.
 
@@ -210,7 +210,7 @@ def check_json(data: bytes, where: str) -> bool:
 
 
 def _has_checksum(data: bytes) -> bool:
-    """Return whether JSON contains a seal that is not at its end."""
+    """Return whether a JSON object has a seal, which may be at any position."""
     if _JSON_ALGORITHM not in data:
         return False
     try:
@@ -236,7 +236,7 @@ def _hex(data: bytes) -> bytes:
 
 
 def _place(data: bytes, suffix: str) -> int:
-    """Return the end of a deletion file's seal."""
+    """Return the offset at which the seal of a deletion file ends, or would end."""
     if suffix == "bin" or len(data) < _ARROW_END:
         return len(data)
     return max(0, len(data) - _ARROW_END - int.from_bytes(data[-_ARROW_END : -_ARROW_END + 4], "little"))

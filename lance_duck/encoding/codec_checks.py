@@ -15,7 +15,7 @@ from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
 MOST_UNSTORED: Final = 1 << 24
-"""Maximum number of values in a chunk whose size does not limit them, as in long runs.
+"""Maximum number of values in a chunk if the chunk's size in bytes does not limit them, as in long runs.
 
 This limits memory use. Writers do not exceed 2^15 values per chunk.
 """
@@ -29,7 +29,7 @@ WORDS: Final[dict[int, np.dtype[Any]]] = {
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
-    """Return the error for an encoding that the format does not define for block or miniblock data."""
+    """Return the error for an encoding that the format does not define for a form of data, such as "miniblock"."""
     return UnsupportedError(f"the format does not define {encoding} encoding for {form} data", where="page encoding")
 
 

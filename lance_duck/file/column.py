@@ -60,8 +60,8 @@ class MixedColumn(PlainColumn):
         num_rows: Number of rows of the fragment.
         arrow_type: Type of the returned arrays.
         older: Reader of the fields in 2.0 files.
-        newer: Reader of the fields in later files. This reader determines which structs are null, because 2.0 does not
-            store it.
+        newer: Reader of the fields in later files. This reader determines which structs are null, because 2.0 files do
+            not store null structs.
     """
 
     def __init__(

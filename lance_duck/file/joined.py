@@ -195,7 +195,7 @@ def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -
 
 
 def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a flag for each extent that is set if the extent lies within its file."""
+    """Return, for each extent, whether it lies within its file."""
     room = sizes[:, None]
     inside: NDArray[np.bool_] = (extents[..., 0] <= room) & (extents[..., 1] <= room - extents[..., 0])
     return inside

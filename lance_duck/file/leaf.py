@@ -51,7 +51,7 @@ class LeafValues:
 
     Attributes:
         values: One value for each slot of the innermost layer.
-        entries: Levels of all layers, expanded to one entry per slot.
+        entries: Full levels of all entries of the rows: see `encoding.layouts.layers`.
     """
 
     values: pa.Array
@@ -195,7 +195,7 @@ class LeafColumn:
         return np.concatenate(values), _joined_bounds(bounds), _joined_bounds(lists)
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
-        """Read all pages, joining neighbours with equal encodings. Returns None if few pages can be joined."""
+        """Read all pages, and decode adjacent equally encoded pages together. Returns None if few can be joined."""
         layouts = [self._layout(page) for page in self._pages]
         runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):

@@ -29,8 +29,8 @@ class FieldNode:
     Attributes:
         arrow_type: Type of the field's arrays.
         leaf: Index of the physical column among the leaves. None if the field is not a leaf or the fragment lacks it.
-        guide: Index and layer of the leaf whose levels define the field's structure. None if the fragment lacks all its
-            leaves.
+        guide: Index of the leaf whose levels define the field's structure, and the field's layer in that leaf. None if
+            the fragment lacks all its leaves.
         others: Guides in other files, for a struct outside lists. The struct is valid if any guide marks it as valid.
         children: Fields below it.
         is_valid: Whether a struct without a guide is valid: empty structs do not store levels and are never null.

@@ -47,7 +47,7 @@ class Unit:
     """A part of a column that an overlay replaces as a whole.
 
     Attributes:
-        path: Child indices from the column down to the unit; () for the column itself.
+        path: Child indices from the column down to the part; () for the column itself.
         field: Field of the part.
     """
 
@@ -61,7 +61,7 @@ class OverlaidColumn(PlainColumn):
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Units with overlays, and the layers of each unit. Later layers take precedence.
+        layers: Parts of the column with overlays, and the layers of each part. Later layers take precedence.
 
     Raises:
         UnsupportedError: An overlay contains new blobs.
@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the units of a column: its fields that are not inside lists, except plain structs."""
+    """Yield the parts of a column: its fields that are not inside lists, except plain structs."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -98,7 +98,7 @@ def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
 
 
 class _Patch:
-    """New values of one unit."""
+    """New values of one part of a column (`Unit`)."""
 
     def __init__(self, column: Field, unit: Unit, layers: Sequence[OverlayLayer], arrow_type: pa.DataType) -> None:
         self.unit = unit
@@ -130,7 +130,7 @@ class _Patch:
 
 @dataclass(frozen=True)
 class _UnitReader:
-    """A reader of a unit below structs, through a column reduced to that unit."""
+    """A reader of a part below structs, through a column reduced to that part."""
 
     column: ColumnReader
     depth: int
@@ -143,7 +143,7 @@ class _UnitReader:
 
 
 def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tuple[Field, pa.DataType]:
-    """Return a column with only the fields that lead to a unit, and its type."""
+    """Return a column with only the fields that lead to a part, and the type of this column."""
     if not path:
         return field, arrow_type
     storage = storage_type(arrow_type)

@@ -222,13 +222,13 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
 def with_blob_files(
     file: LanceFile, store: Store, name: str, is_dataset_root: bool, open_external: External
 ) -> LanceFile:
-    """Give a data file access to blobs in other files: see `BlobStore`."""
+    """Return a data file with access to blobs in other files: see `BlobStore`."""
     checksums = None if file.sidecars is None else partial(sidecar_checksums, file, file.sidecars)
     return replace(file, beside=BlobStore(store, name, is_dataset_root, open_external, checksums))
 
 
 def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums]:
-    """Read the checksums of sidecars, by blob id.
+    """Return the checksums of sidecars, by blob id.
 
     Args:
         file: The data file of the sidecars.

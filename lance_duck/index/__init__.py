@@ -2,8 +2,8 @@
 
 You hold: a snapshot and a query on one column.
 You get: an `Answer` with the rows that satisfy the query and the rows that may, as addresses in the fragments of the
-segment's bitmap. It may include deleted rows, which scans skip. If the segment is corrupt, returns None and issues one
-IndexWarning. Never here: predicates, commits, and scan threads.
+segment's bitmap. The rows may include deleted ones, which scans skip. If the segment is corrupt, the search returns
+None and issues one IndexWarning. Never here: predicates, commits, and scan threads.
 
 See "Add an index kind" in CONTRIBUTING.md. All rooms have one floor plan:
 

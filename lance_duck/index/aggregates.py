@@ -40,8 +40,8 @@ class Ordered(Protocol):
         """Return the minimum or maximum of live rows.
 
         Returns:
-            One value, or an empty array if all live rows are null. None if the search at that end finds only entries of
-            deleted rows before it gives up.
+            One value, or an empty array if all live rows are null. None if the search finds only deleted rows and stops
+            before the last entry.
         """
 
 
@@ -68,7 +68,8 @@ def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
     """Return values of live rows in `index.fragments`, including the minimum and maximum.
 
     Returns:
-        Two values for each segment, or no values for a segment of nulls. None if a segment does not have the answer.
+        Two values for each segment, or no values for a segment of nulls. None if a segment cannot return its minimum
+        and maximum.
     """
     ends: list[pa.Array] = []
     for segment in index.segments:

@@ -33,8 +33,8 @@ def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
     """Return whether new segments of a kind store stable row ids in this table. Otherwise they store row addresses.
 
     The `ROW` column of a build's input contains these ids or addresses. A B-tree could also store addresses, as in
-    pylance 14. However, older versions of Lance cannot read such a segment. When rows move, they still add the new
-    fragments to its fragment bitmap, as if its entries were stable row ids. Searches would then miss rows.
+    pylance 14. However, older versions of Lance cannot read such a segment. When rows move, these versions still add
+    the new fragments to the segment's bitmap, as if its entries were stable row ids. Searches would then miss rows.
     """
     return snapshot.has_stable_row_ids and kind.rows_by in ("id", "version")
 

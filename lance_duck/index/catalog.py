@@ -161,7 +161,7 @@ class IndexCatalog:
         except LanceDuckError:
             return ()
         over = tuple(index for index in self.indexes if index.path == column_path and column_path is not None)
-        if over:  # limits the cache to indexed columns, in each spelling
+        if over:  # caches only indexed columns, under each path that a caller used
             self._known[path] = over
         return over
 
@@ -235,7 +235,7 @@ def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment
 
 
 def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Remove overlaps between segments. A fragment stays with the first segment that covers it."""
+    """Return segments without overlaps. A fragment stays with the first segment that covers it."""
     if len(segments) < 2:
         return tuple(segments)
     covered = np.empty(0, np.uint32)
@@ -336,7 +336,7 @@ def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
 
 
 def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Leave out fragments whose nested values may have been rewritten although segments still cover them.
+    """Return fragments, except those whose nested values may have been rewritten although segments still cover them.
 
     When pylance rewrites lists in place, it records that the items changed, but keeps the fragment in every segment
     over the list. The file order of a fragment reveals the rewrite: the file of the items follows a file with

@@ -243,7 +243,7 @@ class SegmentReader:
         """Return the bytes of an optional small file.
 
         Returns:
-            The bytes, or None if the file is not listed or missing, or if its size differs from the listed size.
+            The bytes, or None if the file is not listed, is missing or too large, or differs from the listed size.
         """
         read = self._read.pop(name, None)
         return self._bytes_of(name) if read is None else read.result()

@@ -154,7 +154,7 @@ class IndexKind(Protocol):
         """Return whether a search can answer a query on a column of this storage type. Pure."""
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ScalarIndex:
-        """Open a segment. Reads everything that each search needs, but no pages of rows.
+        """Open a segment. Reads the data that every search needs. Rows are read later.
 
         Raises:
             CorruptError, NotFoundError, UnsupportedError: The files do not have the layout of this kind and type.

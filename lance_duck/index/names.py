@@ -95,7 +95,7 @@ class Follower:
         self._asked += len(addresses)
         if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()
-        if self._living is not None:  # many rows are looked up in a list of all rows
+        if self._living is not None:  # for many rows, a mask of all rows is faster
             return self._living[place]
         lives = np.ones(len(addresses), np.bool_)
         keys = addresses >> np.uint64(32)

@@ -102,7 +102,7 @@ class ContainsTrigrams:
     """The string contains all trigrams of some words, ignoring case and accents. See `text.trigrams`.
 
     Attributes:
-        words: Letters a to z and digits, at least three in each.
+        words: The words, each of at least three characters: letters a to z and digits.
     """
 
     words: tuple[str, ...]

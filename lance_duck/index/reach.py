@@ -119,7 +119,7 @@ def _not_reached(
 
 
 def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) -> bool:
-    """Return whether rows of a fragment are deleted. `rows` None means all rows."""
+    """Return whether the given rows of a fragment are all deleted. Returns False if `rows` is None, for all rows."""
     if rows is not None and not len(rows):
         return True
     if fragment.deletion_file is None or rows is None:

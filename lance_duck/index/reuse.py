@@ -1,7 +1,8 @@
 """The fragment reuse index: new addresses of moved rows, for segments that still store their old addresses.
 
 It is an entry of the index section with the name __lance_frag_reuse, without fields, and with version 0. Its details
-contain one record (reuse version) per compaction, oldest first, or the byte range of a file that contains them:
+contain one record (reuse version) per compaction, oldest first, or the byte range of a file that contains these
+records:
 
     _indices/{uuid of the entry}/details.binpb      InlineContent
 

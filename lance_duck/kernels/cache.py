@@ -76,7 +76,7 @@ class KernelCache:
 
         Unlike numba's own cache, this does not refresh the target. A refresh imports everything that numba can compile,
         which takes five times as long as loading the kernels of a first scan (`benchmarks/first_use.py`). Machine code
-        does not need it, and numba refreshes the target itself before it compiles.
+        does not need a refresh, and numba refreshes the target itself before it compiles.
         """
         pack = None if self._is_linked else installed_pack()
         found = None if pack is None else pack.load(self.key(signature), target)

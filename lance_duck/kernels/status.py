@@ -1,4 +1,4 @@
-"""The status of a kernel: 0, or a code in the low byte and the index of the bad chunk or value above it."""
+"""The status of a kernel: 0, or a code in the low byte, and in the bits above, the index of the bad chunk or value."""
 
 from __future__ import annotations
 

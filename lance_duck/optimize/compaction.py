@@ -44,7 +44,8 @@ class RewriteResult:
         old_fragments: Fragments that were read.
         new_fragments: Fragments that replace them once `Compaction.commit` commits the result.
         read_version: The table version that contains the old fragments.
-        row_addrs: Old row addresses, as a serialized treemap. pylance needs them to commit the result.
+        row_addrs: Old addresses of the surviving rows, as a serialized treemap. pylance needs them to commit the
+            result.
     """
 
     metrics: CompactionMetrics

@@ -77,10 +77,12 @@ class DatasetOptimizer:
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Index the rows that no segment covers. If all rows are covered, no new version is created.
+        """Index the rows that no segment covers.
 
-        Each index gets one new segment with these rows. Segments with outdated entries for these rows are always merged
-        into the new segment. Entries become outdated when values change in place or rows move.
+        If all rows are covered, and segments are neither merged nor rebuilt, no new version is created.
+
+        Each index gets one new segment with the uncovered rows. Segments with outdated entries for these rows are
+        always merged into the new segment. Entries become outdated when values change in place or rows move.
 
         A vector index is rebuilt if three conditions hold. All its segments would be merged. It has at least twice as
         many vectors as at its last training. Its partitions are uneven, or they are too large and their number was not
@@ -113,7 +115,7 @@ class DatasetOptimizer:
         """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.
 
         Raises:
-            InvalidInputError: One of the two settings is missing.
+            InvalidInputError: One of the two settings is missing, or is not a whole number.
         """
         try:
             interval = int(auto_cleanup_config["interval"])

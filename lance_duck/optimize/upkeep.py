@@ -103,7 +103,7 @@ class Upkeep(ConfigChanges):
             max_files: Maximum number of files to list.
 
         Raises:
-            InvalidInputError: A number is not positive.
+            InvalidInputError: A number is not positive, or `older_than` is negative.
         """
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive", where="cleanup", found=max_files)

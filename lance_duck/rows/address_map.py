@@ -68,7 +68,8 @@ class AddressMap:
 
         Rows of other fragments keep their addresses. The address returned for a removed row is meaningless.
         """
-        # For many addresses, a list of all moved rows is faster. It takes a few times the memory of the addresses.
+        # For many addresses, a list of all moved rows is faster than a search among the runs. The list takes a few
+        # times the memory of the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
@@ -188,7 +189,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
 def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Concatenate runs."""
+    """Concatenate runs, given as first addresses and lengths."""
     pieces = list(runs)
     if not pieces:
         return np.empty(0, np.uint64), np.empty(0, np.int64)

@@ -22,15 +22,16 @@ BITSET_PIECE: Final = 4096
 """Number of lookups per batch. It limits the memory for their 64-byte blocks to 2 MiB."""
 
 TABLE_IDS: Final = 1 << 20
-"""Maximum fragment id for lookups in a table with an entry for each id. Compared with a binary search, a lookup of
-100,000 rows takes a tenth of the time. With 0.8 million ids, a lookup of 1,000 rows takes twice the time."""
+"""Exclusive limit of fragment ids for lookups in an array with an entry for each id. Compared with a binary search, a
+lookup of 100,000 rows takes a tenth of the time. With 0.8 million ids, a lookup of 1,000 rows takes twice the time of a
+binary search."""
 
 LISTED_SHARE: Final = 4
-"""Maximum ratio of moved rows to requested rows at which all moved rows are listed first. The list is already faster at
-a ratio of eight."""
+"""Maximum ratio of moved rows to requested rows at which all moved rows are listed first. At a ratio of eight, the list
+is already faster than a search among the runs."""
 
 WIDE_GAP: Final = 1024
-"""Minimum gap between consecutive ids at which a segment is split. If 200 runs of 1,000 ids have gaps of 5,000, the
+"""Maximum gap between consecutive ids at which a segment is not split. If 200 runs of 1,000 ids have gaps of 5,000, the
 split segments take 2 KB, and a single segment takes 149 KB."""
 
 SEGMENT_CUTS: Final = 256

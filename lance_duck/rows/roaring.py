@@ -8,8 +8,8 @@
                 up to 4096 values: u16 each, ascending
                 more: 8192 bytes, one bit per value, least significant first
 
-All numbers are little-endian. pyroaring trusts the value counts in the header. It therefore reads bitmaps of files only
-after `check_roaring` has validated them.
+All numbers are little-endian. pyroaring trusts the value counts in the header. Bitmaps from files are therefore passed
+to pyroaring only after `check_roaring` has validated them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
         start: Offset of the bitmap.
 
     Returns:
-        Offset of its end.
+        Offset of the bitmap's end.
 
     Raises:
         CorruptError: The bytes are not a valid bitmap.
@@ -193,7 +193,7 @@ class _RoaringReader:
         return low
 
     def check_arrays(self, cards: NDArray[np.int64]) -> None:
-        """Skip consecutive array containers."""
+        """Skip consecutive array containers, and check that their values ascend."""
         low = self.array(int(cards.sum()))
         rises = low[1:] > low[:-1]
         rises[np.cumsum(cards)[:-1] - 1] = True

@@ -68,7 +68,10 @@ class RowIdIndex:
         return result, alive
 
     def clip(self, ids: RowSet) -> RowSet:
-        """Drop the ids outside the id range of every segment. The number of remaining ids is close to the row count."""
+        """Return the ids that lie within the id range of at least one segment.
+
+        Their number is close to the row count, even if `ids` contains many more.
+        """
         ranges: list[tuple[int, int, int]] = []
         for low, high in zip(self._lows.tolist(), self._highs.tolist(), strict=True):
             for key in range(low >> 32, (high >> 32) + 1):

@@ -28,7 +28,7 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Containers:
-    """Containers of maps, each with its map, upper 48 bits, value count, and the offset of its values."""
+    """Containers of maps: index of the map, upper 48 bits of the rows, value count, and offset of the values."""
 
     map: _Ints
     high: _Names
@@ -117,7 +117,8 @@ def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[
     """Parse the next part of each given map.
 
     Returns:
-        A mask of the valid parts, the end offset and the fragment id of each part, and the containers of all parts.
+        A mask of the valid parts, the end offset and the fragment id of each part, and the containers of the valid
+        parts.
     """
     sound = at + _HEAD <= end
     safe = np.where(sound, at, 0)

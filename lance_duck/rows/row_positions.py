@@ -1,4 +1,4 @@
-"""Positions in an array that has one item for each row of some fragments, fragment by fragment."""
+"""Positions in an array that has one value for each row of some fragments, fragment by fragment."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class Slots:
         self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < TABLE_IDS else None
 
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the position of each row, a mask of the rows that have one, and a mask of the rows in these fragments.
+        """Return the position of each row, a mask of rows with a position, and a mask of rows in these fragments.
 
-        The position is 0 for rows without one. A row past the end of one of these fragments does not have a position.
+        A row past the end of one of these fragments does not have a position. For rows without a position, 0 is
+        returned.
         """
         if len(self._ids) == 1:
             return self._find_in_one(addresses)

@@ -80,7 +80,7 @@ class RowSet:
 
     @property
     def parts(self) -> Mapping[int, BitMap]:
-        """Non-empty offsets by fragment id. Do not modify."""
+        """Non-empty bitmaps of offsets, by fragment id. Callers must not modify the bitmaps."""
         return MappingProxyType(self._parts)
 
     @property

@@ -34,8 +34,8 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
     Args:
         data: The map, and nothing after it.
         where: Name of the file, for messages.
-        rows_of: Returns the physical row count of a fragment, for parts that cover a whole fragment. Without it, such
-            parts are rejected.
+        rows_of: Returns the physical row count of a fragment, for parts that cover a whole fragment. Without `rows_of`,
+            these parts are rejected.
 
     Raises:
         CorruptError: The bytes are not a valid map, or the row count of a whole fragment is unknown.

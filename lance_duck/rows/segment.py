@@ -215,10 +215,10 @@ class ArraySegment:
 
 
 def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> U64Segment:
-    """Build a segment from its message. Allocates no more memory than the size of the message.
+    """Build a segment from its message. Memory use is proportional to the size of the message.
 
     Raises:
-        CorruptError: The numbers of the message contradict each other.
+        CorruptError: A range, bitmap or array of the message is invalid.
         UnsupportedError: The segment has an unknown form.
     """
     match proto.WhichOneof("segment"):

@@ -11,7 +11,10 @@ from lance_duck.wire.pb import rowids_pb2
 
 
 def cut_ids(ids: Ids) -> list[U64Segment]:
-    """Split ids at each descent and at wide gaps, because each of the resulting segments is small."""
+    """Split ids into small segments: at each descent, and at gaps wider than `WIDE_GAP`.
+
+    With more than `SEGMENT_CUTS` cuts, gaps are not cut. With more descents than this, the ids become one segment.
+    """
     if not len(ids):
         return []
     if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and _ascends(ids):

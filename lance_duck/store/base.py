@@ -54,7 +54,10 @@ class Store(Protocol):
 
     @property
     def checksums(self) -> bool:
-        """Whether new files get checksums and data and index files are verified. Small files are always verified."""
+        """Whether new files get checksums, and whether data files and index files are verified.
+
+        Small files are always verified.
+        """
 
     @property
     def can_list(self) -> bool:
@@ -73,7 +76,7 @@ class Store(Protocol):
 
         Raises:
             NotFoundError: The file does not exist. If `size` is given, an object store detects this on the first read.
-            CorruptError: The file has a different size.
+            CorruptError: A local file has a different size.
         """
 
     def entries(self, directory: str) -> Iterator[Entry]:
@@ -129,7 +132,7 @@ class Store(Protocol):
         Args:
             path: The file.
             data: The whole content.
-            safe: Whether the file must survive a power failure. If False, it may be empty afterwards.
+            safe: Whether the file must survive a power failure. If False, the file may be empty afterwards.
         """
 
     def put_if_absent(

@@ -23,7 +23,7 @@ class DigestedSource:
 
     Args:
         source: The file.
-        checksums: Checksums of the file, which are read once.
+        checksums: Returns the checksums of the file. Called for the first read, and by `damaged`.
     """
 
     def __init__(self, source: ByteSource, checksums: Callable[[], Checksums]) -> None:
@@ -59,7 +59,7 @@ class DigestedSource:
         """Verify the blocks that contain the given bytes.
 
         Args:
-            offset: Position of a buffer.
+            offset: Position of a buffer in the file.
             starts: int64, (n,), start of each byte range, relative to the buffer, in any order.
             ends: int64, (n,), end of each byte range, relative to the buffer.
 
@@ -196,12 +196,14 @@ class _Blocks:
         self.left = len(self._digests)
 
     def is_checked(self, offset: int, size: int) -> bool:
-        """Return whether a non-empty range lies within a completely verified extent."""
+        """Return whether a range is empty, or lies within an extent whose blocks have all been verified."""
         extent = bisect_right(self._begin_of, offset) - 1
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 
     def are_checked(self, offset: int, starts: Int64s, ends: Int64s) -> bool:
         """Return whether all blocks that contain short ranges of one buffer are already verified.
+
+        May return False for verified ranges that span more than two blocks.
 
         Args:
             offset: Position of the buffer.
@@ -241,7 +243,7 @@ class _Blocks:
         return np.flatnonzero((np.cumsum(steps[:-1]) > 0) & ~self._checked)
 
     def runs(self, places: Int64s) -> list[tuple[int, int, int]]:
-        """Merge adjacent blocks of an extent into runs: (first block, offset, size in bytes).
+        """Return the runs of adjacent blocks in an extent: (first block, offset, size in bytes).
 
         Args:
             places: int64, numbers of the blocks, ascending.
@@ -255,7 +257,7 @@ class _Blocks:
         return list(zip(firsts.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
 
     def all_runs(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """Yield all blocks like `runs`, in runs of at most `size` bytes, a multiple of the block size."""
+        """Yield runs (see `runs`) of all blocks. A run has at most `size` bytes, a multiple of the block size."""
         extents = np.stack([self._first[:-1], self._starts, self._ends], axis=1).tolist()
         for first, start, end in extents:
             for at in range(start, end, size):

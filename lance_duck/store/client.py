@@ -1,4 +1,4 @@
-"""Clients of object stores, one per bucket and options. Client errors become `LanceDuckError`s."""
+"""Clients of object stores, one per bucket and options. Errors of the library, obstore, become `LanceDuckError`s."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CLIENT_OPTIONS = (
 _HUB_OPTION = "hf_token"
 """Option with the token for each request to the Hub."""
 _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
-"""Phrases in the library's messages about refused credentials, for errors without a class."""
+"""Phrases in the library's messages about refused credentials. Some of these errors do not have a specific class."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # minimum length of values that are masked in the library's messages
 # Options of this package that services do not use.
@@ -84,7 +84,8 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
         options: Storage options sorted by name, with names in lower case.
 
     Raises:
-        InvalidInputError: An option does not exist for this kind of store, or a required option is missing.
+        InvalidInputError: An option does not exist for this kind of store, a required option is missing, or a value is
+            invalid.
     """
     if bucket.startswith("memory:"):
         return MEMORY
@@ -118,12 +119,18 @@ def _check_urls(options: tuple[tuple[str, str], ...]) -> None:
 
 
 def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Return storage options as a key of `bucket_client`: names in lower case, values as text."""
+    """Return storage options as an argument of `bucket_client`: sorted, with names in lower case and values as text."""
     return tuple(sorted((name.lower(), _text(value)) for name, value in (options or {}).items()))
 
 
 def check_options(options: object) -> None:
-    """Raise WrongTypeError for storage options that are not a dict of strings. The message omits the values."""
+    """Check storage options. Error messages omit the values.
+
+    Raises:
+        WrongTypeError: The options are not a dict, a name is not a string, or a value is not a string, a boolean or a
+            number.
+        InvalidInputError: A name or value contains a lone surrogate.
+    """
     if options is None:
         return
     if not isinstance(options, Mapping):

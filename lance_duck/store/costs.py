@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 REQUESTS_AT_ONCE: Final = 16
-"""Number of concurrent threads for object store requests and disk flushes. They mostly wait, and rarely use a
+"""Maximum number of concurrent threads for object store requests and disk flushes. They mostly wait, and rarely use a
 processor.
 """
 
@@ -77,8 +77,8 @@ file that is half in memory, 64 rows take 7 ms with 4 samples and 1 ms with 16.
 """
 
 READS_TRUSTED: Final = 15
-"""Number of reads that skip the check after a read whose bytes were in memory. A check takes 10 µs. A take from a
-column in memory takes 60 to 300 µs (`benchmarks/cold.py`).
+"""Number of reads that skip the memory check after a read whose bytes were in memory. A check takes 10 µs. A take from
+a column in memory takes 60 to 300 µs (`benchmarks/cold.py`).
 """
 
 MAPPED_FILES: Final = 1024

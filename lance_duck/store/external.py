@@ -35,8 +35,8 @@ OPTION = "manifest_store"
 class ExternalManifestStore(Protocol):
     """A map from tables and versions to manifests, used concurrently by many threads and processes.
 
-    `base_uri` is the URI with which the table was opened, without a trailing slash. A local path is absolute and does
-    not contain links. `path` is relative to it.
+    `base_uri` is the URI with which the table was opened, without a trailing slash. A local base URI is an absolute
+    path without links. `path` is relative to `base_uri`.
     """
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
@@ -71,10 +71,10 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
 
     Args:
         scheme: For example "ddb".
-        opener: Called with the whole URL, once per process. Returns the store.
+        opener: Called with the whole URL, once per process for each URL. Returns the store.
 
     Raises:
-        InvalidInputError: The scheme is built in, or is not a valid URL scheme.
+        InvalidInputError: The scheme is built in, or is not a valid URL scheme in lower case.
     """
     if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
         raise InvalidInputError(

@@ -52,7 +52,11 @@ class UnflushedPaths:
         self.note(os.path.dirname(file))
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Flush all recorded names below the roots, their parent directories, and `files`. Raises OSError."""
+        """Flush `files`, and all recorded files and directories below the roots. Raises OSError.
+
+        Also flushes recorded directories above the roots, and the parents of directories whose names may not be
+        durable.
+        """
         with self._lock:
             late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
@@ -68,7 +72,7 @@ class UnflushedPaths:
                     del self._directories[directory]
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
-        """Return a directory, and its parents below the root, without the ones known to be durable."""
+        """Return the path and inode of a directory and its parents below the root, unless their names are durable."""
         result = []
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):
@@ -89,7 +93,10 @@ def fsync(handle: int) -> None:
 
 
 def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str]) -> None:
-    """Flush files and directories concurrently, to let the disk combine writes. `late` files may no longer exist."""
+    """Flush files and directories concurrently, to let the disk combine writes.
+
+    Directories and `late` files may no longer exist.
+    """
     work = [
         *((file, os.O_RDWR, False) for file in files),
         *((file, os.O_RDWR, True) for file in late),

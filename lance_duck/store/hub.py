@@ -79,7 +79,7 @@ class HubFolder:
 
     @classmethod
     def of(cls, uri: str, options: Mapping[str, str]) -> HubFolder:
-        """Find the web addresses of a location.
+        """Return the folder at a location, with its web addresses.
 
         Args:
             uri: The location.
@@ -157,7 +157,7 @@ class HubFolder:
         from urllib.error import URLError  # both imports take 30 ms, and only large listings need them
         from urllib.request import Request
 
-        request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
+        request = Request(address)  # noqa: S310  # the endpoint has served the first page, hence its scheme is valid
         token = dict(self.options).get("hf_token")
         if token:
             # The header is not sent to other servers after a redirect.

@@ -193,7 +193,7 @@ class LocalStore:
         return place
 
     def _own_place(self, path: str) -> str:
-        """Return the path to replace or delete. If it is a link, this is the link, not its target."""
+        """Return the absolute path to replace or delete. For a link, this is the link itself, not its target."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
         inner = os.path.dirname(path)
         above = (self._plain_place(inner) if inner else self._root) or os.path.realpath(folder)

@@ -39,7 +39,7 @@ _IS_WINDOWS = os.name == "nt"
 _TRIES = 1000
 _BUSY_SECONDS = 2.0  # maximum time that a reader keeps a small file open, in seconds
 _BUSY_WAIT = 0.05  # maximum time between two attempts, in seconds
-_IN_PLACE = 64  # maximum size in bytes: within one page, writes are atomic for readers
+_IN_PLACE = 64  # maximum size of an overwritten file, in bytes: writes within one page are atomic for readers
 _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # O_BINARY is for Windows
 _NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -118,7 +118,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 
 
 def put_in_place(place: str, data: Buffer) -> bool:
-    """Overwrite a small file of the same length in place. Returns whether the file was overwritten.
+    """Overwrite a small file in place if its size equals that of `data`. Returns whether the file was overwritten.
 
     Returns False for symbolic links and for files with several hard links.
     """

@@ -102,7 +102,7 @@ class MappedFile:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file was renamed or deleted."""
+        """Whether the file was renamed, deleted or replaced."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -119,7 +119,7 @@ class MappedFile:
         end = self.size
         held = self._held() if end else None
         data = _EMPTY if held is None else held.data
-        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # otherwise, the system would read their pages one by one
+        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # without prefetching, the pages would be read one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)

@@ -41,7 +41,7 @@ class _JoinedRequests:
     Attributes:
         starts: First byte of each request, ascending.
         lengths: Number of bytes of each request.
-        request_of: int64, the number of each range's request.
+        request_of: int64, index of each range's request.
     """
 
     starts: list[int]
@@ -124,7 +124,7 @@ class ObjectFile:
         return joined.pieces(spans, starts, lengths)
 
     def _spans(self, joined: _JoinedRequests) -> list[Bytes]:
-        """Run requests concurrently, up to the limit for one service, and return their bytes."""
+        """Run up to `REQUESTS_AT_ONCE` calls concurrently, and return the bytes of each request."""
 
         def get(first: int) -> list[Bytes]:
             starts, lengths = (each[first : first + CALL_REQUESTS] for each in (joined.starts, joined.lengths))

@@ -1,7 +1,7 @@
 """Pages of mapped files, through the Linux and macOS system calls mmap, madvise and mincore.
 
-Before Python 3.13, the `mmap` module keeps a descriptor of each file open. It is only used on other systems. If the
-system does not report the residency of pages to this user, they count as resident.
+Before Python 3.13, the `mmap` module keeps a descriptor of each file open. The module is therefore used only on other
+systems. If the system does not report the residency of pages to this user, they count as resident.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Mapped:
 
 
 def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
-    """Return whether the bytes at some offsets of a mapped file are in memory.
+    """Return whether the bytes at all given offsets of a mapped file are in memory. True if this is unknown.
 
     Args:
         data: The whole mapped file.
@@ -107,7 +107,7 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 @cache
 def _system() -> Any:
-    """Return the C library with mmap, munmap and madvise, or None if the system's C types are different or unknown."""
+    """Return the C library with mmap, munmap and madvise, or None if the system is not 64-bit Linux or macOS."""
     if sys.platform not in ("linux", "darwin") or ctypes.sizeof(ctypes.c_long) != ctypes.sizeof(ctypes.c_int64):
         return None
     library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to release the GIL

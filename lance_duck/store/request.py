@@ -144,7 +144,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
-    """Fetch ranges in one round, then run a request. Ranges that it requests within these are already available."""
+    """Fetch ranges in one round, then run a request. Ranges within the fetched ones are not fetched again."""
     pieces = yield list(ranges)
     buffers = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
 

@@ -41,7 +41,7 @@ class Sink(ABC):
             self.position += view.nbytes
 
     def close(self) -> None:
-        """Publish the file. It is durable, unless it is a late file. A second call does nothing.
+        """Publish the file. The file is then durable, unless it was created with `late`. A second call does nothing.
 
         Raises:
             StoreError: The file could not be published, and was removed.

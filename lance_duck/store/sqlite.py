@@ -89,7 +89,7 @@ class SqliteManifestStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Return a new connection, because connections cannot be shared by threads or outlive a fork."""
+        """Open a connection for one block. Connections cannot be shared by threads or outlive a fork."""
         try:
             with closing(sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")

@@ -33,7 +33,7 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
-_NEIGHBOURS = 10_000  # names to compare with a misspelled name at most; takes tens of milliseconds
+_NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled name; takes tens of milliseconds
 
 
 def open_store(
@@ -109,7 +109,7 @@ def _hub_store(
 
 
 def _key_of(path: str) -> str:
-    """Return the key of an object, given the path of its web address."""
+    """Return the key of an object, given the path in its URI."""
     return "/".join(part for part in path.split("/") if part)
 
 
@@ -204,7 +204,7 @@ def did_you_mean_path(uri: str) -> str | None:
     path = local_path(uri)
     folder, name = os.path.split(os.path.abspath(path)) if path is not None else ("", "")
     try:
-        # A list, because Ctrl-C between `os.scandir` and its `with` would leave an iterator open.
+        # Not `os.scandir`, because Ctrl-C between this call and its `with` would leave an iterator open.
         names = {Path(other).stem: other for other in islice(os.listdir(folder), _NEIGHBOURS) if other != name}
     except OSError:
         return None

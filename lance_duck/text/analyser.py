@@ -126,7 +126,7 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
         WrongTypeError: An argument has the wrong type.
-        UnsupportedError: This package does not support the Lance tokenizer.
+        UnsupportedError: Lance has the tokenizer, but this package does not support it.
     """
     if not isinstance(query, str):
         raise WrongTypeError("bad query", where="tokenize", expected="str", found=type(query).__name__)

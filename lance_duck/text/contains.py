@@ -49,7 +49,7 @@ def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.Chun
 
 
 def _spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers start, start + 1, … of each span, span by span."""
+    """Return the indices start, start + 1, … of each span, span by span."""
     before = np.cumsum(counts) - counts
     spans: NDArray[np.int64] = np.repeat(starts - before, counts) + np.arange(counts.sum())
     return spans

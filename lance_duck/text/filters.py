@@ -54,7 +54,7 @@ def numbered_terms(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], pa.
 
 
 def _refused(parameters: AnalyserParameters) -> frozenset[str]:
-    """Return the stop words."""
+    """Return the stop words to remove. Empty if the parameters keep stop words."""
     if not parameters.remove_stop_words:
         return frozenset()
     if parameters.custom_stop_words is not None:

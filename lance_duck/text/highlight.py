@@ -54,7 +54,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
 
     Args:
         texts: string, large_string or string_view.
-        targets: Terms of a query, as returned by the analyser, and phrases of such terms.
+        targets: Terms of a query, as returned by the analyser, and phrases of these terms.
         analyser: The analyser of the texts.
 
     Raises:
@@ -76,7 +76,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
     numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
-    # The last entry is for tokens that are too long.
+    # The -1 at the end is for tokens that are too long.
     of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
     marked = of_tokens >= 0
     if phrases:
@@ -111,7 +111,7 @@ def highlight(
 
     Raises:
         InvalidInputError: A mark is not UTF-8.
-        WrongTypeError, InvalidInputError: See `term_spans`.
+        WrongTypeError, InvalidInputError, UnsupportedError: See `term_spans`.
     """
     marks = _encoded_marks("highlight", pre=pre, post=post)
     array = _checked(texts)
@@ -143,7 +143,7 @@ def snippet(
 
     Raises:
         InvalidInputError: `words` is less than 1, or a mark or the gap is not UTF-8.
-        WrongTypeError, InvalidInputError: See `term_spans`.
+        WrongTypeError, InvalidInputError, UnsupportedError: See `term_spans`.
     """
     if index(words) < 1:
         raise InvalidInputError("bad words", where="snippet", expected="1 or more", found=words)
@@ -170,7 +170,7 @@ def _checked(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
 
 
 def _texts_of(spans: TokenSpans) -> NDArray[np.int64]:
-    """Return the text that each span is in."""
+    """Return the index of the text that contains each span."""
     return np.repeat(np.arange(len(spans.bounds) - 1), np.diff(spans.bounds))
 
 
@@ -179,7 +179,7 @@ def _merged(spans: TokenSpans) -> TokenSpans:
     if len(spans.begins) == 0:
         return spans
     texts = _texts_of(spans)
-    # Each text gets its own range of `width` numbers, so a span never reaches into the next text.
+    # Each text gets its own range of `width` offsets, so spans of different texts are never joined.
     width = int(spans.ends.max()) + 1
     reach = np.maximum.accumulate(spans.ends + texts * width)
     is_first = np.ones(len(texts), bool)
@@ -235,7 +235,9 @@ def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tu
 
 
 def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
-    """Find the window with the most terms, and center it around them. Returns the position of its first word.
+    """Find the window with the most distinct terms, and center it around them.
+
+    Returns the position of its first word. The first window is returned if no term occurs.
 
     Args:
         places: Ascending word positions at which a term occurs.

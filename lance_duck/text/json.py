@@ -160,7 +160,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
 def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of each token, and the number of its text. New tokens are added to `names`."""
+    """Return the number of each token of string leaves, and the index of its text. Adds new tokens to `names`."""
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
@@ -179,7 +179,7 @@ def _of_texts(
 
 
 def _numbered(names: list[str], ids: NDArray[np.int64], bounds: NDArray[np.int64]) -> Tokens:
-    """Return tokens with terms in order of first occurrence."""
+    """Return tokens whose terms are those that occur, in order of first occurrence."""
     present, firsts = np.unique(ids, return_index=True)
     order = present[np.argsort(firsts)]
     places = np.zeros(len(names), np.uint32)
@@ -281,7 +281,7 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
 
 @dataclass(frozen=True, eq=False)
 class _DistinctBytes:
-    """Distinct words with concatenated bytes (see `kernels.tokens.words`)."""
+    """Distinct words as concatenated bytes (see `kernels.tokens.words`)."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -300,7 +300,10 @@ class _DistinctBytes:
         return self.data, self.starts, self.sizes, self.slots
 
     def grown(self, words: int, size: int, longest: int) -> _DistinctBytes:
-        """Return a table with twice the capacity, and room for another word of `longest` bytes."""
+        """Return a copy with at least twice the bytes, and twice the words if they are used up.
+
+        The bytes have room for another word of `longest` bytes.
+        """
         if words >= _MOST_WORDS:
             raise InvalidInputError("documents have too many distinct tokens", expected=f"at most {words}")
         data = np.empty(max(2 * len(self.data), size + longest + _BYTES_OF_A_WORD), np.uint8)
@@ -313,7 +316,7 @@ class _DistinctBytes:
         return _DistinctBytes(data, starts, sizes, slots)
 
     def paths(self, words: int) -> list[str]:
-        """Return the root path, followed by the path of each of the first words: see `kernels.json.leaves`."""
+        """Return the root path, then the path of each of the first `words` words: see `kernels.json.leaves`."""
         paths, data = [""], self.data.tobytes()
         for start, size in zip(self.starts[:words].tolist(), self.sizes[:words].tolist(), strict=True):
             before = paths[int.from_bytes(data[start : start + leaves.PREFIX], "little")]
@@ -325,7 +328,7 @@ class _DistinctBytes:
 def _leaf_terms(
     table: _DistinctBytes, count: int, paths: list[str], text_terms: pa.LargeBinaryArray
 ) -> pa.LargeBinaryArray:
-    """Convert distinct tokens to terms."""
+    """Return the term of each of the first `count` tokens in a table."""
     tokens = table.data, table.starts[:count], table.sizes[:count]
     path_buffers = text_buffers(pa.array(paths, pa.large_string()))
     term_buffers = text_buffers(text_terms)

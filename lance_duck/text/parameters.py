@@ -1,7 +1,7 @@
 """Analyser parameters: as given by callers, as stored in segments (JSON), and the supported values.
 
-A segment's `params` is one JSON object with a key for each field here. Unknown keys are ignored. Missing keys have
-their default values.
+A segment's `params` is one JSON object with a key for each field of `AnalyserParameters`. Unknown keys are ignored.
+Missing keys have their default values.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class AnalyserParameters:
             where: Name of the function that received the arguments, for error messages.
 
         Raises:
-            InvalidInputError: A name, tokenizer or language is unknown, or a number is out of its range.
+            InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
             WrongTypeError: A value has the wrong type.
         """
         names = [*AnalyserArguments.__annotations__, *(f.name for f in fields(cls))]
@@ -202,7 +202,8 @@ class AnalyserParameters:
         """Reject unsupported parameters.
 
         Raises:
-            UnsupportedError: A parameter is not supported. The message names it and the supported values.
+            UnsupportedError: A parameter is not supported. The message names the parameter and all base tokenizers that
+                are supported.
         """
         refusal = self.refusal
         if refusal is not None:
@@ -210,7 +211,7 @@ class AnalyserParameters:
             raise UnsupportedError(refusal, where=where, remedy=f"base_tokenizer can be {supported}")
 
     def check_words(self, where: str | None = None) -> None:
-        """Check names against Lance's, and numbers against their ranges.
+        """Check that Lance knows the tokenizers and the language, and that numbers are within their ranges.
 
         Raises:
             InvalidInputError: A tokenizer or language is unknown, or a number is out of its range.
@@ -253,7 +254,7 @@ def _unknown(name: str, names: list[str], where: str | None) -> InvalidInputErro
 
 
 def _base_tokenizer(values: dict[str, Any], where: str | None) -> str:
-    """Return the base tokenizer that `base_tokenizer` or `analyzer` selects, and remove `analyzer` from the values."""
+    """Return the base tokenizer that the values select. Sets `base_tokenizer` in `values`, and removes `analyzer`."""
     profile = values.pop("analyzer", None)
     if profile is not None and profile not in ANALYZERS:
         raise unknown_value("unknown analyzer", profile, ANALYZERS, where)

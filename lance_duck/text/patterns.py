@@ -30,7 +30,7 @@ class Parts:
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return the `certain_words` of each alternative. Returns None if an alternative does not have any."""
+        """Return the `certain_words` of each alternative. Returns None if an alternative has no certain words."""
         each = [
             tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
@@ -49,7 +49,7 @@ def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """Return substrings that every text that matches a GLOB pattern contains. Empty if it has sets or escapes."""
+    """Return substrings of every text that matches a GLOB pattern. Empty if the pattern has sets or escapes."""
     return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
 
 
@@ -153,7 +153,7 @@ class _RegexReader:
     def _takes_flag(self) -> bool:
         """Skip flags such as `(?i)`. Returns False if the expression does not continue with flags.
 
-        If a quantifier follows flags, RE2 repeats the item before the flags. Such expressions are not supported.
+        If a quantifier follows flags, RE2 repeats the atom before the flags. These expressions are not supported.
         """
         match = _FLAG.match(self._pattern, self._at)
         if match is None:
@@ -176,7 +176,10 @@ class _RegexReader:
         return inside
 
     def _least(self) -> int:
-        """Read the quantifier of the last atom. Returns 0 for an optional atom, 1 for once, 2 for at least once."""
+        """Read the quantifier of the last atom, if any.
+
+        Returns 0 if the atom is optional, 1 without a quantifier, and 2 if the atom occurs at least once.
+        """
         match = _REPEATED.match(self._pattern, self._at)
         if match is None:
             return 1

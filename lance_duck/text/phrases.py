@@ -30,7 +30,7 @@ class Phrase:
 
 
 Target = str | Phrase
-"""Item to mark in texts: a term, or a phrase."""
+"""A term or a phrase that is marked in texts."""
 
 
 def targets_of(query: str, analyser: Analyser) -> list[Target]:

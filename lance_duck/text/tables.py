@@ -7,7 +7,7 @@ alphanumeric.txt   first and last of a range
 lower_case.txt     a character, and its lower-case form
 ascii_folding.txt  a character, and its ASCII replacement
 
-`tests/oracle/text_tables.py` writes them.
+`tests/oracle/text_tables.py` writes these files.
 """
 
 from __future__ import annotations

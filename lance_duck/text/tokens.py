@@ -15,7 +15,7 @@ class Tokens:
 
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
-        term_ids: uint32 (tokens,), index in `terms` of each token, text by text, in order.
+        term_ids: uint32 (tokens,), index of each token's term in `terms`, text by text, in order.
         positions: Position of each token in its text, uint32. Removed tokens leave gaps. If a text is a list,
             positions continue from one element to the next.
         bounds: int64 (texts + 1,), first token of each text, and the total token count.
@@ -46,7 +46,7 @@ class FtsToken:
 
 
 def positions_within(bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the position of each token in its document."""
+    """Return the position of each token in its text, given the `bounds` of `Tokens`."""
     places = np.arange(int(bounds[-1]), dtype=np.uint32)
     places -= np.repeat(bounds[:-1].astype(np.uint32), np.diff(bounds))
     return places

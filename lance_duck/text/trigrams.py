@@ -34,7 +34,7 @@ class TextsByTrigram:
     Attributes:
         trigrams: uint32, ascending: the trigrams that occur.
         bounds: int64 (trigrams + 1,), start of each trigram's texts in `texts`, and the end of the last.
-        texts: uint32, text numbers, ascending for each trigram.
+        texts: uint32, indices of texts, ascending for each trigram.
     """
 
     trigrams: NDArray[np.uint32]
@@ -107,14 +107,14 @@ def _class(character: str) -> int:
 
 
 def _changed() -> Iterator[int]:
-    """Yield the characters up to "z", and all others that lower case or folding changes. All others are `BREAK`."""
+    """Yield the characters up to "z", and later ones that lower case or folding changes. The rest are `BREAK`."""
     yield from range(ord("z") + 1)
     yield from {point for point in (*lower_case(), *ascii_folding()) if point > ord("z")}
 
 
 @cache
 def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the kernel's tables: the class list number of each character, the start of each list, and all classes."""
+    """Return the kernel's tables: the class list of each character, the start of each list, and the lists' classes."""
     places = np.zeros(_CODE_POINTS, np.uint16)
     numbers: dict[tuple[int, ...], int] = {(BREAK,): 0}
     for point in _changed():

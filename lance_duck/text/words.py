@@ -49,7 +49,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Words(Cut):
-    """Tokens of texts from a base tokenizer.
+    """Tokens from a base tokenizer, with the distinct words among them.
 
     Attributes:
         ids: See `Cut`: indices in `words`.

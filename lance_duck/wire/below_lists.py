@@ -29,7 +29,7 @@ class ListedField:
 
 
 def listed_field(schema: Schema, field: Field) -> ListedField:
-    """Return how to read a field that may be inside lists."""
+    """Return the `ListedField` of a field, which may be inside lists."""
     way = [field]
     while way[0].parent_id >= 0:
         way.insert(0, schema.by_id(way[0].parent_id))
@@ -45,12 +45,12 @@ def listed_field(schema: Schema, field: Field) -> ListedField:
 def found_field(
     fields: Sequence[Field], names: Iterable[str], choose: Callable[[Sequence[Field], str], Field | None]
 ) -> Field | None:
-    """Return the field at a path of names. List items are optional in the path.
+    """Return the field at a path of names, or None if it does not exist. List items are optional in the path.
 
     Args:
         fields: Fields of the table.
         names: Names of the path, outermost first.
-        choose: Returns the field with a name, or None if no field matches.
+        choose: Returns the field with a given name among some fields, or None if no field matches.
     """
     field: Field | None = None
     for name in names:

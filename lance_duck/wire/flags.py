@@ -58,7 +58,7 @@ WRITABLE = READABLE | KEPT_FIELD_IDS
 
 
 def flag_names(flags: int) -> list[str]:
-    """Describe each bit that is set, lowest first: "64 (data overlay files)"."""
+    """Return a description of each bit that is set, lowest first, for example "64 (data overlay files)"."""
     bits = (bit for bit in range(flags.bit_length()) if flags >> bit & 1)
     return [f"{1 << bit} ({_NAMES.get(bit, 'unknown')})" for bit in bits]
 
@@ -92,20 +92,20 @@ def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: 
 
 
 def check_readable(flags: int, where: str) -> None:
-    """Reject a table with unknown reader flags.
+    """Reject a table with unsupported reader flags.
 
     Raises:
-        UnsupportedError: A flag is unknown. The message contains the flag's number and name.
+        UnsupportedError: A flag is not supported. The message contains the flag's number and name.
     """
     remedy = "upgrade lance_duck, or read an older version of the table"
     _check(flags & ~READABLE, "reader", where, remedy)
 
 
 def check_writable(flags: int, where: str) -> None:
-    """Reject changes to a table with unknown writer flags.
+    """Reject changes to a table with unsupported writer flags.
 
     Raises:
-        UnsupportedError: A flag is unknown. The message contains the flag's number and name.
+        UnsupportedError: A flag is not supported. The message contains the flag's number and name.
     """
     _check(flags & ~WRITABLE, "writer", where, "upgrade lance_duck to change the table; reading still works")
 

@@ -161,7 +161,7 @@ class Fragments(Sequence[Fragment]):
         return ids
 
     def row_counts(self) -> Sequence[int] | None:
-        """Return the number of live rows of each fragment, or None if an old manifest does not store it."""
+        """Return the number of live rows of each fragment, or None if an old manifest lacks a correct count."""
         return self._row_counts
 
     @cached_property
@@ -225,7 +225,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     """Build a fragment from its message.
 
     Raises:
-        CorruptError: The numbers in the message contradict each other.
+        CorruptError: Counts in the message contradict each other, or a number is out of range.
     """
     deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
     if deletion is not None:
@@ -250,7 +250,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
 
 
 def without_counts(fragment: Fragment) -> Fragment:
-    """Return a fragment without the row count from its manifest."""
+    """Return a fragment without the row counts from its manifest."""
     deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
     return replace(fragment, physical_rows=0, deletion_file=deletion)
 

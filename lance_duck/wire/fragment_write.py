@@ -46,7 +46,7 @@ def fragment_to_proto(fragment: Fragment, base: table_pb2.DataFragment | None = 
 
 
 def data_file_to_proto(file: DataFile, base: table_pb2.DataFile | None = None) -> table_pb2.DataFile:
-    """Build the message of a data file. `base` is the same as for `fragment_to_proto`."""
+    """Build the message of a data file. `base` is an earlier message of the file: see `fragment_to_proto`."""
     proto = table_pb2.DataFile()
     if base is not None:
         proto.CopyFrom(base)
@@ -63,7 +63,7 @@ def data_file_to_proto(file: DataFile, base: table_pb2.DataFile | None = None) -
 
 
 def overlay_to_proto(overlay: Overlay, base: table_pb2.DataOverlayFile | None = None) -> table_pb2.DataOverlayFile:
-    """Build the message of an overlay. `base` is the same as for `fragment_to_proto`."""
+    """Build the message of an overlay. `base` is an earlier message of the overlay: see `fragment_to_proto`."""
     proto = table_pb2.DataOverlayFile()
     if base is not None:
         proto.CopyFrom(base)

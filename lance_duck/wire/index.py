@@ -15,7 +15,7 @@ from lance_duck.wire.pb import table_pb2
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 SYSTEM = (FRAGMENT_REUSE, MEM_WAL)
-"""Names of entries that are not column indexes."""
+"""Names of index segments that do not belong to column indexes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -46,7 +46,7 @@ WRITER: Final = "lance_duck"
 _STABLE: Final = "2.2"
 """File version of new data files if a manifest only declares major version 2."""
 _SCHEMAS: Final = 64
-# Schemas with these names are not shared. Their Arrow types depend on the currently registered extension types.
+# Schemas that contain these names are not shared. Their Arrow types depend on the currently registered extension types.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _M = TypeVar("_M", bound=Message)
@@ -145,7 +145,7 @@ class Manifest:
 
     @property
     def max_fragment_id(self) -> int | None:
-        """Highest fragment id ever assigned."""
+        """Highest fragment id ever assigned, or None if the manifest does not store it."""
         return self.proto.max_fragment_id if self.proto.HasField("max_fragment_id") else None
 
     @cached_property
@@ -182,7 +182,7 @@ class Manifest:
 
     @property
     def writer(self) -> tuple[str, str] | None:
-        """Name and version of the library that wrote the manifest."""
+        """Name and version of the library that wrote the manifest, or None if they are not stored."""
         writer = self.proto.writer_version
         return (writer.library, writer.version) if self.proto.HasField("writer_version") else None
 
@@ -195,12 +195,12 @@ class Manifest:
 
     @property
     def transaction_name(self) -> str | None:
-        """Name of the file in _transactions/ that holds the version's transaction."""
+        """Name of the file in _transactions/ that holds the version's transaction, or None if the manifest lacks it."""
         return self.proto.transaction_file or None
 
     @cached_property
     def inline_transaction(self) -> transaction_pb2.Transaction | None:
-        """The transaction, if the file contains it."""
+        """The transaction, or None if the file does not contain it."""
         for name in ("transaction_section", "transaction_section_deprecated"):
             if self.proto.HasField(name):
                 return self._section(getattr(self.proto, name), transaction_pb2.Transaction.FromString, name)
@@ -236,7 +236,8 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         path: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is cut short or is not a manifest, or its feature flags contradict each other.
+        CorruptError: The file is cut short, is not a manifest, or does not match its seal, or its feature flags
+            contradict each other.
         UnsupportedError: The reader flags require a feature that is not supported.
     """
     if len(data) < FOOTER.size:

@@ -35,7 +35,7 @@ def manifest_file(
     dictionaries: Mapping[int, pa.Array] = MappingProxyType({}),
     sealed: bool = True,
 ) -> bytes:
-    """Return the whole file of a version.
+    """Return the bytes of a version's manifest file.
 
     Args:
         manifest: Message of the version. This function sets the section positions in it.

@@ -39,7 +39,7 @@ BRANCHES = "_refs/branches"
 TREE = "tree"
 WRITE_AHEAD_LOG = "_mem_wal"
 FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
-"""Folders directly in the root of a table."""
+"""Folders directly in the root of a table, except `MANAGED_BLOBS` and `WRITE_AHEAD_LOG`."""
 TABLE_SUFFIX = ".lance"
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 
@@ -108,7 +108,9 @@ def parse_staged_manifest(path: str) -> ManifestName | None:
 
 
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:
-    """Return the newest version among file names in _versions/, in any order. Returns None if none is a manifest.
+    """Return the newest manifest among file names in _versions/, given in any order.
+
+    Detached versions are ignored. Returns None if no other manifest is found.
 
     If a version has a V1 name and a V2 name, the V2 name is returned. All V2 names have the same length and sort newest
     first. V1 names are plain numbers. Names are therefore parsed one by one only if both namings occur.
@@ -161,7 +163,7 @@ def transaction_data(transaction: UUID) -> str:
 
 
 def data_stem(path: str) -> str:
-    """Return the common path prefix of a data file, its temporary file and its blob sidecars."""
+    """Return the common prefix, below data/, of a data file, its temporary file and its blob sidecars."""
     return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
 
 

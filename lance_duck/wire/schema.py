@@ -143,7 +143,7 @@ class Field:
         return _storage_type(self, scan=False)
 
     def binary_json_type(self) -> pa.DataType | None:
-        """Return the Arrow type in a scan if all JSON values, at any depth, are binary. Returns None without JSON."""
+        """Return the Arrow type in a scan that returns all JSON as binary. Returns None if the field lacks JSON."""
         if not any(field.is_json for field in self.walk()):
             return None
         return _scan_type(self)
@@ -275,6 +275,7 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
     Raises:
         CorruptError: A field precedes its parent, an id occurs twice, siblings have the same name, or a list or map has
             the wrong children.
+        UnsupportedError: The schema is nested too deeply.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}

@@ -38,7 +38,7 @@ _NOT_LEGACY = ("fixed_size_binary:0",)
 _MAX_DEPTH = 64
 _FSL_STRUCT = "fixed_size_list:struct:"
 _DUCKDB_ITEMS = ("l", "")
-"""Item names of lists and arrays exported by DuckDB. pylance only appends lists whose item is "item"."""
+"""Item names of lists and arrays exported by DuckDB. pylance only appends lists whose item is named "item"."""
 
 
 def schema_from_arrow(
@@ -53,8 +53,7 @@ def schema_from_arrow(
     """Build the table schema for the columns of an Arrow schema.
 
     Views become plain strings, binary and lists. List items with DuckDB's names are renamed to "item". All JSON types
-    become
-    `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
+    become `lance.json`. In 2.2, a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
 
     Args:
         arrow: The columns.

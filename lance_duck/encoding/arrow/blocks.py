@@ -116,7 +116,7 @@ def _fixed(
 
 
 def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
-    """Return a block as a block of lists. The encoding only declares the width of the values."""
+    """Return a block as a block of lists. The encoding declares only the width of a list, not of an item."""
     size = arrow_type.list_size
     bits = block.bits // size if size else 0
     if not size or bits * size != block.bits or bits % 8:
@@ -161,7 +161,7 @@ def _check_indices(block: Dictionary, where: str) -> Dictionary:
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
-    """Return the dictionary's items in an Arrow type if all of them fit. Otherwise, values are checked one by one."""
+    """Return the dictionary's items in the layout of an Arrow type if all fit. Otherwise, returns them unchanged."""
     if not isinstance(items, FixedWidth):
         return items
     try:

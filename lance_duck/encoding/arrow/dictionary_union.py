@@ -43,7 +43,7 @@ class DictionaryUnion:
         """Add the dictionaries of a batch. A failed call does not add anything.
 
         Returns:
-            The batch. Its dictionaries are trimmed to the used entries if all entries together would not fit.
+            The batch. The batch's dictionaries are trimmed to used entries if the entries of all batches would not fit.
 
         Raises:
             ArrayLimitError: There are more entries than the index type can count.

@@ -38,7 +38,7 @@ def as_batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 def combined(table: pa.Table) -> pa.Table:
-    """Return a table with one chunk for each column, or as few chunks as can hold it."""
+    """Return a table with one chunk for each column, or several if one chunk cannot hold a column."""
     return pa.Table.from_batches(as_batches(table), table.schema)
 
 

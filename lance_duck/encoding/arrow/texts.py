@@ -42,7 +42,7 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
 
 
 def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
-    """Check that the valid strings of an array, made from a block, are UTF-8. Pure ASCII costs almost nothing.
+    """Check that the non-null strings of an array are UTF-8. Costs almost nothing if `block`, their source, is ASCII.
 
     Raises:
         CorruptError: A text is not UTF-8.

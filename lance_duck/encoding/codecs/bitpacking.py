@@ -60,7 +60,7 @@ class InlineBitpacking(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.InlineBitpacking) -> InlineBitpacking:
-        """Raise UnsupportedError for other word sizes, and for blocks that are compressed again."""
+        """Return the codec. Raises UnsupportedError for other word sizes, and for blocks that are compressed again."""
         if message.HasField("values") and message.values.scheme:
             raise no_form("inline bitpacking", "compressed")
         return cls(_word_bits(message.uncompressed_bits_per_value))
@@ -106,7 +106,12 @@ class OutOfLineBitpacking(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.OutOfLineBitpacking) -> OutOfLineBitpacking:
-        """Raise UnsupportedError for other word sizes or values that are not flat, CorruptError for a bad width."""
+        """Return the codec.
+
+        Raises:
+            UnsupportedError: The word size is not supported, or values are not flat.
+            CorruptError: The width is out of range.
+        """
         bits = _word_bits(message.uncompressed_bits_per_value)
         if message.values.WhichOneof("compression") != "flat":
             raise no_form("out-of-line bitpacking", "nested")

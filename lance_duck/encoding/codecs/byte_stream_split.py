@@ -38,7 +38,7 @@ class ByteStreamSplit(ChunkCodec):
 
     @classmethod
     def from_proto(cls, message: pb.ByteStreamSplit) -> ByteStreamSplit:
-        """Raise UnsupportedError unless values are flat and have 32 or 64 bits."""
+        """Return the codec. Raises UnsupportedError unless values are flat and have 32 or 64 bits."""
         if message.values.WhichOneof("compression") != "flat" or message.values.flat.data.scheme:
             raise no_form("byte stream split", "nested")
         bits = message.values.flat.bits_per_value

@@ -40,7 +40,7 @@ class ChunkCodec(ABC):
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
+        """Return the values, like `decode_chunks`."""
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> Block:

@@ -24,7 +24,7 @@ class Constant:
 
     @classmethod
     def from_proto(cls, message: pb.Constant) -> Constant:
-        """Raise UnsupportedError for a constant that has a value: such pages have a constant layout."""
+        """Return the codec. Raises UnsupportedError for a value, because its page would have a constant layout."""
         if message.HasField("value"):
             raise no_form("constant", "valued")
         return cls()

@@ -63,7 +63,7 @@ class FixedSizeListCodec:
     def from_proto(
         cls, message: pb.FixedSizeList, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> FixedSizeListCodec:
-        """Raise UnsupportedError for lists without items, or with more items than Arrow's lists can hold."""
+        """Return the codec. Raises UnsupportedError for lists of no items, or of too many for Arrow."""
         dimension = message.items_per_value
         if not 0 < dimension <= MAX_INT32:
             raise UnsupportedError(
@@ -218,7 +218,7 @@ def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
 
 
 def has_item_validity(codec: Codec) -> bool:
-    """Return whether values may have null items. False if fixed-size lists at all depths lack validity."""
+    """Return whether values may have null items. False only for fixed-size lists that lack validity at all depths."""
     if not isinstance(codec, FixedSizeListCodec):
         return True
     levels = [codec]

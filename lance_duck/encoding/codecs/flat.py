@@ -46,7 +46,7 @@ class Flat:
 
     @classmethod
     def from_proto(cls, message: pb.Flat) -> Flat:
-        """Raise UnsupportedError for compressed values and for widths that are not whole bytes."""
+        """Return the codec. Raises UnsupportedError for compressed values, and for widths that are not whole bytes."""
         bits = message.bits_per_value
         if message.HasField("data") and message.data.scheme:
             raise no_form("flat", "compressed")
@@ -83,7 +83,7 @@ class Flat:
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
+        """Return the values, like `decode_chunks`."""
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> FixedWidth:
@@ -137,7 +137,7 @@ class LowFlat:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Return the low words of the values of all chunks."""
+        """Return the values of all chunks in 64 bits, or at full width if a value does not fit."""
         starts, counts = chunks.starts[0], chunks.counts
         width = self.whole.bits // 8
         out = unset(justified(counts, chunks.sizes[0] // width, "flat"), np.int64)
@@ -150,7 +150,7 @@ class LowFlat:
         return self.whole.decode_block(buffer, count)
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
+        """Return the values, like `decode_chunks`."""
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> FixedWidth:

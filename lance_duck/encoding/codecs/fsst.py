@@ -74,7 +74,7 @@ class Fsst:
 
     @classmethod
     def from_proto(cls, message: pb.Fsst, codec: Callable[[pb.CompressiveEncoding], Codec]) -> Fsst:
-        """Raise CorruptError for a broken symbol table."""
+        """Return the codec. Raises CorruptError for a broken symbol table."""
         table = np.frombuffer(message.symbol_table, np.uint8)
         count = int(table[0]) if len(table) else 0
         if len(table) < 8 + 9 * count or table[4:8].tobytes() != MAGIC:

@@ -22,7 +22,8 @@ from lance_duck.kernels.texts.take import gather_variable
 SAMPLE: Final = 1 << 15
 """Sample size, in bytes."""
 SMALL: Final = 1 << 20
-"""Values of fewer bytes than this are trained on half a sample in fewer rounds, because there is less to gain."""
+"""If all values together have fewer bytes than this, training uses half a sample and fewer rounds, because there is
+less to gain."""
 PIECE: Final = 512
 """Length of a sampled piece of a value, in bytes."""
 ROUNDS: Final = 7
@@ -68,7 +69,7 @@ def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
 
 
 def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> VariableWidth:
-    """Return pieces of values from the whole block, about `size` bytes in total, or less for a small block."""
+    """Return slices of sampled values, about `size` bytes in total, or less for a small block."""
     starts, lengths = values.offsets[:-1], np.diff(values.offsets)
     mean = max(1, int(np.minimum(lengths[:: max(1, len(lengths) // 1024)], PIECE).mean()))
     count = min(values.count, size // mean + 1)

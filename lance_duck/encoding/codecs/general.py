@@ -70,7 +70,7 @@ class General:
 
     @classmethod
     def from_proto(cls, message: pb.General, codec: Callable[[pb.CompressiveEncoding], Codec]) -> General:
-        """Raise UnsupportedError for an unknown scheme."""
+        """Return the codec. Raises UnsupportedError for an unknown scheme."""
         scheme = message.compression.scheme
         if scheme not in SCHEMES:
             raise UnsupportedError(

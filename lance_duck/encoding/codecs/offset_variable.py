@@ -42,7 +42,7 @@ class OffsetVariable:
     def from_proto(
         cls, message: pb.Variable, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]
     ) -> OffsetVariable:
-        """Raise UnsupportedError for offsets that are not 32 or 64 bits wide, and for compressed values."""
+        """Return the codec. Raises UnsupportedError for offsets other than 32 or 64 bits, and for compressed values."""
         if message.HasField("values") and message.values.scheme:
             raise no_form(_NAME, "compressed")
         kind = message.offsets.WhichOneof("compression")

@@ -1,7 +1,7 @@
 """Run-length encoding whose values or lengths are encoded again: 2.3 files.
 
-A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. At least one of them is
-plain, possibly compressed as a whole. Its size determines the number of runs.
+A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. At least one buffer is plain,
+possibly compressed as a whole. The size of this buffer determines the number of runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PackedRuns:
 
     @classmethod
     def from_proto(cls, message: pb.Rle, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]) -> PackedRuns:
-        """Raise UnsupportedError if neither run values nor run lengths are plain."""
+        """Return the codec. Raises UnsupportedError if neither run values nor run lengths are plain."""
         parts = codec_from_proto(message.values), codec_from_proto(message.run_lengths)
         if not any(_plain(part) for part in parts):
             raise UnsupportedError("rle encoding needs plain values or plain run lengths", where="page encoding")

@@ -55,7 +55,7 @@ class PackedStructCodec:
     def from_proto(
         cls, message: pb.PackedStruct, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> PackedStructCodec:
-        """Raise UnsupportedError for rows that are not flat, and for fields that are not whole bytes."""
+        """Return the codec. Raises UnsupportedError for rows that are not flat, or fields that are not whole bytes."""
         rows = codec(message.values)
         if not isinstance(rows, Flat):
             raise no_form("packed struct", "nested")
@@ -163,7 +163,12 @@ class VariablePackedStruct:
     def from_proto(
         cls, message: pb.VariablePackedStruct, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> VariablePackedStruct:
-        """Raise CorruptError for a field without a layout, UnsupportedError for widths that are not whole bytes."""
+        """Return the codec.
+
+        Raises:
+            CorruptError: A field does not have a layout.
+            UnsupportedError: A width is not a whole number of bytes.
+        """
         if not message.fields:
             raise CorruptError("the variable packed struct does not have fields", where="page encoding")
         return cls(tuple(_field(field, codec(field.value)) for field in message.fields))

@@ -62,7 +62,7 @@ class Rle:
 
     @classmethod
     def from_proto(cls, message: pb.Rle) -> Rle:
-        """Raise UnsupportedError unless values and run lengths are flat and of a supported width."""
+        """Return the codec. Raises UnsupportedError unless values and run lengths are flat and of a supported width."""
         for part in (message.values, message.run_lengths):
             if part.WhichOneof("compression") != "flat" or part.flat.data.scheme:
                 raise UnsupportedError("rle encoding supports only flat values and run lengths", where="page encoding")

@@ -58,7 +58,7 @@ class Variable:
 
     @classmethod
     def from_proto(cls, message: pb.Variable) -> Variable:
-        """Raise UnsupportedError for offsets that are not flat 32 or 64 bits, and for compressed values."""
+        """Return the codec. Raises UnsupportedError unless offsets are flat 32 or 64 bits and values uncompressed."""
         if message.HasField("values") and message.values.scheme:
             raise no_form("variable", "compressed")
         if message.offsets.WhichOneof("compression") != "flat" or message.offsets.flat.data.scheme:

@@ -64,7 +64,7 @@ class Layers:
         return tuple(kind in _LISTS for kind in self.kinds)
 
     def to_full(self) -> NDArray[np.uint8] | None:
-        """Return the full level for each level of this page, uint8 (max_def + 1,), or None if both are equal."""
+        """Return the full level for each level of this page, uint8 (max_def + 1,). None if all levels stay the same."""
         table, full = [0], 0
         for kind in self.kinds:
             if kind in _NULLABLE:
@@ -76,7 +76,7 @@ class Layers:
 
 
 def parse_layers(kinds: Sequence[int], where: str) -> Layers:
-    """Check the layers of a page.
+    """Return the layers of a page, checked.
 
     Raises:
         CorruptError: The list is empty or contains an unknown layer.

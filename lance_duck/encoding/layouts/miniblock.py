@@ -241,7 +241,7 @@ class MiniBlockReader:
 
 
 def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
-    """Return a reader of the concatenated rows of several pages. It decodes their chunks together.
+    """Return a reader of the concatenated rows of several pages. The reader decodes the pages' chunks together.
 
     Args:
         readers: Page readers of one source with the same `lists_key`.

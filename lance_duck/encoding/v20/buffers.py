@@ -116,7 +116,7 @@ class PageBuffers:
     recent: LruCache[Bytes] = field(default_factory=lambda: LruCache(_RECENT))
 
     def find(self, buffer: pb.Buffer) -> StoredBuffer:
-        """Resolve a buffer.
+        """Return the buffer to which a message refers.
 
         Raises:
             CorruptError: The index is beyond the last buffer.

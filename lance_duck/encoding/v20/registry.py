@@ -30,8 +30,8 @@ class Context:
     """The facts that a reader needs about an array in addition to its encoding.
 
     Attributes:
-        buffers: Buffers of its page.
-        length: Number of values that it must hold, or None if unknown before reading.
+        buffers: Buffers of the array's page.
+        length: Number of values that the array must hold, or None if unknown before reading.
         arrow_type: Type of the values. It determines how dictionary indices and null slots are read.
     """
 

@@ -33,7 +33,9 @@ def valid_flags(array: pa.Array) -> Bytes | None:
 
 
 def array_to_block(array: pa.Array, where: str) -> Block:
-    """Return the values of an array of a storage type. Nulls keep their underlying values.
+    """Return the values of an array of a storage type.
+
+    Null strings become empty, null indices become 0, and other nulls keep their underlying values.
 
     Args:
         array: An array that is not an extension array, not a variable-size list, and not a view.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 WORTH: Final = 0.95
-"""Maximum size of an encoded form, as a share of the plain size. With 1, numbers of 62 bits take 0.97 of the bytes and
-1.3 of the time to write. With 0.8, numbers of 60 bits take 1.06 of the bytes."""
+"""Maximum size of an encoded form, as a share of the plain size. With 1, numbers of 62 bits take 0.97 of the bytes, but
+1.3 times as long to write. With 0.8, numbers of 60 bits take 1.06 times the bytes."""
 
 SAMPLE: Final = 4096
 """Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
@@ -42,8 +42,8 @@ With 200, a page of 150 texts that contains 20 distinct texts takes 7 times the 
 """
 
 DICTIONARY_ITEMS: Final = 1 << 16
-"""Maximum number of distinct values in a dictionary. With half of it, a column of 40,000 distinct texts takes 2.8 times
-the bytes."""
+"""Maximum number of distinct values in a dictionary. With half of this number, a column of 40,000 distinct texts takes
+2.8 times the bytes."""
 
 DICTIONARY_DIVISOR: Final = 2
 """Minimum number of values per distinct value, as in pylance. Fields may set a different number.
@@ -67,7 +67,7 @@ SYMBOL_LENGTH: Final = 5
 1.5 times the bytes."""
 
 ALONE_BYTES: Final = 32 * 1024
-"""Maximum length of the longest value, in bytes, before values are compressed one by one, as in pylance."""
+"""If the longest value has more bytes than this, values are compressed one by one, as in pylance."""
 
 # Layouts
 
@@ -75,9 +75,9 @@ ZIPPED_BYTES: Final = 256
 """Minimum average value size for zipping values with their levels, in bytes, as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
-"""Minimum number of values in a chunk. A page with too many levels for that is written as full zip.
+"""Minimum number of values in a chunk. If the levels leave room for fewer values, the page is written as full zip.
 
-With 256, a number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time.
+With 256 instead of 64, a column with one number in 400 lists takes 1.16 times the bytes and 1.3 to 1.6 times the time.
 """
 
 FEW_VALUES: Final = 32

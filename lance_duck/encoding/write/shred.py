@@ -7,8 +7,9 @@ shredding, layers are counted from the outermost, so that the leaves of a field 
     holes    0: there is a value so far; otherwise a mark: each layer takes the next (null), or, as a list, the
              next two (null, empty)
 
-Marks up to `hidden` belong to entries without a slot in the current layer. The last list layer and all layers around it
-leave such entries. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
+Marks up to `hidden` belong to entries without a slot in the current layer. These entries come from nulls and empty
+lists in the last list layer and in the layers around it. `encoding.write.layouts.levels` turns begins and holes into
+levels, which count from the innermost layer.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Outline:
 
 
 def unfold_items(outline: Outline, array: pa.Array) -> Outline:
-    """Add the nulls of an item layer, a struct or values, to the entries."""
+    """Add the nulls of an item layer (a struct or values) to the entries."""
     valid = valid_flags(array)
     mark = outline.marks + 1
     holes = outline.holes

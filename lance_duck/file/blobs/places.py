@@ -52,7 +52,7 @@ class BlobLocation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """The location of one blob. The attributes after `file` repeat its description."""
+    """The location of one blob. The attributes after `file` repeat the blob's description."""
 
     file: LanceFile
     kind: int

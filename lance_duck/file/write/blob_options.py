@@ -30,7 +30,7 @@ class Thresholds:
     Attributes:
         inline: Maximum size of a blob in the data file, in bytes.
         packed: Maximum size of a blob that shares a sidecar, in bytes. Larger blobs get separate sidecars.
-        pack_file: Maximum size of a shared sidecar, in bytes. A blob that would exceed it begins a new one.
+        pack_file: Maximum size of a shared sidecar, in bytes. A blob that would exceed this size begins a new sidecar.
     """
 
     inline: int = INLINE_BYTES

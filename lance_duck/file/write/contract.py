@@ -33,7 +33,7 @@ class Space(Protocol):
     def sidecar(self) -> tuple[int, Sink]:
         """Create a sidecar, and return its blob id, from 1 upwards, and its sink.
 
-        The sidecar is discarded if the data file is not finished. The caller closes it.
+        The sidecar is discarded if the data file is not finished. The caller closes the sink.
         """
 
 

@@ -35,7 +35,7 @@ class PendingRows:
 
     @property
     def num_bytes(self) -> int:
-        """Number of bytes of values and levels. A row without either counts as one bit."""
+        """Number of bytes of values and levels. Each row adds one bit, even if it has neither."""
         return values_bytes(self.values) + self.outline.count * self._marks + self.num_rows // 8 + 1
 
     @property

@@ -66,7 +66,7 @@ def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:
-    """Return a dictionary array without null entries. Also drops unused entries if there are many."""
+    """Return a dictionary array without null entries. Drops unused entries if there are more entries than rows."""
     plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
     if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
         return array

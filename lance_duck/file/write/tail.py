@@ -56,7 +56,7 @@ class Contents:
 
     Attributes:
         schema: Columns of the file.
-        version: (major, minor), with the numbers that manifests store.
+        version: (major, minor), as stored in manifests.
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.
@@ -93,7 +93,7 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, 
     """Write all bytes that follow the pages.
 
     Global buffer 0 is written after the other global buffers. A reader can then open the file from its end without
-    reading them.
+    reading the other buffers.
 
     Args:
         sink: The file.

@@ -52,7 +52,7 @@ class WrittenFile:
     Attributes:
         num_rows: Number of rows.
         size: Number of bytes.
-        version: (major, minor), with the numbers that manifests store.
+        version: (major, minor), as stored in manifests.
         fields: Ids of the fields that have a column, depth first.
         column_indices: Column of each of these fields.
     """

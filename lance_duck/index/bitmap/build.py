@@ -60,7 +60,7 @@ class SpilledRuns:
             self._progress(self._taken)
 
     def sources(self) -> list[Iterator[BitmapEntries]]:
-        """Return the runs, each in order."""
+        """Return the entries of each run, in file order."""
         self._close()
         return [iter(run) for run in self._runs]
 
@@ -135,7 +135,7 @@ def _sorts_well(values: pa.ChunkedArray) -> bool:
 
 
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
-    """Sort the values. Returns the sorted keys, and the key number of each value."""
+    """Sort the values. Returns the distinct keys in file order, and the position of each value's key among them."""
     array = values.combine_chunks()
     items = sortable(array).to_numpy(zero_copy_only=False)
     order = np.argsort(items)
@@ -148,7 +148,7 @@ def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
 
 
 def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
-    """Hash the values. Returns the sorted keys, and the key number of each value."""
+    """Hash the values. Returns the distinct keys in file order, and the position of each value's key among them."""
     encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # older versions return chunks
         encoded = encoded.unify_dictionaries().chunk(0)
@@ -160,7 +160,7 @@ def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDAr
 
 
 def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the bits of floats as integers: different bit patterns are different keys."""
+    """Return the bits of floats as integers, because each bit pattern is a key. Other values stay unchanged."""
     if not pt.is_floating(values.type):
         return values
     bits = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[values.type.byte_width]

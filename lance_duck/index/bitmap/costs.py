@@ -11,7 +11,7 @@ BITMAP_BYTES: Final = 64 << 20
 """Bitmap cache size of an open index, in bytes."""
 
 FIRST_BITMAPS: Final = 64
-"""Number of bitmaps that are read first. Their sizes determine how many fill a block."""
+"""Number of bitmaps that are read first. Their sizes determine how many bitmaps the next read takes."""
 
 SMALL_BITMAP: Final = 512
 """Minimum mean size of bitmaps that are parsed one by one and cached, in bytes. Smaller bitmaps are parsed together.
@@ -25,7 +25,7 @@ SEARCHED_KEYS: Final = 1024
 256 values and 10,000 keys, the comparison takes a fifteenth of the time of 256 searches."""
 
 RUN_BYTES: Final = 256 << 20
-"""Size of the values in a run of a bitmap index, in bytes. Its bitmaps always fit into one array."""
+"""Maximum size of the values in a run, in bytes. The bitmaps of a run then always fit into one array."""
 
 ENTRIES_AT_ONCE: Final = 1 << 14
 """Number of entries that are merged or written together. Limits memory."""
@@ -35,4 +35,4 @@ ENTRIES_BLOCK_BYTES: Final = 1 << 19
 
 VALUES_SAMPLE: Final = 1 << 16
 """Sample size for choosing between sorting and hashing a run's values. If a million numbers are distinct, sorting takes
-0.3 to 0.65 of the time of hashing. If only a thousand are distinct, it takes 4 times the time."""
+0.3 to 0.65 of the time of hashing. If only a thousand are distinct, sorting takes 4 times as long as hashing."""

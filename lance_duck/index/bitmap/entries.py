@@ -73,7 +73,7 @@ def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.in
 
 
 def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] | None = None) -> pa.Array:
-    """Serialize the rows of groups. `row_sets` contains the rows of the remaining groups by group number."""
+    """Return the row address map of each group. `row_sets` has the rows of the groups that are not in `rows`."""
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
     large |= row_sets or {}

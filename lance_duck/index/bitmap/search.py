@@ -58,8 +58,8 @@ class BitmapIndex(BitmapSegment):
     def _all_but(self, query: Except) -> RowSet:
         """Return the non-null rows that do not satisfy a condition.
 
-        Unites the rows of the keys that do not satisfy it. If these are most keys, the rows of the other keys are
-        subtracted from all rows instead, provided that no row has several keys.
+        Unites the rows of the keys that do not satisfy the condition. If most keys do not satisfy it, the rows of the
+        other keys are subtracted from all rows instead, provided that no row has several keys.
         """
         keys, matches = self.file.keys, self.file.keys.find(query)
         if 2 * len(matches) > len(keys.places):

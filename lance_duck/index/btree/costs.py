@@ -27,7 +27,8 @@ because the values are scattered over many pages."""
 END_SHARE: Final = 8
 END_GROWTH: Final = 16
 """Up to 1 / `END_SHARE` of the entries are searched for the minimum or maximum live value. A search of all entries
-would read as many bytes as a scan of a numeric column. Each step searches `END_GROWTH` times more entries."""
+would read as many bytes as a scan of a numeric column. Each step searches `END_GROWTH` times as many entries as the
+previous step."""
 
 TREE_PAGE_BYTES: Final = 4 << 20
 """Size of the values in a page of the data file, in bytes. A look-up reads few pages."""

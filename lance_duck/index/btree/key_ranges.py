@@ -125,8 +125,8 @@ class KeyBounds:
         after_equal: Whether the position of a key is after equal entries instead of before them.
 
     Attributes:
-        places: int64 (keys,), position of each key. Until `settle` is called, it is the position of the page's first
-            value for keys in `groups`.
+        places: int64 (keys,), position of each key. For keys in `groups`, it is the position of the page's first value
+            until `settle` is called.
         groups: Maps each page that must be read to the range of the keys within it.
     """
 
@@ -152,7 +152,7 @@ class KeyBounds:
             self.places[begin:end] = places + run.values_from
 
     def vague(self, lookup: Lookup, *, after: bool) -> Int64s:
-        """Return approximate positions without reading pages: the end of each key's page, or its first value."""
+        """Return positions without reading pages. For keys in `groups`, this is a page's first value or its end."""
         if not self.groups:
             return self.places
         places = self.places.copy()

@@ -153,7 +153,7 @@ def _ranges(
 def _splitters(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> BTreeKeys | None:
-    """Choose the keys that separate the ranges from the maximum keys of pages. The keys are distinct and ascending."""
+    """Choose some of the pages' maximum keys as ends of ranges: distinct and ascending. Returns None for one range."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= max_entries:
         return None

@@ -134,7 +134,7 @@ class Lookup:
         return self.mins.is_ascending() and self.maxs.is_ascending() and self._interleaved()
 
     def _interleaved(self) -> bool:
-        """Return whether the minimum of each page is at most its maximum, and this at most the next page's minimum."""
+        """Return whether the pages do not overlap, and the minimum of each page is at most its maximum."""
         positions = np.arange(len(self.mins), dtype=np.int64) + self.straddles
         below, upto = self.maxs.places(self.mins, False), self.maxs.places(self.mins, True)
         return bool((below <= positions).all() and (upto >= positions).all())
@@ -236,7 +236,7 @@ class BTreeEntries:
         return pair[0], joined((self._checked_ids(array) for array in pair[1]), np.uint64)
 
     def fill(self) -> None:
-        """Read pages in order until the cache is full."""
+        """Read pages in order until the cache is more than half full."""
         pages = list(range(self._lookup.num_pages))
         for at in range(0, len(pages), PAGES_AT_ONCE):
             self.pages(pages[at : at + PAGES_AT_ONCE])

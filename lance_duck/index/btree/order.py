@@ -40,7 +40,7 @@ def order_of(keys: BTreeKeys) -> Int64s:
 
 
 def _words(array: NDArray[Any]) -> Words:
-    """Return integers as order-preserving unsigned words that begin at 0."""
+    """Convert integers to unsigned words with the same order. The least word is 0."""
     if array.dtype.kind == "u":
         words: Words = array.astype(np.uint64)
         words -= words.min()
@@ -78,7 +78,7 @@ def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
 
 
 def _settle(words: Words, order: Int64s, same: NDArray[np.bool_]) -> None:
-    """Sort positions with equal heads by whole words, in place."""
+    """Sort the positions of words with equal heads by all bits of these words, in place."""
     later = np.append(False, same)
     among = np.flatnonzero(later | np.append(same, False))
     group = np.cumsum(~later[among])
@@ -140,7 +140,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Word
 
 
 def _order_of_repeated(keys: ByteKeys) -> Int64s | None:
-    """Return the sort order of keys with few distinct values. Returns None if a sample has many distinct values."""
+    """Return the sort order of keys with few distinct values. Returns None for few keys or many distinct values."""
     count = len(keys)
     array = keys.array()
     if count < SORT_SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // SORT_SAMPLE)))) > SORT_SAMPLE // 4:

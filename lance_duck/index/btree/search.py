@@ -88,7 +88,7 @@ class BTreeIndex:
         return {"min": _value_text(least[0]), "max": _value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
 
     def prewarm(self) -> None:
-        """See `ScalarIndex`. Reads pages until the cache is full."""
+        """See `ScalarIndex`. Reads pages until the cache is more than half full."""
         self.entries.fill()
 
     @property
@@ -148,13 +148,13 @@ class BTreeIndex:
                     cut.settle(page, run)
 
     def _vague(self, ends: list[_Ends], *, inner: bool = False) -> _EntryRanges:
-        """Return the spans of the pages that overlap key ranges. With `inner`, only of the pages inside the ranges."""
+        """Return the spans of the pages that overlap key ranges. With `inner`, leaves out pages that overlap partly."""
         lookup = self.lookup
         pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
         return _united(*_joined(pairs))
 
     def _rows(self, places: _EntryRanges) -> Rows:
-        """Return the rows of entries from cached pages. Long spans of adjacent entries are read without values."""
+        """Return the rows of ranges of entries. Short ranges use cached pages. Long ones are read without values."""
         wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
         rows: list[Rows] = []
         if wide.any():
@@ -190,8 +190,8 @@ def _portions(pages: list[int]) -> Iterator[list[int]]:
 def _value_text(value: pa.Scalar) -> str:
     """Format a value as in pylance's index statistics.
 
-    Floats are written without an exponent, binary values as hexadecimal of their first bytes, and dates in ISO 8601.
-    Times, timestamps and durations are written as the stored integer.
+    Floats are written without an exponent, the first bytes of binary values as hexadecimal digits, and dates in ISO
+    8601. Times, timestamps and durations are written as the stored integer.
     """
     type_ = value.type
     if pa.types.is_decimal(type_):

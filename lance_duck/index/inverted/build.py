@@ -62,7 +62,8 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
     Args:
         rows: See `build_partitions`.
         settings: See `build_partitions`.
-        limit: Maximum size of tokens in memory, in bytes. Texts and the threads' vocabularies may take fractions of it.
+        limit: Maximum size of tokens in memory, in bytes. Texts and the threads' vocabularies may take
+            fractions of the limit.
     """
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position

@@ -24,7 +24,8 @@ from lance_duck.kernels.jit import readonly
 _T = TypeVar("_T")
 
 _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
-"""Columns that decode as fast as they are copied. Position columns are compressed per term and do not."""
+"""Columns that decode as fast as they are copied. Positions decode more slowly, because they are compressed term by
+term."""
 
 
 def read_columns(
@@ -76,12 +77,12 @@ class _WholeColumn:
 
     @cached_property
     def blobs(self) -> BinaryLists:
-        """The lists, if they are of binary values."""
+        """The lists of a column of binary values."""
         return binary_lists_of(self.array, self.where)
 
     @cached_property
     def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values, if they are numbers, and the index of each list's first value, followed by the value count."""
+        """The values of a numeric column, and the index of each list's first value, followed by the value count."""
         return numbers_of_lists(self.array, self.where)
 
 

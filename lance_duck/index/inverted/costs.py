@@ -40,7 +40,8 @@ DOCUMENT_POSITIONS: Final = 1024
 """Initial buffer size for a word's positions in a document, in phrase searches. Few texts need more."""
 
 WAITING_DOCUMENTS: Final = 1 << 13
-"""Number of phrase candidates that are collected before positions are read. Limits memory to 300 KB."""
+"""Number of documents with all words of a phrase that are collected before their positions are read. Limits memory to
+300 KB."""
 
 TEXT_BYTES: Final = 4 << 20
 """Size of the texts that a thread analyses together, in bytes. It is reduced to a sixteenth of the memory limit if that
@@ -50,8 +51,8 @@ SORTER_BYTES: Final = 1 << 30
 """Maximum size of a thread's vocabulary and sort buffers, in bytes. Larger ones are discarded and replaced."""
 
 LEAST_PIECE: Final = 64 << 10
-"""Minimum size of a partition's tokens, and of a chunk's postings, in bytes. It overrides the memory limit, because a
-tiny limit would create one partition per text."""
+"""Minimum size of a partition's tokens, and of a chunk's postings, in bytes. This minimum overrides the memory limit,
+because a tiny limit would create one partition per text."""
 
 ENCODED_POSTINGS: Final = 1 << 19
 """Maximum number of postings that are encoded together, unless one term has more. Encoding a whole partition takes

@@ -62,7 +62,7 @@ class TokenBatch:
         documents: The rows, or the list elements, some of which may lack tokens.
         runs: The runs of the terms, in order of first occurrence.
         counts: uint32 (2, runs), the number of documents and of tokens of each run.
-        terms: Terms by the numbers of `runs`, large_binary.
+        terms: Terms by the term numbers in `runs`, large_binary.
         vocabulary: The vocabulary that numbers the terms. None if the batch numbers its own terms.
     """
 
@@ -296,7 +296,8 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 def _own(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of numbers in Arrow's memory pool.
 
-    The copies outlive their sources. In C's allocator, they would keep it from returning memory to the system.
+    The copies outlive their sources. Long-lived arrays in C's allocator would keep the allocator from returning memory
+    to the system.
     """
     copy = unset(len(numbers), numbers.dtype)
     copy[:] = numbers

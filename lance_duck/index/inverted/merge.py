@@ -47,7 +47,7 @@ class LargePart:
 
 
 def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
-    """Yield the partitions of a segment that have live rows, with their current ids or addresses."""
+    """Yield a segment's partitions, with the current ids or addresses of rows. Skips partitions without live rows."""
     left_out = part.index.deleted_fragments
     for partition in part.index.partitions:
         names = partition.documents.row_ids

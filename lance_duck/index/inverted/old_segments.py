@@ -133,7 +133,7 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
         raise CorruptError(_POSITION, where=file.path, expected="one position per occurrence")
     positions = numbers_without_nulls(values)
     falls = np.diff(positions) <= 0
-    falls[np.cumsum(counts)[:-1] - 1] = False  # positions may fall between postings
+    falls[np.cumsum(counts)[:-1] - 1] = False  # the next posting may begin with a lower position
     if positions.min(initial=0) < 0 or falls.any():
         raise CorruptError(_POSITION, where=file.path, expected="ascending numbers from 0 on")
     return positions.astype(np.uint32)

@@ -37,8 +37,8 @@ class InvertedSegment:
         parameters: Parameters of the analyser and the layout.
         partitions: Partitions of the segment.
         deleted_fragments: uint32, ascending ids of fragments whose rows are missing.
-        is_converted: Whether the files were converted in memory from an old layout. In that case, the texts are
-            analysed again instead of merging their terms.
+        is_converted: Whether the files were converted in memory from an old layout. In that case, merges analyse the
+            texts again, and do not use the stored terms.
 
     Args:
         files: Files of the segment.

@@ -106,7 +106,7 @@ class InvertedPartition:
         return documents
 
     def norms(self, average: float) -> Norms:
-        """Return the norm of each document. With blocks of 256, norms use the shortest length with the same code.
+        """Return the norm of each document. With blocks of 256, uses the shortest length that has the same code.
 
         Args:
             average: Average number of terms per document. The norms for the last value are cached.

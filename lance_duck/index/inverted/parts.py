@@ -26,7 +26,7 @@ _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
 def build_part(rows: pa.RecordBatchReader, writer: SegmentWriter, fragment_id: int, options: BuildOptions) -> None:
-    """Write the partitions of some rows, each with its own metadata file.
+    """Write rows as partitions. Each partition has its own metadata file.
 
     Args:
         rows: See `IndexKind.build`.

@@ -64,7 +64,7 @@ class PostingBlocks:
 
 
 def joined_postings(parts: list[PostingBlocks]) -> PostingBlocks:
-    """Concatenate one or more postings."""
+    """Concatenate the postings of one or more groups of terms."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]

@@ -1,7 +1,9 @@
 """The settings of a full-text index, from a user's arguments or from the details in the manifest.
 
-details: InvertedIndexDetails. It lacks custom stop words. If a segment has files, their parameters take precedence.
-index_version: 1, 2 or 3, the format of the files.
+details: InvertedIndexDetails, a message without custom stop words. If a segment has files, their parameters take
+precedence.
+
+index_version: the format of the files (1, 2 or 3), but always 3 if documents are list elements.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
-    """Complete the parameters for a JSON column or a text column.
+    """Return arguments with the tokenizer of a JSON column or a text column.
 
     Raises:
         InvalidInputError: The parameters select a tokenizer that does not match the column.
@@ -218,7 +220,7 @@ def _form(parameters: AnalyserParameters, format_version: int, granularity: str)
 
 
 def _language(text: str) -> str:
-    """Return the language in a JSON text."""
+    """Return the language in a text, which may be a JSON string. Returns the default language if there is none."""
     try:
         language = json.loads(text)
     except ValueError:

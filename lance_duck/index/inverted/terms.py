@@ -42,7 +42,7 @@ class SortedTerms:
         return int(self.terms.nbytes) + self.ids.nbytes
 
     def by_id(self) -> pa.LargeBinaryArray:
-        """Return the terms by their ids."""
+        """Return the terms in order of their ids."""
         order = np.empty(len(self.ids), np.int64)
         order[self.ids] = np.arange(len(self.ids))
         return self.terms.take(pa.array(order))
@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`. Always returns None, because only older writers create such files."""
+        """See `Terms`. Always returns None, because only older writers store terms in this form."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:

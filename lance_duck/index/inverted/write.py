@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, eq=False)
 class PostingStretch:
-    """The postings of adjacent terms in a partition. They share the arrays of `PartitionContents`."""
+    """The postings of adjacent terms in a partition, in slices of the arrays of `PartitionContents`."""
 
     bounds: NDArray[np.int64]
     document_ids: NDArray[np.uint32]

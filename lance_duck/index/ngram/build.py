@@ -111,7 +111,7 @@ class _PostingRun:
     """Postings of some texts.
 
     Args:
-        groups: Numbers of the texts by trigram.
+        groups: For each trigram, the positions of the texts that contain it.
         rows: Row ids or addresses of the texts.
     """
 

@@ -29,7 +29,7 @@ class NGramFile:
 
     Attributes:
         tokens: Tokens of the file, ascending.
-        path: For messages.
+        path: Path of the file, for messages.
 
     Args:
         files: Files of the segment.

@@ -1,7 +1,7 @@
 """Builds vector segments from rows. Vectors are buffered for training, then streamed through assignment and encoding.
 
-Buffered vectors take up to a quarter of the memory limit, and unsorted codes another quarter. All others are spilled to
-unnamed temporary files. Only one partition at a time is completely in memory.
+Buffered vectors take up to a quarter of the memory limit, and unsorted codes another quarter. Further vectors and codes
+are spilled to unnamed temporary files. Only one partition at a time is completely in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lance_duck.index.vector.write import StoredPartition, write_segment
 
 _VERSIONS: Final = {"IVF_RQ": 2}
 
-_BEFORE_GRAPHS: Final = 0.1  # share of the work in reported progress
+_BEFORE_GRAPHS: Final = 0.1  # share of the reported progress for all steps before graphs are built
 
 
 def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:

@@ -12,15 +12,15 @@ from typing import Final
 # Memory
 
 KEPT_BYTES: Final = 2 << 30
-"""Partition cache size of an open index, in bytes: 20 million vectors of 96 codes with their rows."""
+"""Partition cache size of an open index, in bytes: 20 million codes of 96 bytes with their rows."""
 
 LOAD_BYTES: Final = 64 << 20
 """Size of the partitions that are read together, and of the vectors that are decoded together, in bytes. Limits
 memory."""
 
 DECODED_ALONE: Final = 1 << 22
-"""Maximum count of numbers that one thread decodes alone. This takes a millisecond, and faiss may wait longer than that
-for a second thread."""
+"""Maximum count of numbers (vectors times dimensions) that one thread decodes alone. This takes a millisecond, and
+faiss may wait longer than that for a second thread."""
 
 # Searching
 

@@ -59,7 +59,7 @@ def trained_rows(details: bytes) -> int:
 
 
 def with_trained_rows(details: bytes, count: int) -> bytes:
-    """Add the number of training vectors to a message. 0 leaves it unchanged."""
+    """Add the number of vectors at the time of training to a message. 0 leaves the message unchanged."""
     message = index_pb2.VectorIndexDetails.FromString(details)
     if count:
         message.runtime_hints[_TRAINED] = str(count)

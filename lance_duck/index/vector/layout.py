@@ -20,8 +20,8 @@ SQ (scalar quantisation) stores each number as one byte. All numbers share the t
     code c         255 (x - start) / (end - start), truncated. It represents the numbers from
                    start + c (end - start) / 255 up to the first number of code c + 1
 
-PQ (product quantisation) stores the number of the nearest sub-vector in the codebook for each sub-vector. The codebook
-has 256 or 16 sub-vectors to choose from:
+PQ (product quantisation) splits a vector into sub-vectors. For each, it stores the index of the nearest sub-vector in
+the codebook, which has 256 or 16 of them to choose from:
     metadata       {"codebook_position", "nbits", "num_sub_vectors", "dimension", "transposed"}
     a partition    byte 0 of all its rows, then byte 1, …; with 4 bits a byte has two sub-vectors, the lower half first
 For l2 and cosine, PQ encodes the residual, which is the vector minus its centroid. For dot, it encodes the vector.
@@ -148,7 +148,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
 
 
 def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
-    """Return an integer from `low` to `high` of a JSON object. Raises CorruptError if it is missing or invalid."""
+    """Return a JSON object's integer, from `low` to `high`. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise CorruptError(f"{key} is not a valid integer", where=where, expected=f"{low} … {high}", found=repr(value))
@@ -188,7 +188,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return the row ranges of a file's partitions. They must be disjoint and lie within the file.
+    """Return the row ranges of a file's partitions. The ranges must be disjoint and lie within the file.
 
     Args:
         ivf: IVF message of the file.

@@ -1,8 +1,8 @@
 """Merges vector segments. Codes are copied, and new rows are encoded with the first segment's model.
 
 Segments that were trained separately have different centroids. Their uncompressed vectors are assigned to the
-partitions of the first segment. Their codes are rejected, because they are only valid for their own centroids. If SQ
-bounds differ, codes are translated.
+partitions of the first segment. Compressed codes are rejected, because they are only valid for the centroids with which
+they were encoded. If SQ bounds differ, codes are translated.
 
 If only a few rows of a partition are deleted, and none are added, its graph is kept without the deleted rows.
 Otherwise, the graph is rebuilt from the decoded vectors.

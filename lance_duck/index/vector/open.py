@@ -39,7 +39,7 @@ from lance_duck.store import gather, run
 
 
 class VectorFiles:
-    """An open vector segment. The metadata is read and checked when it is opened. Rows are read on demand.
+    """An open vector segment. The metadata is read and checked when the segment is opened. Rows are read on demand.
 
     Safe to use from several threads.
 

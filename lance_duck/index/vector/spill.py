@@ -1,6 +1,6 @@
 """Temporary storage for vectors that are read again, and for codes that are sorted by partition.
 
-Vectors and codes stay in memory up to a limit. All others go to an unnamed temporary file. Each batch of codes is
+Vectors and codes stay in memory up to a limit. Further ones go to an unnamed temporary file. Each batch of codes is
 sorted when it is added, and the batches are merged when a partition is read.
 """
 

@@ -1,9 +1,9 @@
 """The threads of faiss: many small single-threaded tasks in parallel, and a single thread in forked children.
 
 A fork copies OpenMP's records of its threads, but not the threads themselves. A child that requests two threads waits
-for a thread that does not exist, or dies. A new thread of the child gets new OpenMP threads. It hangs if a thread of
-the parent was multiplying matrices during the fork: OpenBLAS has only one set of threads, and in the child, that set
-stays reserved forever. Calls that request a single thread do not use the threads of either library.
+for a thread that does not exist, or dies. A new thread of the child gets new OpenMP threads. This thread hangs if a
+thread of the parent was multiplying matrices during the fork: OpenBLAS has only one set of threads, and in the child,
+that set stays reserved forever. Calls that request a single thread do not use the threads of either library.
 """
 
 from __future__ import annotations

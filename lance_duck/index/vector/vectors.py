@@ -1,7 +1,7 @@
 """Converts vector columns to matrices, and defines which rows are searchable.
 
-A vector is a fixed-size list of float16, float32, float64 or bfloat16 (two bytes each) numbers. For the Hamming
-distance, its items are uint8. Distances are computed with float32.
+A vector is a fixed-size list of float16, float32, float64 or bfloat16 numbers. bfloat16 is stored as two bytes. For the
+Hamming distance, its items are uint8. Distances are computed with float32.
 
 A row is left out of every index if its vector
 

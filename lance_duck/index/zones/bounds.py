@@ -1,4 +1,4 @@
-"""Bounds of zones. They show in which zones some rows may satisfy a query, and in which zones all rows satisfy it."""
+"""Bounds of zones, which show in which zones some rows may satisfy a query, and in which zones all rows do."""
 
 from __future__ import annotations
 

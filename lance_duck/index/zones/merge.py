@@ -55,7 +55,7 @@ def follow_rows(rows: RowSet, follow: Follow) -> RowSet:
 
 
 def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
-    """Return the fragments that still exist, because at least one of the sampled rows keeps its address."""
+    """Return the fragments that still exist: at least one of their sampled rows keeps its address."""
     order = zones.fragments
     begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
     last = np.append(begins[1:], len(order))[: len(begins)] - 1

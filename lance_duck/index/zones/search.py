@@ -86,7 +86,10 @@ class ZonedIndex(ABC):
         return Answer(self._plain(sure), maybe)
 
     def _plain(self, rows: RowSet) -> RowSet:
-        """Drop fragments with overlapping zones, because one of these zones may predate a rewrite of the column."""
+        """Return rows, except in fragments with overlapping zones.
+
+        One of the overlapping zones may predate a rewrite of the column.
+        """
         overlapping = self.zones.overlapping
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
@@ -137,7 +140,7 @@ class BloomFilterIndex(ZonedIndex):
         self.file = file
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return a mask of the zones that may contain a matching row, and a mask of all False.
+        """Return a mask of the zones that may contain a matching row, and a mask that is always False.
 
         Filters cannot prove that all rows of a zone match.
         """

@@ -152,7 +152,7 @@ class ZoneStatistics:
 
 
 def pieces_of(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
-    """Return the statistics of consecutive pieces of rows."""
+    """Return the statistics of the row ranges that begin at `starts`, and `groups` unchanged."""
     last = np.append(starts[1:], len(rows)) - 1
     zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
     nans = is_nan(values)
@@ -163,7 +163,7 @@ def pieces_of(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple
 
 
 def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
-    """Merge the pieces of each group into one zone. Group numbers ascend."""
+    """Merge the row ranges of each group into one zone. Group numbers ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
     if len(begins) == len(groups):
         return pieces
@@ -201,7 +201,7 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return the number of marked values in each range. With an empty mask, all numbers are 0."""
+    """Return the number of marked values in each range. With an empty mask, all counts are 0."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)

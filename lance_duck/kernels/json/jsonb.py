@@ -103,7 +103,7 @@ def _is_extension(data: Bytes, start: int, size: int) -> bool:
 def _put_typed(
     start: int, size: int, out: Bytes, at: int, texts: Bytes, ends: Int64s, typed: Int64s, counts: Int64s
 ) -> int:
-    """Write the text of a decimal or extension value. If there is room, record its location."""
+    """Write the text of a decimal or extension value. Records the value's location if `typed` has room."""
     number, place = counts[0], 3 * counts[1]
     if place + 2 < len(typed):
         typed[place], typed[place + 1], typed[place + 2] = number, start, size
@@ -157,7 +157,7 @@ def _put_number(
 
 @subroutine
 def _open(data: Bytes, start: int, end: int, stack: Int64s, depth: int) -> int:
-    """Push the container at `start` on the stack. Its values must not extend past `end`."""
+    """Push the container at `start` on the stack, and return a status. The values must not extend past `end`."""
     if (depth + 1) * FRAME > len(stack):
         return TOO_DEEP
     if end - start < 4:
@@ -285,7 +285,7 @@ def jsonb_text(
     Args:
         data: The values.
         offsets: (n + 1,), within `data`. An empty value becomes an empty string.
-        stack: Nesting stack, FRAME numbers for each level.
+        stack: Nesting stack, FRAME slots for each level.
         out: Receives the text. If it is empty, nothing is written.
         ends_out: (n + 1,), receives the string offsets.
         texts: Text of the floats and typed values, concatenated.
@@ -294,10 +294,10 @@ def jsonb_text(
         typed: Receives three numbers for each decimal or extension value: index in `floats`, first byte, size.
         totals: (3,), receives the count of floats and typed values, the count of typed values, and the text size in
             bytes. If a value is invalid, receives its kind and tag.
-        strict: Whether unused bytes between members are an error.
+        strict: Whether unused bytes after the last member of a container are an error.
 
     Returns:
-        A status in the low byte, and the index of the value above it.
+        A status: a code in the low byte, and the index of a value in the bits above.
     """
     at = 0
     totals[0] = totals[1] = 0

@@ -138,7 +138,7 @@ def write_terms(
         paths: The bytes and offsets of the path strings.
         terms: The bytes and offsets of the string terms.
         out: Receives the terms. If it is empty, only the offsets are computed.
-        offsets: Receives 0, then the end of each term. Has one slot more than there are tokens.
+        offsets: Receives the end of each term, from the second slot on. The first slot must be 0.
     """
     known, starts, sizes = tokens
     path_bytes, path_offsets = paths

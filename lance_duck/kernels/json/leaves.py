@@ -46,7 +46,7 @@ FRAME = 3
 """Number of fields of an enclosing container: next node, path, object number (0 for an array)."""
 
 PREFIX = 4
-"""Size of the path prefix of an entry, in bytes."""
+"""Size of the parent path's number in an entry, in bytes."""
 
 DOCUMENTS_READ, LEAVES_READ, TEXTS_READ, TEXT_BYTES, PATHS, PATH_BYTES, OBJECTS = range(7)
 
@@ -114,7 +114,7 @@ def _has_surrogates(data: Bytes, start: Any, stop: Any) -> bool:
 def _put_leaves(
     data: Bytes, nodes: Any, parsing: Any, paths: Any, texts: Bytes, text_ends: Any, leaves: Any, state: Any
 ) -> Any:
-    """Write the leaves of the document on the tape. The leaf count is updated only after all of them are written."""
+    """Write the leaves of the document whose nodes are on the tape. Updates the leaf count when all are written."""
     tape, _, scratch, frames = parsing
     count, num_texts, size = state[LEAVES_READ], state[TEXTS_READ], state[TEXT_BYTES]
     depth, node = np.int64(-1), np.int64(0)

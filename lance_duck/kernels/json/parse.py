@@ -1,8 +1,8 @@
 """Kernel that parses one JSON value into a tape of nodes, in document order.
 
 A node is a row of the tape: kind, payload offset in the scratch buffer, JSONB size, number of children, and the first
-row after the node and its descendants. Two more numbers belong to the writing kernel. Until it runs, they hold the byte
-range of a scalar in the text. An object member takes two nodes: key and value.
+row after the node and its descendants. Two more fields belong to the writing kernel. Until that kernel runs, these
+fields hold the byte range of a scalar in the text. An object member takes two nodes: key and value.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> t
 
 @subroutine
 def _word(data: Bytes, at: int, stop: int) -> int:
-    """Return the number of the literal at `at`, or -1 if it is not a literal."""
+    """Return the index of the literal at `at` in `_WORD_KINDS`, or -1 if it is not a literal."""
     for word in range(len(_WORD_KINDS)):
         size = _WORD_ENDS[word + 1] - _WORD_ENDS[word]
         if stop - at >= size:
@@ -267,7 +267,7 @@ def _count_in(tape: Tape, stack: Int64s, depth: int, size: int, members: int) ->
 
 @subroutine
 def _close(tape: Tape, nodes: int, stack: Int64s, depth: int) -> int:
-    """Complete the top container and count it as an item of its parent."""
+    """Complete the top container, count it as an item of its parent, and return a status."""
     node = stack[depth]
     tape[node, SKIP] = nodes
     _count_in(tape, stack, depth - 1, tape[node, SIZE], 1)
@@ -307,7 +307,7 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
         at: First byte of the value.
         stop: End of the value.
         tape: Receives the nodes. The status is NO_ROOM if they do not fit.
-        stack: Nesting stack, one number for each level.
+        stack: Nesting stack, one slot for each level.
         scratch: Receives unescaped strings, numbers as JSONB, and for floats the byte range of their text. Needs at
             least 16 bytes, and 4 bytes for each byte of the value.
 

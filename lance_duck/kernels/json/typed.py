@@ -82,7 +82,7 @@ def _coefficient(data: Bytes, start: int, size: int) -> float:
 
 @subroutine
 def _decimal(data: Bytes, start: int, size: int) -> float:
-    """Return the value of a decimal of `size` bytes, including its tag.
+    """Return the value of a decimal. `size` includes the tag.
 
     Computes the power of ten by squaring, as pylance does, to produce the same text.
     """

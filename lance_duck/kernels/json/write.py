@@ -63,7 +63,7 @@ def _sift(tape: Tape, at: int, count: int, scratch: Bytes) -> None:
 
 @subroutine
 def _sort(tape: Tape, count: int, scratch: Bytes) -> int:
-    """Sort `count` key nodes in ORDER by their bytes. Returns DUPLICATE if two keys are equal, otherwise OK."""
+    """Sort the first `count` nodes in ORDER by key bytes. Returns DUPLICATE if two keys are equal, otherwise OK."""
     for i in range(1, count):
         if not _is_less(tape, scratch, tape[i - 1, ORDER], tape[i, ORDER]):
             break
@@ -173,7 +173,7 @@ def write_jsonb(
         offsets: (n + 1,), within `data`.
         skip: (n,), nonzero for values to skip. They become empty.
         tape: (rows, NODE), space for the nodes of one value.
-        stack: Nesting stack, one number for each level.
+        stack: Nesting stack, one slot for each level.
         scratch: At least 16 bytes, and at least 4 bytes for each byte of the longest string.
         out: Receives the values. Needs 8 bytes for each value and 4 bytes for each byte of text.
         ends: (n + 1,), receives the value offsets.

@@ -81,7 +81,7 @@ def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None
 
 @kernel
 def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
-    """Test whether each filter may hold any of the hashes. The shape is (filters, blocks, 8) with blocks > 0."""
+    """Test whether each filter may hold any of the hashes. `filters` is (filters, blocks, 8), with blocks > 0."""
     blocks = np.uint64(filters.shape[1])
     for k in range(len(filters)):
         is_maybe[k] = False

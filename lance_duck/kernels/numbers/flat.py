@@ -48,7 +48,7 @@ def join_low_words(
         out: int64, output.
 
     Returns:
-        Whether every number fits.
+        Whether every number fits into its lowest word.
     """
     place = 0
     lost = np.uint64(0)

@@ -1,6 +1,6 @@
 """Kernels that join levels and partial buffers into pages.
 
-They are separate from the reader because all kernels are in this package.
+`encoding.write.layouts.miniblock` calls these kernels. They are here because this package contains all kernels.
 """
 
 from __future__ import annotations

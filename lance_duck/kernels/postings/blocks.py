@@ -139,7 +139,7 @@ def decode_block(
     frequencies: Any,
     place: Any,
 ) -> Any:
-    """Decode a block of `count` documents between two offsets into slot `place`. Returns a status without an index.
+    """Decode the `count` documents of a block, and write them from `place` on. Returns a status without an index.
 
     Ids are sums modulo 2**32. The caller checks that they ascend.
     """

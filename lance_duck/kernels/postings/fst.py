@@ -30,7 +30,7 @@ def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, no
         low: Offset of the first node.
         address: Address of the node: the offset of its last byte, or 0 for the final node without transitions.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The byte for each code in the state byte.
+        common: Frequent input bytes. In a state byte, c > 0 stands for `common[c - 1]`.
         node: (`NODE_FIELDS`,), output.
 
     Returns:
@@ -187,7 +187,7 @@ def find_terms(
         low: Offset of the first node.
         root: Address of the root.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The byte for each code in the state byte.
+        common: Frequent input bytes. In a state byte, c > 0 stands for `common[c - 1]`.
         keys: Bytes of the keys.
         offsets: Byte offset of each key, and the end of the last one.
         node: (`NODE_FIELDS`,), scratch space.
@@ -244,7 +244,7 @@ def list_terms(
         low: Offset of the first node.
         root: Address of the root.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The byte for each code in the state byte.
+        common: Frequent input bytes. In a state byte, c > 0 stands for `common[c - 1]`.
         stack: (longest key + 1, NODE_FIELDS + 2), scratch space.
         key: Scratch space, as many bytes as the stack has rows.
         keys: Output: bytes of the keys, sized by the count.

@@ -1,9 +1,9 @@
 """Kernel that builds a minimal FST of sorted terms. `index.inverted.codecs.fst` describes its bytes.
 
 The nodes on the path of the last key are open, because the target of their last transition may still change. When the
-next key leaves this path, the nodes below the fork are closed, deepest first. If the table contains an equal node, it
-replaces the closed node. Otherwise, the closed node is written. The table has a fixed size: a new node evicts one of
-four candidates.
+next key leaves this path, the nodes below the fork are closed, deepest first. If the table contains an equal node, that
+node replaces the closed node. Otherwise, the closed node is written. The table has a fixed size. A new node has a
+choice of four slots. If all are used, it evicts the node in one of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def build_fst(
         keys: Bytes of the keys.
         offsets: Byte offset of each key, and the end of the last one. Keys are distinct and ascend.
         values: The value of each key, at least 0.
-        codes: (256,), code of each input byte in the state byte. 0 if the byte is written separately.
+        codes: (256,), number that stands for each input byte in a state byte, or 0 if the byte is written separately.
         inputs: (size of the keys,), scratch space.
         transitions: (size of the keys, TRANSITION_FIELDS), scratch space.
         open_nodes: (longest key + 1, NODE_FIELDS), scratch space.

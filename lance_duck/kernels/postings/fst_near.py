@@ -1,7 +1,7 @@
 """A kernel that finds the FST terms within an edit distance of a word, or with a prefix.
 
-It walks the FST in byte order. Each character on the path has a row of the Levenshtein matrix. If all numbers in a row
-exceed the limit, the walk does not go deeper.
+It walks the FST in byte order. Each character on the path has a row of the Levenshtein matrix. If all distances in a
+row exceed the limit, the walk does not go deeper.
 """
 
 from __future__ import annotations

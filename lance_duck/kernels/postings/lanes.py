@@ -1,7 +1,7 @@
 """Intrinsics that unpack lane-packed numbers, four at a time. `kernels.postings.packing` describes the bytes.
 
-When the compiler vectorizes a Python loop, it widens 32-bit words to 64 bits. These loops use vectors of four words
-instead, and unpack twice as fast.
+When the compiler vectorizes a Python loop, it widens 32-bit words to 64 bits. The loops of this module use vectors of
+four words instead, and unpack twice as fast.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def decode_positions(
 
 @subroutine
 def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, out: Any, place: Any) -> Any:
-    """Decode `count` numbers between two offsets into slot `place`. Returns a status without an index."""
+    """Decode `count` numbers, and write them from `place` on. Returns a status without an index."""
     rest = count
     while has_groups and rest >= GROUP:
         if at >= end:
@@ -186,7 +186,7 @@ def _encode_group(values: Any, out: Any, at: Any) -> Any:
 
 @kernel
 def decode_old_positions(data: Bytes, offsets: Int64s, frequencies: UInt32s, positions: UInt32s) -> int:
-    """Decode positions of format 1. It stores a separate value for each posting.
+    """Decode positions of format 1, which stores a separate value for each posting.
 
     Args:
         data: Bytes of all postings.

@@ -54,7 +54,7 @@ def accumulate(
         data: Bytes of all blocks.
         offsets: Byte offset of each block, and the end of the last one; ascending, within `data`.
         lists: (terms + 1,), first block of each term, and the total block count.
-        lengths: Number of documents of each term. They match the number of blocks.
+        lengths: Number of documents of each term, which must fit the term's number of blocks.
         block_size: 128 or 256.
         is_varint: Whether the numbers in a term's last block are varints. If False, they are 32-bit words.
         weights: The idf of each term.
@@ -62,7 +62,7 @@ def accumulate(
         norms: The length code of each document, and the norm of each code.
         mask: Flags: whether each document may match. Empty if all documents may match.
         every: Whether a document must contain a term of each slot.
-        scores: (documents,), receives the sums of the old and the new scores.
+        scores: (documents,), increased by the scores of the postings.
         sums: (documents,), scratch space, initially 0. It is 0 again afterwards. Empty if no two terms have the same
             word.
         hits: (documents,), output, initially 0. With `every`, the number of leading slots that a document contains.
@@ -193,8 +193,8 @@ def bound_windows(
         every: Whether a document must have all terms.
         slack: Factor that raises bounds.
         num_first: Maximum number of windows that are sorted to the front of `order`.
-        out: (terms, windows), output, initially 0: the bounds of each term, or 0 if the window does not contain its
-            documents.
+        out: (terms, windows), output, initially 0: the bounds of each term, or 0 if a window does not contain documents
+            of the term.
         totals: (windows,), output: the score bound, or -1 if no document can match.
         order: (windows,), output: the `num_first` windows with the highest bounds, in descending order, then the
             others, in ascending order of their ids.

@@ -308,7 +308,7 @@ def count_living(
         frequencies: (postings,), frequency of each posting.
         names: (documents,), new id of each document, negative if it is deleted.
         numbers: (terms of the partition,), number of each term in the result.
-        counts: (2, terms of the result), receives the sum of the old and the new posting and token counts of each term.
+        counts: (2, terms of the result), increased by the number of live postings and of their tokens for each term.
 
     Returns:
         A status.

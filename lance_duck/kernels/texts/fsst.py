@@ -100,7 +100,7 @@ def expand(
     out: Bytes,
     places: NDArray[np.int64],
 ) -> int:
-    """Expand values of codes.
+    """Expand the codes of values.
 
     Args:
         codes: Value i is codes[ends[i] : ends[i + 1]]. The offsets are already checked.

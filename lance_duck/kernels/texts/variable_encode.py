@@ -14,7 +14,7 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Split values into chunks of at most `limit` bytes. Each chunk has as many values as fit, a power of two.
+    """Split values into chunks. A chunk's value count is the largest power of two that fits into `limit` bytes.
 
     A chunk has at least two values. The last chunk takes all remaining values if they fit, and may have a single value.
 

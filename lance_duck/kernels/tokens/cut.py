@@ -232,7 +232,7 @@ def cut_ngrams(
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
-    """Cut all n-grams of the given lengths, sorted by start, then by length. Tokens at or above `limit` are dropped.
+    """Cut all n-grams of the given lengths, sorted by start, then by length. Drops tokens of at least `limit` bytes.
 
     Args:
         data: UTF-8 of all strings.

@@ -1,6 +1,6 @@
 """A hash table of distinct words, with open addressing. It grows between two calls of a kernel.
 
-A slot of the table is two words of 64 bits:
+A slot of the table consists of two 64-bit integers:
 
 bits   | field
 0-63   | the first 8 bytes of the word, first byte lowest, zero-padded

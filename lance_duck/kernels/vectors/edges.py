@@ -164,7 +164,10 @@ def add_reversed(
     work: Numbers,
     distances: Floats,
 ) -> int:
-    """Insert the nearest vectors that selected a vector into its sorted neighbours, without duplicates."""
+    """Insert the nearest vectors that selected a vector into its sorted neighbours, without duplicates.
+
+    Returns the new number of neighbours.
+    """
     for place in range(stops[row - 1] if row else 0, stops[row]):
         number, distance = ends[place], lengths[place]
         if size == most and distances[size - 1] <= distance:

@@ -148,7 +148,7 @@ def begin_sides(inside: Floats, count: int, sides: Sides, work: Doubles) -> None
 
 @summing_subroutine
 def half_means(inside: Floats, count: int, sides: Sides, work: Doubles) -> int:
-    """Write the means of both sides to rows 1 and 2 of `work`, unless one is empty. Returns the first side's size."""
+    """Write the means of both sides to rows 1 and 2 of `work`, unless a side is empty. Returns the first one's size."""
     dim = inside.shape[1]
     work[1:3, :] = 0.0
     ones = 0

@@ -20,7 +20,7 @@ Int64s = NDArray[np.int64]
 
 TILE: Final = 64  # vectors; 128 dimensions of each take 32 KB and stay in the L1 cache
 ROWS: Final = 4  # vectors multiplied with a tile together; also dimensions per step
-SLACK: Final = 8  # extra candidates above k: a bound then takes few steps to find
+SLACK: Final = 8  # extra candidates above k, with which a bound is found in few steps
 
 _CHUNK: Final = 128  # dimensions to multiply before moving to the next vectors
 _HALVINGS: Final = 30

@@ -29,7 +29,7 @@ class DataFile:
         path: Name of the file, relative to data/ or to the base path.
         fields: Field ids. -2 marks a field that another file now stores.
         column_indices: Column of each field in the file, or -1 if the field is not stored. Empty for 0.1 files.
-        file_version: (major, minor), with the numbers in the manifest.
+        file_version: (major, minor), as stored in the manifest.
         file_size: Size of the file in bytes, or None if the manifest does not store it.
         base_id: Id of the base path that the name is relative to, or None for the root of the table.
     """
@@ -69,7 +69,7 @@ class DataFile:
 
 
 def version_text(version: tuple[int, int]) -> str:
-    """Return the name of a file version: "0.1", "2.0", "2.1". The argument has the numbers that manifests store."""
+    """Return the name of a file version, such as "2.1", given (major, minor) as stored in manifests."""
     return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
 
 

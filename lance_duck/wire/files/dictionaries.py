@@ -4,7 +4,8 @@
     numbers                   little-endian
     texts, bytes              int64 (length + 1): file offsets of the values; the bytes lie before the page
 
-All data files of a table share one dictionary: some readers use the manifest's dictionary for every file.
+All data files of a table share one dictionary per field, because some readers use the manifest's dictionary for every
+file.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def values_page(values: pa.Array, position: int) -> tuple[bytes, int]:
 
 
 def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.Array | None:
-    """Return the values of a page, or None if the file does not contain them.
+    """Return the values of a page, or None if the page is invalid for the type.
 
     Args:
         data: Bytes of the whole file.

@@ -61,7 +61,7 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     """Build an overlay from its message.
 
     Raises:
-        CorruptError: The message lacks a file or the bitmaps.
+        CorruptError: The message lacks a file, or has the wrong number of bitmaps.
     """
     if not proto.data_file.path:
         raise CorruptError("the overlay does not have a file", where=where)

@@ -60,11 +60,11 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class LayerNumbers:
-    """A layer with its numbers.
+    """The stored numbers of a layer.
 
     Attributes:
         validity: Validity of its slots.
-        is_list: Whether it is a layer of lists.
+        is_list: Whether the layer consists of lists.
         places: int64, positions of the slots whose lists have items.
         ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
         stride: Number of page rows per slot, for layers around fixed-size lists.

@@ -69,7 +69,7 @@ def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression)
 
 
 def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Encode byte strings as ends and bytes. large_string and large_binary never use FSST: pylance cannot read it."""
+    """Encode byte strings as ends and bytes. large_string and large_binary never use FSST, because pylance cannot."""
     if compression.scheme == "fsst" and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         compression = Compression()
     return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)

@@ -26,7 +26,7 @@ class BuffersOut:
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Store `data` as flat values of `bits` bits."""
+    """Store `data` as flat values of `bits` bits, and return their encoding."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 

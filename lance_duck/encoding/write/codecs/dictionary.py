@@ -37,7 +37,7 @@ def find_dictionary(
         block: The values. Fixed-width values must have 64 or 128 bits.
         choice: Encoding options of the field.
         otherwise: Size of the values without a dictionary, in bytes.
-        runs: Maximum number of runs of equal values.
+        runs: Upper bound of the number of runs of equal values.
         compress: Returns the stored size of items, in bytes. None if they are stored uncompressed. Called only if
             uncompressed items would be too large.
 
@@ -104,7 +104,7 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return the size of indices, in bytes. A run takes 5 bytes."""
+    """Estimate the size of indices, in bytes. A run takes 5 bytes."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 

@@ -31,7 +31,7 @@ _ZEROS: Final = bytes(8)
 def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
     """Return a page with a single chunk.
 
-    Returns None if there are many values, or if the field requests an encoding.
+    Returns None if there are many or large values, or if the field requests an encoding.
 
     Args:
         block: The value slots, not all of them null.

@@ -88,7 +88,7 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Encoding
 
 
 def _may_be_constant(block: Block, levels: PageLevels, choice: EncodingOptions) -> bool:
-    """Return whether an all-null page may be constant. For the type null, it is the only possible layout."""
+    """Return whether an all-null page may be constant. For the type null, no other layout is possible."""
     if levels.rep is None or levels.num_slots == 0 or choice.grammar.has_constant_lists:
         return True
     return isinstance(block, FixedWidth) and block.bits == 0

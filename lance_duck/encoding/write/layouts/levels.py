@@ -58,7 +58,7 @@ class LeafShape:
         in_fixed: bool = False,
         has_dense_nulls: bool = True,
     ) -> LeafShape:
-        """Return the shape of a column. `in_fixed`: whether it is inside fixed-size lists of structs.
+        """Return the shape of a column. `in_fixed`: whether the column is inside fixed-size lists of structs.
 
         If a column has structs around lists, these structs and lists declare all their levels in all pages. pylance 14
         cannot read the column if pages declare the structs differently, or if a list inside a struct is declared as

@@ -44,7 +44,7 @@ class _ChunkSection:
 
     @classmethod
     def of(cls, buffer: ChunkBuffer) -> _ChunkSection:
-        """Measure a section."""
+        """Return a section with the sizes of its shares."""
         data, ends = buffer
         sizes = _gaps(ends)
         return cls(data, ends, sizes, (sizes + 7) & ~np.int64(7))

@@ -18,7 +18,7 @@ class EncodedPage:
     """A page to be written.
 
     Attributes:
-        buffers: uint8 arrays, in order. They are views of the values if the page stores these unchanged.
+        buffers: uint8 arrays, in order. They are views of the values if the page stores the values unchanged.
         encoding: Description of the bytes.
         num_rows: Number of rows. For fixed-size lists of structs, number of structs.
         first_row: First top-level row of the page in its column.

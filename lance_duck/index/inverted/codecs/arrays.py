@@ -40,10 +40,10 @@ class BinaryLists:
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
 
     def take(self, rows: Int64s, where: str) -> BinaryLists:
-        """Return a copy of lists, in any order.
+        """Return a copy of the lists at the given positions.
 
         Args:
-            rows: Positions of the lists.
+            rows: Positions of the lists, in any order.
             where: Name of the file, for messages.
 
         Raises:

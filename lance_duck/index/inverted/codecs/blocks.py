@@ -11,7 +11,8 @@ Blocks of 256 documents, which do not have a score
 
 b, c, w are widths in bits. The difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
 256) of 32-bit words, see `kernels.postings.packing`. The maximum score of a block is an upper bound of the scores of
-its documents: the maximum of idf · 2.2 · f / (f + norm). It uses the statistics of the partition when it was written.
+its documents: the maximum of idf · 2.2 · f / (f + norm). idf and norm use the statistics that the partition had when it
+was written.
 """
 
 from __future__ import annotations

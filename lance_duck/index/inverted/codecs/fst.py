@@ -2,10 +2,10 @@
 
 u64 version (1 … 3) | u64 0 | nodes | u64 number of terms | u64 address of the root | u32 masked CRC-32C (version 3)
 
-The address of a node is the offset of its last byte, the state byte. Its fields are read backwards from there. Address
-0 stands for the final node that has neither transitions nor an output. The target of a transition is the address of the
-node's first byte minus the delta. A delta of 0 stands for address 0. The id of a term is the sum of the outputs on its
-path and the final output.
+The address of a node is the offset of its last byte, the state byte. The fields of the node are read backwards from
+there. Address 0 stands for the final node that has neither transitions nor an output. The target of a transition is the
+address of the node's first byte minus the delta. A delta of 0 stands for address 0. The id of a term is the sum of the
+outputs on its path and the final output.
 
     11cccccc   one transition, to the node that ends just before; output 0: input byte if c = 0, else COMMON[c - 1]
     10cccccc   one transition: input byte if c = 0; sizes byte (bytes of the delta, 4 bits, bytes of the output,
@@ -39,12 +39,12 @@ from lance_duck.kernels.postings.fst import CRC_TABLES, NODE_FIELDS, crc32c, fin
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 FST_SLOTS: Final = 1 << 12
-"""Number of nodes that are remembered for sharing while the automaton is built. For 30,000 words, the automaton is 8 %
-larger with 2^8 nodes, and 2 % larger with 2^18 nodes (`benchmarks/postings.py`)."""
+"""Number of nodes that are remembered for sharing while the automaton is built. Compared with 2^12 nodes, the automaton
+of 30,000 words is 8 % larger with 2^8 nodes, and 2 % larger with 2^18 nodes (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
 """Maximum word length for fuzzy searches in the FST, in characters. Limits memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
-"""The input byte for each code in the state byte, most frequent first."""
+"""The most frequent input bytes, in descending order. In a state byte, c > 0 stands for COMMON[c - 1]."""
 
 _HEAD: Final = struct.Struct("<QQ")
 _TAIL: Final = struct.Struct("<QQ")

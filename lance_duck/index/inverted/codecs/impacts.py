@@ -1,4 +1,4 @@
-"""Impacts: pairs of frequency and length for each block, which limit scores independently of the statistics.
+"""Impacts: pairs of frequency and length for each block, which bound scores for any term weights and average length.
 
 A term has one entry per block, followed by one entry per 32 blocks.
     entry      varint last document | varint number of pairs | pairs

@@ -34,7 +34,7 @@ def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache
 def _logf() -> Callable[[float], float]:
-    """Return the C library's `logf`. If it is missing, returns the float64 logarithm, which the caller rounds."""
+    """Return the C library's `logf`. If it is missing, returns `math.log`. The caller rounds the results."""
     try:
         logf = ctypes.CDLL(_LIBRARIES[sys.platform]).logf
     except (KeyError, OSError, AttributeError):

@@ -8,7 +8,7 @@ Formats 2 and 3: one stream per term
                              `kernels.postings.packing`; the rest: varints. With the positions_codec
                              varint_doc_delta_v2, all differences are varints
 Format 1: one list per document
-    _position                u32 number | groups of 128: u32 first | u8 b | 16·b bytes: differences, the first one 0 |
+    _position                u32 count | groups of 128: u32 first | u8 b | 16·b bytes: differences, the first one 0 |
                              the rest: words; each document is a separate value
 """
 
@@ -228,7 +228,7 @@ def _check_no_nulls(stream: PositionStream, where: str) -> None:
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
-    """Allocate an array for the positions of postings. Their number must be at most `most`."""
+    """Return an unset array for the positions of postings. Raises CorruptError for more than `most` positions."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
         raise CorruptError("too many positions", where=where, expected=f"at most {most}", found=count)

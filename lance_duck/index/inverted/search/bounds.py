@@ -26,8 +26,8 @@ def windows_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Divide documents into windows, and order the windows for the search.
 
-    A few of the windows with the highest bounds come first, to establish a threshold. The others ascend, so that each
-    block is decoded only once.
+    A few of the windows with the highest bounds come first, to establish a threshold. The other windows ascend, so that
+    each block is decoded only once.
 
     Returns:
         The bound of each term in each window, the bound of each window, the search order, and the window size.
@@ -41,7 +41,7 @@ def windows_of(
 
 
 def window_size(num_postings: int, num_documents: int) -> int:
-    """Return the number of documents in a window. Rarer postings get larger windows."""
+    """Return the number of documents in a window. Rarer terms get larger windows."""
     size = SEARCH_WINDOW
     while size < LARGEST_WINDOW and num_postings * size < WINDOW_POSTINGS * num_documents:
         size *= 2

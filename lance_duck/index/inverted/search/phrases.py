@@ -93,7 +93,7 @@ def best_phrases(
 
 
 def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
-    """Run the search. If a document has too many positions for the buffer, repeats it once with a larger buffer."""
+    """Run the search. If a document has too many positions for the buffer, repeats the search with a larger buffer."""
     documents, count = np.empty(len(best), np.int64), len(found.postings)
     most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
     pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)

@@ -68,7 +68,8 @@ class Rounding:
     Attributes:
         bits: Bits per number, 1 … 9.
         rotation: Rotation of vectors before they are rounded.
-        of_residual: Whether factors are for residuals of queries, from which the centroid is subtracted.
+        of_residual: Whether the factors expect queries minus the centroid. Otherwise, they expect the queries
+            themselves.
         has_error: Whether rows have an error factor.
     """
 
@@ -143,7 +144,7 @@ class Rounding:
         return rows[:, : self.dim // 8]
 
     def further(self, rows: Bytes) -> Bytes:
-        """Return the bits of rows that follow the signs, uint8 (n, dim * extra / 8)."""
+        """Return the further bits of rows, which follow the signs: uint8 (n, dim * extra / 8)."""
         return rows[:, self.dim // 8 : self.dim // 8 * self.bits]
 
     def factors_of(self, rows: Bytes) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ Neighbors = NDArray[np.int64]
 
 _MANY: Final = 0.25
 _FEW_GONE: Final = 4  # maximum number of lost neighbours whose neighbours may fill the slots of a vector
-_AT_ONCE: Final = 32 << 20  # size of the vectors that are compared together
+_AT_ONCE: Final = 32 << 20  # size of the vectors that are compared together, in bytes
 
 
 def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str) -> Graph:

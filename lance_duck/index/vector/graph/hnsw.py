@@ -1,7 +1,7 @@
 """HNSW graphs as the arrays of faiss: building and searching them.
 
-faiss stores the neighbours of a vector consecutively, level by level. Each level has the maximum number of slots, and
-empty slots contain -1. faiss does not validate these arrays.
+faiss stores the neighbours of a vector consecutively, level by level. On each of its levels, a vector has the maximum
+number of slots, and empty slots contain -1. faiss does not validate these arrays.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Graph:
         room: int32 (levels + 1,), total number of neighbour slots on the levels below each level.
         offsets: uint64 (n + 1,), first slot of each vector in `neighbors`.
         neighbors: int32, neighbours of each vector, level by level, padded with -1.
-        entry_point: Vector on the highest level at which walks begin. -1 if the graph does not have vectors.
+        entry_point: Vector at which walks begin, on the highest level. -1 if the graph does not have vectors.
     """
 
     levels: NDArray[np.int32]
@@ -81,7 +81,7 @@ def build_graph(
     vector_storage = storage if storage is not None else flat_storage(vectors.shape[1], metric)
     index: Any = faiss.IndexHNSW(vector_storage, m)
     index.hnsw.efConstruction = ef_construction
-    index.keep_max_size_level0 = True  # as in Lance: keeps the recall of walks with ef close to k
+    index.keep_max_size_level0 = True  # as in Lance: preserves the recall of walks whose ef is close to k
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
     faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
     if len(vectors):

@@ -132,7 +132,7 @@ def _whole(sparse: Graph, members: Rows, table: Numbers) -> Graph:
 
 
 def _is_sound(graph: Graph, vectors: Vectors) -> bool:
-    """Return whether searches for vectors of the graph find them."""
+    """Return whether searches for vectors of the graph find these vectors."""
     storage = flat_storage(vectors.shape[1], "l2")
     storage.add(vectors)
     index = index_of(storage, graph)

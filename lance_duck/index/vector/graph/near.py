@@ -29,8 +29,8 @@ Numbers = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 PROBES: Final = 8
-"""Number of blocks that count as near a vector. Of 40 neighbours of clustered vectors, 2 blocks find 0.980, 4 blocks
-find 0.994, and 8 and 16 blocks find 0.997. For uniform vectors, they find 0.37 to 0.39
+"""Number of blocks that count as near a vector. For clustered vectors, 2 blocks find a share of 0.980 of 40 neighbours,
+4 blocks find 0.994, and 8 and 16 blocks find 0.997. For uniform vectors, the shares are 0.37 to 0.39
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only PROBES`)."""
 
 MOST_BLOCKS: Final = 24
@@ -40,9 +40,9 @@ clustered vectors, 12 blocks find 0.991 of the neighbours, and 24 and 48 blocks 
 (`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only MOST_BLOCKS`)."""
 
 ENOUGH: Final = 0.9
-"""Share of its vectors' near blocks with which a block is compared. The other blocks are near only a few vectors. For
-clustered vectors, 0.7 finds 0.988 of the neighbours, and 0.9 finds 0.997. 1 also finds 0.997, in a tenth more time
-(`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`)."""
+"""A block is compared with this share of the blocks that are near its vectors. The other blocks are near only a few
+vectors. For clustered vectors, 0.7 finds 0.988 of the neighbours, and 0.9 finds 0.997. 1 also finds 0.997, in a tenth
+more time (`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`)."""
 
 _SEED: Final = 7
 _ALL: Final = 2048  # up to this many vectors form a single block
@@ -53,7 +53,7 @@ _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
 _FILLED: Final = 64  # tiles that one task fills
 _ASSIGNED: Final = 1 << 13  # vectors that one task assigns to blocks
-_TESTED: Final = 64  # vectors that each of two tasks compares with all others; before, each met 6,000 to 8,000 others
+_TESTED: Final = 64  # vectors that each of two tasks compares with all others, while `compare` uses 6,000 to 8,000
 _ROUNDED: Final = np.float32(1.0001)  # distances within this ratio may be equal except for rounding
 
 
@@ -62,7 +62,7 @@ class NearNeighbors(NamedTuple):
 
     Attributes:
         far: float32 (n, k), squared distances, or inf for missing neighbours.
-        numbers: int32 (n, k), rows of vectors, or -1 for missing neighbours.
+        numbers: int32 (n, k), rows of the neighbours, or -1 for missing neighbours.
         order: int64 (n,), all rows, block by block.
         share: Share of nearest neighbours found, 0 to 1, measured on a sample.
     """

@@ -160,7 +160,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
         first, count = starts[low:high], lengths[low:high]
         edges = items[first[0] : first[-1] + count[-1]]
         _check_neighbors(edges, levels, level, where)
-        if level == 0:  # all vectors in order, which are most of the file
+        if level == 0:  # all vectors in order; most rows of the file belong to this level
             filled[_taken(count, room[levels])] = edges
         else:
             places = offsets[numbers[low:high]] + room[level] - (first - first[0])
@@ -215,7 +215,7 @@ def _metadata(text: object, where: str) -> GraphMetadata:
 
 
 def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
-    """Count the entry point's row on every level of the metadata, as pylance before 12 wrote it."""
+    """Return metadata that count the entry point's row on every level, unlike metadata from pylance before 12."""
     upper = len(graph.level_offsets) - 2
     if upper < 1 or num_rows != graph.num_rows + upper:
         return graph

@@ -30,7 +30,7 @@ class BestHits:
         self._positions = np.full((queries, self.k), -1, np.int64)
 
     def put(self, distances: Distances, positions: Int64s) -> None:
-        """Merge neighbours of all queries. If this is the first call, and each query has k neighbours, stores them."""
+        """Merge neighbours of all queries. Only for the first call: k neighbours per query replace all earlier ones."""
         if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
             self._distances, self._positions = distances, positions
         else:

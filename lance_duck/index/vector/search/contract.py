@@ -70,8 +70,8 @@ class Shape:
         num_partitions: Number of partitions.
         has_graphs: Whether partitions are searched by graph walks instead of being compared as a whole.
         code_bytes: Bytes read per vector.
-        table_bytes: Size of the codebook in bytes. A search converts it to one distance table per partition, in which
-            code bytes are looked up. 0 if codes are compared directly.
+        table_bytes: Size of the codebook in bytes. A search converts the codebook to one distance table per partition,
+            in which code bytes are looked up. 0 if codes are compared directly.
     """
 
     num_rows: int

@@ -102,7 +102,10 @@ class Frontier:
         self._missed = (1 - probe.recall) / 2  # searches within partitions may miss the other half
 
     def first(self) -> Int64s:
-        """Return the nearest partitions with at least k allowed vectors: int64 (queries, n), padded with -1."""
+        """Return the `probe.nprobes` nearest partitions, and further ones until they have k allowed vectors.
+
+        The result is int64 (queries, n), padded with -1.
+        """
         inside = np.cumsum(self._counts, axis=1) - self._counts
         is_first = (np.cumsum(self._is_open, axis=1) <= self._nprobes) | (inside < self._k)
         return self._taken(np.broadcast_to(np.arange(is_first.shape[1]), is_first.shape), self._is_open & is_first)

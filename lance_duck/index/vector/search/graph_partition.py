@@ -3,8 +3,8 @@
 A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed. If only a few vectors
 are allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors, whether they are allowed or
 not. Other allowed vectors that it encounters may not be the nearest allowed vectors. If too few of the nearest vectors
-are allowed, the walk is repeated with twice the candidates. If there are fewer than chance explains, all allowed
-vectors are compared.
+are allowed, the walk is repeated with twice the candidates. If fewer of them are allowed than chance explains, all
+allowed vectors are compared.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class GraphPartition:
         return distances, places
 
     def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Int64s) -> tuple[Distances, Int64s]:
-        """Recompute distances so that they do not depend on the search method, and sort both, nearest first."""
+        """Recompute distances so that they do not depend on the search method. Sorts the results, nearest first."""
         distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
         if self._is_flat:
             measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)

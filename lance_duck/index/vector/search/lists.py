@@ -55,8 +55,8 @@ def faiss_bounds(start: float, end: float) -> Any:
 def _product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
     """Return a faiss index with empty lists, for PQ codes. The arguments are the same as for `_flat_lists`.
 
-    faiss can precompute tables of distances between centroids and codes. They are disabled, because they make distances
-    less precise, and do not make searches faster (`benchmarks/partition_costs.py`).
+    faiss can precompute tables of distances between centroids and codes. These tables are disabled, because they make
+    distances less precise, and do not make searches faster (`benchmarks/partition_costs.py`).
     """
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)

@@ -64,7 +64,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return the centroids after rounds of plain k-means. If `centroids` is None, it starts from random vectors."""
+    """Return the centroids after rounds of plain k-means, which starts from `centroids`, or from random vectors."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)
@@ -98,7 +98,7 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
 
 
 def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Halves:
-    """Split each partition into halves, by k-means with two centroids. They start along the partition's longest axis.
+    """Split each partition into halves, by k-means with two centroids, which start on its longest axis.
 
     Args:
         vectors: float32 (n, dim). Squared distances must be finite.

@@ -173,7 +173,7 @@ class VectorSpec:
         return self.centroids is not None and parameter is not None
 
     def partitions_for(self, num_rows: int) -> int:
-        """Return the number of partitions for `num_rows` vectors, from 1 to `num_rows`."""
+        """Return the number of partitions for `num_rows` vectors: at most `num_rows`, unless centroids are given."""
         if self.centroids is not None:
             return len(self.centroids)
         count = self.num_partitions

@@ -13,7 +13,7 @@ from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.model import nearest_centroids, quantizer
 
 _APART: Final = 1 / 1024  # relative distance between the two copies of a split centroid
-_ENOUGH: Final = 1e-4  # share of the distance sum; training ends after a round with a smaller decrease
+_ENOUGH: Final = 1e-4  # training ends after a round that lowers the distance sum by at most this share
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _factors(
     *,
     of_residual: bool = False,
 ) -> dict[str, NDArray[Any]]:
-    """Return the factors by column name, from residuals and codes, both (n, dim). They are 0 for zero residuals."""
+    """Return the factors by name, from residuals and codes, both (n, dim). Scale and error are 0 for zero residuals."""
 
     def products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = np.einsum("ij,ij->i", one, other, dtype=np.float64)

@@ -72,7 +72,7 @@ def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
 
 
 def brought(spec: VectorSpec, item: np.dtype[Any]) -> Model:
-    """Build the model of a specification with centroids. It also gets the bounds and the codebook if they are set."""
+    """Build the model of a specification with centroids, with its bounds and its codebook if they are set."""
     assert spec.centroids is not None
     model = Model(
         spec.kind,

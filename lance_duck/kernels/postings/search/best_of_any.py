@@ -366,7 +366,7 @@ def _add(
 
 @subroutine
 def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, best: Any, num_best: Any) -> Any:
-    """Score the documents of a window and clear them. Returns the number of best documents so far."""
+    """Score the documents of a window, and reset their scratch space. Returns the number of best documents so far."""
     _, parts, _, touched, _ = work
     keys, slots = scoring[3], scoring[4]
     scores, documents = best
@@ -386,7 +386,7 @@ def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, b
 
 @subroutine
 def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any:
-    """Sort terms by their bounds in a window, ascending. Returns how many cannot reach the threshold together."""
+    """Sort terms by their bounds in a window, ascending. Returns how many terms cannot reach the threshold together."""
     for i in range(len(sequence)):
         j = i
         while j > 0 and bounds[sequence[j - 1], window] > bounds[i, window]:
@@ -404,7 +404,7 @@ def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any
 
 @subroutine
 def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: Any) -> Any:
-    """Sort the needed terms to the front, rarest first. Documents that lack one cannot reach the threshold.
+    """Sort the needed terms to the front, rarest first. Documents that lack a needed term cannot reach the threshold.
 
     The other terms follow in descending order of their bounds.
 
@@ -431,7 +431,7 @@ def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: 
 
 @subroutine
 def _put_last(lengths: Any, term: Any, sequence: Any, optional: Any) -> Any:
-    """Make a needed term the only required term, if it has fewer documents than the current required terms.
+    """Make a needed term the only required term, unless the current required terms have fewer documents in total.
 
     Returns:
         The number of optional terms at the front of the sequence.

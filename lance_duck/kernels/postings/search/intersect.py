@@ -1,8 +1,7 @@
 """Subroutines that find the documents in an id window that contain all of several terms.
 
 Documents are intersected before any frequencies are read. Frequencies are read for documents that contain all terms.
-They are also read before the terms with the most postings in the window, to drop documents that cannot reach the
-threshold.
+They are also read before the third and each later term, to drop documents that cannot reach the threshold.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `counts`.
 
     work       (2, terms, documents in a full block); (2, terms), all -1: see `read_documents`; all terms, needed terms
@@ -308,8 +307,8 @@ def _find_marks(
 ) -> Any:
     """Find a term's documents in a window with a mark above `base`, and write them to `documents`.
 
-    Their marks are written to the second candidate row of `work`. If only the marks are needed, `documents` may be that
-    row. Their posting indices are written to the row of the term.
+    The marks of these documents are written to the second candidate row of `work`. If only the marks are needed,
+    `documents` may be that row. The posting indices are written to the row of the term.
 
     Returns:
         (number of documents, status).

@@ -71,8 +71,8 @@ def find_best_phrases(
         pool: Scratch space for documents whose positions are not read yet.
         reading: Scratch space for positions.
         counts: Output, three numbers, initially 0: number of documents found; number of posting blocks decoded; the
-            required number of positions if `reading` is too small. No document is returned if it is too small. The
-            required number never exceeds the size of the encoded positions.
+            required number of positions if `reading` is too small. In that case, no document is returned. The required
+            number is at most 128 per byte of a position block.
 
     Returns:
         A status with the index of a word.
