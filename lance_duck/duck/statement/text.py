@@ -45,7 +45,7 @@ class Statement:
         return _statement(text) if len(text) <= LONGEST else cls(text)
 
     def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
-        """Return the cached result of a function on the statement. After a new computation, the tree is dropped."""
+        """Return the result of a function on the statement. The result is cached, and computing it drops `tree`."""
         if key not in self._results:
             self._results[key] = read(self)
             self.__dict__.pop("tree", None)

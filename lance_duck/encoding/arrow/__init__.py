@@ -2,5 +2,5 @@
 
 You hold: a block with null flags and an Arrow type; or dictionaries of several arrays. You get: arrays of exactly that
 type; combined dictionaries.
-Never here: buffers of a page and levels. Callers pass whether a column contains JSON.
+Never here: buffers of a page and levels. Callers decide whether a column contains JSON.
 """

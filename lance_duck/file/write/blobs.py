@@ -172,7 +172,7 @@ class BlobWriter:
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Describe a blob of `size` bytes in a sidecar, and return the sink for its bytes."""
+        """Choose the sidecar for a blob of `size` bytes, and return the sink for its bytes."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size

@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that match at least one part. Without parts, no row matches. Parts are never open."""
+    """Rows that match at least one part. Without parts, no row matches. No part is open: see `is_open`."""
 
     parts: tuple[IndexPlan, ...]
 

@@ -219,7 +219,7 @@ class Exact:
             for start, stop in self._ranges(fragment, reader.num_rows):
                 in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
                 if len(in_piece):
-                    # For an object store, requests for nearby rows are merged. Whole blocks would only read more.
+                    # An object store merges requests for nearby rows. The whole range would only be more bytes.
                     whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
                     yield _Piece(reader, start, stop, in_piece, whole)
 

@@ -26,7 +26,7 @@ from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
-"""Maximum number of column readers that a version caches. Each takes some kilobytes. This limits memory."""
+"""Maximum number of column readers that a version caches. Each takes a few kilobytes. This limits memory."""
 
 Columns = dict[str, pa.Array]
 

@@ -303,7 +303,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path of the column or struct field that the names begin with. DuckDB resolves the remaining names."""
+    """Return the path from a column through the struct fields with these names. DuckDB resolves names after them."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:

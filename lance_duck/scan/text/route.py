@@ -199,7 +199,7 @@ _DOCUMENTS: Final = {True: "json", False: "text"}
 
 
 def _parameters(column: TextColumn, analyzer: Mapping[str, Any]) -> AnalyserParameters:
-    """Return the parameters of a query, completed for the documents of a column."""
+    """Return the analyser parameters of a query. `lance_tokenizer` depends on whether the column contains JSON."""
     parameters = AnalyserParameters.from_arguments(analyzer, "analyzer")
     return replace(parameters, lance_tokenizer=_DOCUMENTS[column.is_json])
 

@@ -96,7 +96,7 @@ def add_fields(
 
 
 def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Drop columns or struct fields. Empty structs, lists and maps are also dropped.
+    """Drop columns or struct fields. Structs, lists and maps that lose all their fields are also dropped.
 
     Raises:
         InvalidInputError: A column does not exist or is a map's key or value, or no column would remain.

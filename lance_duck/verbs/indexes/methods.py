@@ -116,8 +116,8 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             column: See `create_scalar_index`, or `create_index` for kinds of vector indexes.
-            index_type: See `create_scalar_index` or `create_index`. Vector segments are merged without loss if they
-                share ivf_centroids (and pq_codebook). Other segments can still be committed together.
+            index_type: See `create_scalar_index` or `create_index`. Compressed vector segments can only be merged if
+                they share ivf_centroids (and pq_codebook). Others can still be committed as one index.
             name: See `create_scalar_index`.
             replace: Whether an index of this name may exist.
             train: If False, the segment covers no rows.
