@@ -1,8 +1,8 @@
 """Kernels that score documents from compressed postings, and compute upper bounds of scores.
 
-Each operation on scores is rounded to float32. The scores of the terms of each query word are
-added first, then the sums of all words, in query order. Scores are therefore bit-identical to the reference implementation. Bounds are float64, and slightly too
-large.
+Each operation on scores is rounded to float32. The scores of the terms of each query word are added first, then the
+sums of all words, in query order. Scores are therefore bit-identical to the reference implementation. Bounds are
+float64, and slightly too large.
 """
 
 from __future__ import annotations
