@@ -95,6 +95,16 @@ def test_statements_that_create_a_table_reject_enums(con: ld.Connection, tmp_pat
     assert con.execute("FROM lance.t").fetchall() == [(1, "x")]
 
 
+def test_prepared_statements_reject_enums(con: ld.Connection, tmp_path: Path) -> None:
+    sql = "CREATE TABLE lance.t AS SELECT $1::mood AS s, {'a': [$1::mood]} AS st"
+    with pytest.raises(UnsupportedError, match=f"column 's': {REJECTED}"):
+        con.execute(sql, ["ok"])
+    con.execute(f"PREPARE made AS {sql}")
+    with pytest.raises(UnsupportedError, match=f"column 's': {REJECTED}"):
+        con.execute("EXECUTE made('ok')")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "action",
     [
@@ -114,7 +124,7 @@ def test_alter_table_rejects_enums(con: ld.Connection, action: str) -> None:
     with pytest.raises(UnsupportedError, match=f"column 'e2?': {REJECTED}"):
         con.execute(f"ALTER TABLE lance.t {action}")
     assert con.execute("FROM lance.t ORDER BY id").fetchall() == before
-    con.execute("ALTER TABLE lance.t ADD COLUMN IF NOT EXISTS e2 mood")  # native tables do nothing, too
+    con.execute("ALTER TABLE lance.t ADD COLUMN IF NOT EXISTS e2 mood")  # does nothing, like on native tables
     assert con.execute("FROM lance.t ORDER BY id").fetchall() == before
 
 
@@ -126,6 +136,9 @@ def test_python_rejects_enums_of_relations(con: ld.Connection, tmp_path: Path) -
         "create by append": lambda: ld.write_dataset(con.sql("FROM n"), new, mode="append"),
         "overwrite": lambda: ld.write_dataset(con.sql("FROM n"), path, mode="overwrite"),
         "vectors": lambda: ld.write_dataset(con.sql("SELECT s, [1.5] AS v FROM n"), new, vector_columns=["v"]),
+        "list": lambda: ld.write_dataset([con.sql("FROM n")], new),
+        "function": lambda: ld.write_dataset(lambda: con.sql("FROM n"), new),
+        "result of a UDF": lambda: table.add_columns(lambda batch: con.sql("SELECT s FROM n")),
         "fragment": lambda: ld.LanceFragment.create(new, con.sql("FROM n")),
         "columns": lambda: table.add_columns(con.sql("SELECT s FROM n")),
         "join": lambda: table.merge(con.sql("FROM n"), "id"),
