@@ -191,7 +191,7 @@ def test_frames_keep_their_dictionaries(con: ld.Connection, tmp_path: Path) -> N
         ld.write_dataset(frame, tmp_path / f"{name}.lance")
         assert con.execute(f"SELECT s, typeof(s) FROM lance.{name}").fetchall() == [("a", "VARCHAR"), ("b", "VARCHAR")]
         dataset = ld.dataset(tmp_path / f"{name}.lance")
-        dataset.add_columns({"copy": "s", "text": "s || '!'"})
+        dataset.add_columns({"copy": "s", "text": '"s"', "struct": "{'a': [s]}"})
         assert pa.types.is_dictionary(dataset.schema.field("copy").type)
     frame = frames["pandas"]
     assert str(con.sql("FROM frame").types[0]).startswith("ENUM")
