@@ -6,6 +6,7 @@ BIT and BIGNUM become bytes in an internal format. The types of a relation are t
     UUID                       arrow.uuid
     HUGEINT, UHUGEINT          decimal128(38, 0); values with more digits are rejected
     TIME, TIME_NS              unchanged; 24:00:00 is rejected, because Arrow cannot represent it
+    ENUM                       dictionary, at any depth; new columns of this type are rejected: see `refuse_enums`
     INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      rejected, at any depth
 
 All other types have an equivalent Arrow type, or the writer rejects them with an error that names the type.
@@ -38,6 +39,10 @@ _MOST: Final = 10**38 - 1
 _WIDE: Final = pa.decimal128(38, 0)
 _DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
 _MASK: Final = (1 << 64) - 1
+_ENUM: Final = b"lance_duck:enum"
+"""Metadata key of a relation's columns that contain an ENUM. Its value is the type to cast to. It is never stored."""
+_ENUM_TYPE: Final = re.compile(r"""("(?:[^"]|"")*")|ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)((?:\[\d*\])*)""")
+"""Matches quoted names, and ENUM types with the lists and arrays around them."""
 _STOPPED: Final = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
 
 
@@ -62,15 +67,37 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
         _convert(type_, field.type, f"column {field.name!r} of type {type_}")
         for type_, field in zip(relation.types, reader.schema, strict=True)
     ]
-    if not any(converts):
+    enums = [_without_enums(type_) for type_ in relation.types]
+    if not any(converts) and not any(enums):
         return reader
     empty = [
         pa.nulls(0, field.type) if convert is None else convert(pa.nulls(0, field.type))
         for field, convert in zip(reader.schema, converts, strict=True)
     ]
     fields = [field.with_type(array.type) for field, array in zip(reader.schema, empty, strict=True)]
-    schema = pa.schema(fields, reader.schema.metadata)
+    marked = [_with_cast(field, cast) if cast else field for field, cast in zip(fields, enums, strict=True)]
+    schema = pa.schema(marked, reader.schema.metadata)
     return pa.RecordBatchReader.from_batches(schema, _converted(reader, schema, converts))
+
+
+def refuse_enums(columns: pa.Schema) -> None:
+    """Reject new columns that contain a DuckDB ENUM.
+
+    An ENUM is ordered by its declaration, and accepts only its values. A Lance column would compare and accept strings.
+
+    Raises:
+        UnsupportedError: A column contains an ENUM.
+    """
+    for field in columns:
+        cast = (field.metadata or {}).get(_ENUM)
+        if cast is not None:
+            name = field.name.replace('"', '""')
+            raise UnsupportedError(
+                "Lance cannot store DuckDB type ENUM",
+                where=f"column {field.name!r}",
+                remedy=f'write "{name}"::{cast.decode()}, or declare the column with that type; cast it back in '
+                "queries that need the order of the ENUM",
+            )
 
 
 def with_narrow_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -144,9 +171,7 @@ def relation_table(relation: Any) -> pa.Table:
 
 def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
     for name, whole in zip(relation.columns, relation.types, strict=True):
-        pending = [whole]
-        while pending:
-            type_ = pending.pop()
+        for type_ in _types_in(whole):
             is_geometry_inside = type_.id == "geometry" and type_ is not whole
             if type_.id in types or (is_geometry_inside and not _exports_geometries_inside()):
                 inside = "" if str(type_) == str(whole) else f" in {whole}"
@@ -155,7 +180,30 @@ def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
                     where=f"column {name!r}",
                     remedy="cast the column in the query, for example to VARCHAR",
                 )
-            pending += _children(type_)
+
+
+def _types_in(whole: Any) -> Iterator[Any]:
+    """Yield a type and all types inside it."""
+    pending = [whole]
+    while pending:
+        type_ = pending.pop()
+        yield type_
+        pending += _children(type_)
+
+
+def _with_cast(field: pa.Field, cast: str) -> pa.Field:
+    """Mark a column that contains an ENUM with the type to cast it to."""
+    return field.with_metadata({**(field.metadata or {}), _ENUM: cast.encode()})
+
+
+def _without_enums(type_: Any) -> str | None:
+    """Return the SQL of a type with VARCHAR instead of ENUM, or None if it does not contain an ENUM.
+
+    Arrays of ENUMs become lists, because Lance does not store arrays of strings.
+    """
+    if all(each.id != "enum" for each in _types_in(type_)):
+        return None
+    return _ENUM_TYPE.sub(lambda found: found[1] or "VARCHAR" + re.sub(r"\d", "", found[2]), str(type_))
 
 
 @cache

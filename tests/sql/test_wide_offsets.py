@@ -101,7 +101,7 @@ def test_rows_that_overflow_narrow_offsets_are_split_into_batches(monkeypatch: p
 def test_changes_accept_wide_offsets_and_keep_the_column_types(tmp_path: Path) -> None:
     connection = ld.connect(str(tmp_path))
     path = str(tmp_path / "t.lance")
-    connection.execute(f"CREATE TABLE '{path}' AS {QUERY}")
+    connection.execute(f"CREATE TABLE '{path}' AS SELECT * REPLACE (e::VARCHAR AS e) FROM ({QUERY})")
     schema = ld.dataset(path).schema
     connection.execute("SET arrow_large_buffer_size = true")
     connection.execute(f"INSERT INTO '{path}' SELECT * REPLACE (i + 5 AS i) FROM ({QUERY})")

@@ -15,9 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_column
-from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.arrow.dictionaries import concatenate, holds_dictionaries
 from lance_duck.encoding.arrow.gather import combined
-from lance_duck.errors import CorruptError, DataMismatchError, InvalidInputError, LanceDuckError
+from lance_duck.errors import (
+    CorruptError,
+    DataMismatchError,
+    InvalidInputError,
+    LanceDuckError,
+    UnsupportedError,
+)
 from lance_duck.scan.predicate.ordering import comparable, one_zero_one_nan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.columns.files import LiveRows
@@ -129,7 +135,16 @@ class SqlColumns(_Plain):
                     "expressions must be SQL strings by column name", where="add_columns", found=f"{name!r}: {text!r}"
                 )
         self._rows = LiveRows(table, self._expressions, self._batch_size)
-        return self._rows.schema.remove_metadata()
+        schema = self._rows.schema.remove_metadata()
+        for name, type_ in zip(schema.names, schema.types, strict=True):
+            is_column = self._expressions[name] in table.snapshot.schema.names
+            if holds_dictionaries(type_) and not is_column:  # DuckDB returns dictionaries only for ENUMs
+                raise UnsupportedError(
+                    "Lance cannot store DuckDB type ENUM",
+                    where=f"column {name!r}",
+                    remedy="cast it in the expression, for example to VARCHAR",
+                )
+        return schema
 
     def keeps(self, key: str) -> bool:
         """Always False: metadata in the result describes the column that an expression reads, not the new column."""

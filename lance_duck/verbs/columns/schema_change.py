@@ -12,6 +12,7 @@ from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedE
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import primary_key, refuse_mixed_lists, schema_from_arrow
+from lance_duck.write.relations import refuse_enums
 
 _DECLARATIONS = ("lance-schema:unenforced-", "computed_column", "computed_refresh")
 _VIEW = "mv."
@@ -77,6 +78,7 @@ def add_fields(
         InvalidInputError: A column already exists, a name is repeated, or the columns extend a primary key.
         UnsupportedError: A type cannot be stored.
     """
+    refuse_enums(arrow)
     new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema, keep=keep)
     for field in new_schema.fields:
         refuse_mixed_lists(field)

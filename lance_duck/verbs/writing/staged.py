@@ -29,6 +29,7 @@ from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import refuse_mixed_lists, schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import Base, storage_version
+from lance_duck.write.relations import refuse_enums
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ def staging_new(
     replaced: Snapshot | None = None,
 ) -> StagingWriter:
     """Return a writer of rows with a new schema: see `stage_new`."""
+    refuse_enums(source)
     version = settings.data_storage_version or (None if replaced is None else replaced.data_storage_version)
     first = 0
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:

@@ -32,11 +32,12 @@ from lance_duck.duck.changes.tables.altered_fields import (
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
-from lance_duck.write.relations import relation_reader
+from lance_duck.write.relations import refuse_enums, relation_reader
 
 _REMEDIES: Final = (
     (frozenset({"primary", "key"}), "declare PRIMARY KEY in CREATE TABLE, or name the keys in ON CONFLICT (column)"),
@@ -129,8 +130,9 @@ class AlterStatement(TableStatement):
             raise self._unsupported()
         if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
+        type_ = _arrow(session, kind, path.name)
         if default < 0:
-            dataset.add_columns(pa.schema([null_field(dataset, path, self._arrow(session, kind), self.subject)]))
+            dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
         else:
             expression = self.action.part(default + 1)
             refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
@@ -157,26 +159,22 @@ class AlterStatement(TableStatement):
 
     def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         path = self._path(place)
-        change = self._change(session, path.after)
+        change = self._change(session, path)
         schema = dataset.handle.snapshot.schema
         field = path.field(schema, self.subject)
         if change.get("data_type") != field.to_arrow().type:
             dataset.alter_columns({"path": lance_path(schema, field), **change})
 
-    def _change(self, session: ChangeSession, place: int) -> dict[str, object]:
+    def _change(self, session: ChangeSession, path: ColumnPath) -> dict[str, object]:
         """Return the argument for `alter_columns`."""
-        action = self.action
+        action, place = self.action, path.after
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):
                 return {"nullable": nullable}
         place += 2 if action.says(place, "set", "data") else 0
         if action.word(place) == "type" and action.find("using", start=place) < 0:
-            return {"data_type": self._arrow(session, action.part(place + 1).text.strip())}
+            return {"data_type": _arrow(session, action.part(place + 1).text.strip(), path.name)}
         raise self._unsupported()
-
-    def _arrow(self, session: ChangeSession, kind: str) -> pa.DataType:
-        rows = session.relation(f"SELECT CAST(NULL AS {kind}) AS c WHERE false", {})
-        return relation_reader(rows, 1).schema.field(0).type
 
     def _unsupported(self) -> UnsupportedError:
         words = {token.word for token in self.action.tokens}
@@ -187,6 +185,18 @@ class AlterStatement(TableStatement):
             found=self.action.text.strip(),
             remedy=next((remedy for known, remedy in _REMEDIES if known <= words), None),
         )
+
+
+def _arrow(session: ChangeSession, kind: str, name: str) -> pa.DataType:
+    """Return the Arrow type of a column that is declared with a DuckDB type.
+
+    Raises:
+        UnsupportedError: Lance tables cannot store the type.
+    """
+    rows = session.relation(f"SELECT CAST(NULL AS {kind}) AS {quoted(name)} WHERE false", {})
+    schema = relation_reader(rows, 1).schema
+    refuse_enums(schema)
+    return schema.field(0).type
 
 
 def _has_constraint(action: Clauses) -> bool:
