@@ -27,6 +27,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
+from lance_duck.duck.prefilter.filters import SearchFilters
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
@@ -100,6 +101,7 @@ class Binder:
     Attributes:
         texts: The functions behind `match` and `score`.
         access: The locations that statements may access.
+        filters: Values to which the filters of searches refer.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Binder:
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
+        self.filters = SearchFilters()
         self._matches: LruCache[TextMatches] = LruCache(_NAMES)
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
@@ -235,8 +238,8 @@ class Binder:
         nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         nearest["recall"] = recall
-        options = {"filter": condition, "prefilter": prefilter is not False}
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
+        options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
         return self._select(NearestRows(dataset, nearest, options))
 
     def bind_text(
@@ -259,8 +262,8 @@ class Binder:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
-        options = {"filter": condition, "prefilter": prefilter is not False}
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
+        options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
 
     def bind_matching(self, path: str, columns_json: str) -> str:
@@ -319,14 +322,15 @@ class Binder:
         nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         nearest["recall"] = recall
+        dataset = self._searched(str(path), VersionChoice(*which), search_path)
         arguments = {
             "nearest": {**nearest, "k": k},
             "full_text_query": query_of_text(str(query), str(text_column)),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
-            "filter": condition,
+            "filter": self.filters.filter(condition, dataset),
             "prefilter": prefilter is not False,
         }
-        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which), search_path), arguments))
+        return self._select(HybridRows(dataset, arguments))
 
     def _searched(self, path: str, choice: VersionChoice, search_path: str | None = None) -> LanceDataset:
         """Return the version of a table that a search reads."""
