@@ -131,6 +131,8 @@ def _about_type(type_: pa.DataType) -> About:
     plain = pa.types.is_primitive(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     if plain or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return About(0)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return _about_type(type_.value_type)
     return About.TEXTS if holds_texts(type_) else About.TEXTS | About.MOMENTS
 
 

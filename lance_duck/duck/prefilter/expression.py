@@ -13,8 +13,9 @@ import duckdb
 
 from lance_duck.scan.evaluator.expressions import query
 
+SUBQUERY: Final = "a subquery"
 _REFUSED: Final = {
-    "SUBQUERY": "a subquery",
+    "SUBQUERY": SUBQUERY,
     "STAR": "*",
     "WINDOW": "a window function",
     "POSITIONAL_REFERENCE": "a column by its number",

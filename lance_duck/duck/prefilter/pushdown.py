@@ -10,7 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.prefilter.expression import Expression, may_read_clock
+from lance_duck.duck.prefilter.expression import SUBQUERY, Expression, may_read_clock
 from lance_duck.duck.prefilter.filters import FoundRows
 from lance_duck.duck.rules.prefilter_condition import PrefilterCondition, find
 from lance_duck.duck.rules.table_read import Condition, as_key
@@ -105,15 +105,14 @@ class _Search:
     def edit(self) -> Edit | None:
         """Return the edit of the call's `filter`. None if the search has no condition or cannot run."""
         try:
-            if not self._is_asked():
+            if "table_name" not in self.proposal.arguments or not self._is_asked():
                 return None
-            dataset = self.dataset
+            _ = self.dataset
         except (duckdb.Error, LanceDuckError, NotFoundHere):
             if self.proposal.stores != "macro":
                 return None  # the error is raised when the statement runs
-            raise self._refused(
-                self.proposal.conditions[0].text, "a table that only a call of the macro names"
-            ) from None
+            found = "a table or prefilter that only calls of the macro know"
+            raise self._refused(self.proposal.conditions[0].text, found) from None
         conditions = [text for part in self.proposal.conditions if (text := self._pushed(self._numbered(part)))]
         if not conditions:
             return None
@@ -193,12 +192,13 @@ class _Search:
         others, made = names - self._columns - _MADE, names & (_MADE - self._columns)
         wrong = expression.refused or (f"{expression.volatile}()" if expression.volatile else "")
         if names.isdisjoint(self._columns) and "" not in names:
-            if expression.volatile and not names:
+            if wrong and not names and expression.refused != SUBQUERY:
                 raise self._refused(text, wrong)
             return ""
         if not wrong and others - {""}:
-            if (proposal.is_alone and not proposal.is_inner and not proposal.stores == "macro") or proposal.is_change:
-                return ""  # an unknown column, or the condition of a join
+            is_unknown = proposal.is_alone and not proposal.is_inner and proposal.stores != "macro"
+            if is_unknown or proposal.is_change:
+                return ""  # DuckDB rejects an unknown column; WHERE of a change also contains conditions of joins
             wrong = f"a column of another table: {min(others - {''})}"
         wrong = wrong or ("the whole row" if "" in names else "")
         wrong = wrong or (f"a column of the result: {min(made)}" if made else "")
@@ -254,31 +254,37 @@ class _Search:
         twins = self._columns - set(map(folded, self.dataset.schema.names))
         if expression is None or self.proposal.renamed or twins or not expression.is_independent:
             return None
-        tokens, edits, keys = tokens_of(condition), [], []
-        for at, token in enumerate(tokens):
-            qualifies = token.name is not None and folded(token.name) == self.proposal.alias
-            if qualifies and tokens[at - 1].text != "." and tokens[at + 1 : at + 2] and tokens[at + 1].text == ".":
-                if folded(tokens[at + 2].name or "") in self._columns:
-                    edits.append(Edit(token.start, tokens[at + 2].start, ""))
-        for key, span in placeholders_in(tokens):
-            if not key.startswith(LISTED):
-                keys.append(as_key(key))
-                edits.append(Edit(*span, "?"))
-        text, values = self.lifted.restored(apply(condition, edits)), self.values.values(keys)
-        names = self.database.names
-        about = about_condition(
-            Condition(text, (), frozenset(map(self._name, expression.columns))), self.dataset.schema, values
-        )
-        about |= (About.MOMENTS if may_read_clock(text) else About(0)) | (About.TEXTS if "'" in text else About(0))
-        if not names.dialect((self.proposal.function,), later=self.later).is_usual(about):
-            return None
-        if names.own_functions(tuple(sorted(expression.functions)), later=self.later):
+        marks = [mark for mark in placeholders_in(tokens_of(condition)) if not mark[0].startswith(LISTED)]
+        edits = [*self._qualifiers(condition), *(Edit(*span, "?") for _, span in marks)]
+        text = self.lifted.restored(apply(condition, edits))
+        values = self.values.values([as_key(key) for key, _ in marks])
+        if not self._is_usual(text, expression, values):
             return None
         try:
             make_filter((text, values) if values else text, self.dataset.schema)
         except LanceDuckError:
             return None
         return text, values
+
+    def _qualifiers(self, condition: str) -> Iterator[Edit]:
+        """Yield edits that remove the alias of the search before its columns."""
+        tokens = tokens_of(condition)
+        for at, token in enumerate(tokens[:-2]):
+            is_alias = token.name is not None and folded(token.name) == self.proposal.alias
+            follows = tokens[at + 2]
+            is_qualifier = is_alias and tokens[at - 1].text != "." and tokens[at + 1].text == "."
+            if is_qualifier and folded(follows.name or "") in self._columns:
+                yield Edit(token.start, follows.start, "")
+
+    def _is_usual(self, text: str, expression: Expression, values: Sequence[Any]) -> bool:
+        """Return whether a condition has the same meaning on this connection as in a filter."""
+        names, columns = self.database.names, frozenset(map(self._name, expression.columns))
+        about = about_condition(Condition(text, (), columns), self.dataset.schema, values)
+        about |= About.MOMENTS if may_read_clock(text) else About(0)
+        about |= About.TEXTS if "'" in text else About(0)
+        if not names.dialect((self.proposal.function,), later=self.later).is_usual(about):
+            return False
+        return not names.own_functions(tuple(sorted(expression.functions)), later=self.later)
 
     def _rows(self, condition: str) -> FoundRows:
         """Let DuckDB find the rows that satisfy a condition.

@@ -18,35 +18,24 @@ from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, is_c
 from lance_duck.duck.statement.text import Statement
 
 FUNCTIONS: Final = ("lance_vector_search", "lance_fts", "lance_hybrid_search")
+_SEARCH: Final = "table_name column_name query_vector k nprobes refine_factor ef metric"
+_WHICH: Final = "version tag asof branch"
 _POSITIONAL: Final = {
-    "lance_vector_search": ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef")
-    + ("metric", "prefilter", "filter", "use_index", "version", "tag", "asof", "branch"),
-    "lance_fts": ("table_name", "text_column", "query", "k", "prefilter", "filter", "version", "tag", "asof", "branch"),
-    "lance_hybrid_search": ("table_name",),
+    "lance_vector_search": f"{_SEARCH} prefilter filter use_index {_WHICH}".split(),
+    "lance_fts": f"table_name text_column query k prefilter filter {_WHICH}".split(),
+    "lance_hybrid_search": (
+        "table_name vector_column query_vector text_column query k alpha oversample_factor method nprobs nprobes "
+        f"refine_factor ef metric use_index prefilter filter {_WHICH}"
+    ).split(),
 }
-"""Names of positional arguments."""
+"""Parameters of each function, in order."""
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b", re.IGNORECASE)
 _DEEPER: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _CASE: Final = {"case": 1, "end": -1}
 _AFTER_WHERE: Final = {"using": ("sample",), "on": ("conflict",), "with": ("no", "data")}
 """Words that end WHERE, although they do not begin a clause of SELECT, with the words that follow them."""
-_JOINS: Final = frozenset(
-    [
-        "join",
-        "left",
-        "right",
-        "full",
-        "outer",
-        "inner",
-        "cross",
-        "natural",
-        "semi",
-        "anti",
-        "asof",
-        "positional",
-        "lateral",
-    ]
-)
+_WORDS_OF_JOINS: Final = "join left right full outer inner cross natural semi anti asof positional lateral"
+_JOINS: Final = frozenset(_WORDS_OF_JOINS.split())
 
 
 @dataclass(frozen=True)
