@@ -372,7 +372,6 @@ def test_random_conditions_choose_among_all_rows(tmp_path: Path, seed: int) -> N
             ids = [row[0] for row in conditions.native.execute(f"SELECT k FROM t AS z WHERE {condition}").fetchall()]
         except duckdb.Error:
             ids = None
-        sql = f"SELECT k FROM {call.format('')} AS z WHERE {condition}"
         mine = rows_or_error(con, f"SELECT k FROM {call.format('')} AS z WHERE {condition}")
         if isinstance(mine, str):
             depends_on_order = "evaluation failed" in mine

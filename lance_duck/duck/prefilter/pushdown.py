@@ -251,8 +251,7 @@ class _Search:
     def _plain(self, condition: str) -> tuple[str, list[Any]] | None:
         """Return a condition as the text of a filter, with its values. None if it may have a different meaning."""
         expression = Expression.of(condition)
-        twins = self._columns - set(map(folded, self.dataset.schema.names))
-        if expression is None or self.proposal.renamed or twins or not expression.is_independent:
+        if expression is None or self.proposal.renamed or not expression.is_independent:
             return None
         marks = [mark for mark in placeholders_in(tokens_of(condition)) if not mark[0].startswith(LISTED)]
         edits = [*self._qualifiers(condition), *(Edit(*span, "?") for _, span in marks)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lance_duck.scan.identifiers import escaped, folded, literal, quoted
+from lance_duck.scan.identifiers import are_distinct, escaped, folded, literal, quoted
 
-__all__ = ["escaped", "folded", "literal", "parts_of_name", "qualified_names", "quoted"]
+__all__ = ["are_distinct", "escaped", "folded", "literal", "parts_of_name", "qualified_names", "quoted"]
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 
