@@ -28,7 +28,7 @@ from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.prefilter.filters import SearchFilters
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
@@ -235,10 +235,11 @@ class Binder:
         """
         needed = {"table": path, "column": column, "query vector": q, "k": k}
         _check_present("lance_vector_search", needed)
-        nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
+        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
+        nearest: dict[str, Any] = {"q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
+        nearest["column"] = stored_name(str(column), dataset.schema.names)
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         nearest["recall"] = recall
-        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
         options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
         return self._select(NearestRows(dataset, nearest, options))
 
@@ -264,7 +265,8 @@ class Binder:
         _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
         options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
-        return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
+        name = stored_name(str(column), dataset.schema.names)
+        return self._select(MatchingRows(dataset, name, str(query), int(k or 0), options))
 
     def bind_matching(self, path: str, columns_json: str) -> str:
         """Return SQL that reads a table with additional columns for matches, scores and row identifiers.
@@ -319,13 +321,14 @@ class Binder:
         }
         needed |= {"query": query, "k": k, "alpha": alpha, "oversample_factor": oversample_factor, "method": method}
         _check_present("lance_hybrid_search", needed)
-        nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
+        dataset = self._searched(str(path), VersionChoice(*which), search_path)
+        vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
+        nearest = {"column": vectors, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         nearest["recall"] = recall
-        dataset = self._searched(str(path), VersionChoice(*which), search_path)
         arguments = {
             "nearest": {**nearest, "k": k},
-            "full_text_query": query_of_text(str(query), str(text_column)),
+            "full_text_query": query_of_text(str(query), texts),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
             "filter": self.filters.filter(condition, dataset),
             "prefilter": prefilter is not False,

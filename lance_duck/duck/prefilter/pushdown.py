@@ -20,7 +20,7 @@ from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit, apply
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.placeholders import LISTED, placeholders_in
 from lance_duck.duck.statement.scope import Part
@@ -176,7 +176,7 @@ class _Search:
     @cached_property
     def _columns(self) -> frozenset[str]:
         """DuckDB's names of the table's columns, folded."""
-        return frozenset(self.proposal.renamed) | frozenset(map(folded, duckdb_names(self.dataset.schema.names)))
+        return frozenset(self.proposal.renamed) | frozenset(map(folded, shown_names(self.dataset.schema.names)))
 
     def _pushed(self, text: str) -> str:
         """Return the text of a condition for the search. Empty if it applies to the found rows only.
@@ -305,15 +305,3 @@ class _Search:
         source = f"({select_all(quoted(table.name))}) AS {alias}"
         rows = self._query(f"SELECT {ROW_ADDRESS} FROM {source} WHERE {condition}", variables((table,)))  # noqa: S608
         return FoundRows(dataset.version, rows.to_arrow_table().column(0).combine_chunks())
-
-
-def duckdb_names(names: Sequence[str]) -> Iterator[str]:
-    """Yield DuckDB's names of columns. It adds a number to a name that repeats another without regard to case."""
-    taken: set[str] = set()
-    for name in names:
-        number, given = 0, name
-        while folded(given) in taken:
-            number += 1
-            given = f"{name}_{number}"
-        taken.add(folded(given))
-        yield given

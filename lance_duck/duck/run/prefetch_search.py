@@ -20,6 +20,7 @@ from lance_duck.duck.run.parameters import ParameterValues, vector_numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
+from lance_duck.duck.statement.identifiers import stored_name
 from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
@@ -55,10 +56,11 @@ def _rows(call: VectorCall, parameters: ParameterValues, database: Database) -> 
     dataset = database.catalog.binder.handle(table, choice).current()
     condition = database.catalog.binder.filters.filter(arguments.pop("filter", None), dataset)
     options = {"filter": condition, "prefilter": arguments.pop("prefilter", True) is not False}
-    nearest = {"column": arguments.pop("column_name"), "q": arguments.pop("query_vector"), "k": 10}
+    column = stored_name(arguments.pop("column_name"), dataset.schema.names)
+    nearest = {"column": column, "q": arguments.pop("query_vector"), "k": 10}
     nearest |= {"use_index": arguments.pop("use_index", True) is not False, **arguments}
     neighbours = NearestRows(dataset, nearest, options)
-    field = dataset.schema.field(nearest["column"]) if nearest["column"] in dataset.schema.names else None
+    field = dataset.schema.field(column) if column in dataset.schema.names else None
     if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
         raise NotFoundHere("numbers that text does not have exactly")
     names = neighbours.schema.names
