@@ -194,19 +194,12 @@ class Binder:
             dataset = self._searched(path, handle.choice, search_path)
             columns = row_identifiers(identifiers.split(), dataset)
             return select_all(self._readable(TableWithColumns(lambda: dataset, columns, pinned=True)))
-        if pinned_versions() is not None and not handle.choice.is_number:
-            return select_all(self._of_transaction(handle))
+        if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
+            pinned.note_bound()
+            return select_all(self._readable(DuckTable(handle.current, pinned=True)))
         return select_all(
             quoted(self._source(handle)) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
         )
-
-    def _of_transaction(self, handle: TableHandle) -> str:
-        """Return the name of a source that only this connection can see."""
-        pinned = pinned_versions()
-        assert pinned is not None
-        pinned.note_bound()
-        table = DuckTable(handle.current, pinned=True)
-        return self._readable(table)
 
     def bind_nearest(
         self,
@@ -236,10 +229,9 @@ class Binder:
         needed = {"table": path, "column": column, "query vector": q, "k": k}
         _check_present("lance_vector_search", needed)
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
-        nearest: dict[str, Any] = {"q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
-        nearest["column"] = stored_name(str(column), dataset.schema.names)
-        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
-        nearest["recall"] = recall
+        nearest = {"column": stored_name(str(column), dataset.schema.names), "q": listed_numbers(str(q)), "k": k}
+        nearest |= {"nprobes": nprobes, "ef": ef, "metric": metric, "use_index": use_index is not False}
+        nearest |= {"refine_factor": refine_factor, "recall": recall}
         options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
         return self._select(NearestRows(dataset, nearest, options))
 
@@ -323,11 +315,11 @@ class Binder:
         _check_present("lance_hybrid_search", needed)
         dataset = self._searched(str(path), VersionChoice(*which), search_path)
         vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
-        nearest = {"column": vectors, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
-        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
-        nearest["recall"] = recall
+        nearest = {"column": vectors, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
+        nearest |= {"metric": metric, "use_index": use_index is not False}
+        nearest |= {"refine_factor": refine_factor, "recall": recall}
         arguments = {
-            "nearest": {**nearest, "k": k},
+            "nearest": nearest,
             "full_text_query": query_of_text(str(query), texts),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
             "filter": self.filters.filter(condition, dataset),

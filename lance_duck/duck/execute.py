@@ -124,8 +124,9 @@ class Execution:
                 self.writer.drop_rows()
             return self.run(method, statements[-1], options, later=later)
         query = self.writer.executed(query)
-        if later is None and self._prefilters.may_apply(LiftedText.of(query)):
-            return self._run_each(query, options)
+        sets = options.get("parameters", options.get("params")) if later is None else None
+        if sets and self._prefilters.may_apply(LiftedText.of(query)):
+            return [self.run(self._native.execute, query, {"parameters": values}, later=False) for values in sets][-1]
         if changes_search(query):
             self._changes.is_usual = False
         if (transaction := self.writer.transaction(query)) is not None:
@@ -205,13 +206,6 @@ class Execution:
         except duckdb.Error as error:
             raise_own(error)
             raise
-
-    def _run_each(self, query: str, options: Mapping[str, Any]) -> Any:
-        """Run a statement once for each list of parameters. Returns the last result."""
-        result: Any = None
-        for values in options.get("parameters", options.get("params")):
-            result = self.run(self._native.execute, query, {"parameters": values}, later=False)
-        return result
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""

@@ -118,8 +118,11 @@ class _Search:
             return None
         condition = " AND ".join(f"({text})" for text in conditions)
         filters = self.database.catalog.binder.filters
-        plain = self._plain(condition)
-        text = filters.with_rows(self._rows(condition)) if plain is None else filters.with_values(*plain)
+        try:
+            plain = self._plain(condition)
+            text = filters.with_rows(self._rows(condition)) if plain is None else filters.with_values(*plain)
+        except NotFoundHere:
+            return None  # DuckDB rejects the missing parameter
         return self._with_filter(literal(text))
 
     def _with_filter(self, text: str) -> Edit:

@@ -107,7 +107,7 @@ def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
             scope.outer is not None,
             any(word == "set" or (word == "from" and scopes.word(at - 1) == "delete") for word, at in scope.clauses),
             _is_nullable(scopes, scope, at, close),
-            _stores(scopes),
+            _stores(scopes, at),
         )
 
 
@@ -195,9 +195,10 @@ def _is_nullable(scopes: Scopes, scope: Scope, at: int, close: int) -> bool:
     return bool(words & {"left", "full"} or after & {"right", "full"})
 
 
-def _stores(scopes: Scopes) -> str:
-    """Return the kind of object that a CREATE makes of the text: "view", "macro", or empty."""
-    words = [scopes.word(at) for at in range(5)]
+def _stores(scopes: Scopes, at: int) -> str:
+    """Return the kind of object that a CREATE makes of the statement: "view", "macro", or empty."""
+    begin = max((place for place in range(at) if scopes.text(place) == ";"), default=-1) + 1
+    words = [scopes.word(begin + i) for i in range(5)]
     if words[0] != "create":
         return ""
     kinds = {"view": "view", "macro": "macro", "function": "macro"}
