@@ -27,7 +27,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
-from lance_duck.duck.prefilter.filters import SearchFilters
+from lance_duck.duck.search_filters import SearchFilters
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql

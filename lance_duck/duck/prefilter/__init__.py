@@ -4,7 +4,7 @@
 
 You hold: the user's statement. You get: a statement whose calls have the conditions as `filter`, or an error for a
 condition that cannot choose rows before the search. Steps: `rules/prefilter_condition` (calls and conditions, pure) →
-`expression` (what a condition reads) → `pushdown` (edits) → `filters` (from the text of `filter` to a filter).
+`expression` (what a condition reads) → `pushdown` (edits) → `search_filters` (the filter for the edited text).
 
 WHERE stays in the statement, and also applies to the found rows. A condition of columns, constants and deterministic
 functions becomes the text of `filter`. If its meaning depends on the connection (settings, macros, variables), DuckDB

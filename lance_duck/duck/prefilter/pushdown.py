@@ -11,13 +11,13 @@ import duckdb
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.prefilter.expression import SUBQUERY, Expression, may_read_clock
-from lance_duck.duck.prefilter.filters import FoundRows
 from lance_duck.duck.rules.prefilter_condition import PrefilterCondition, find
 from lance_duck.duck.rules.table_read import Condition, as_key
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named, variables
 from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database
+from lance_duck.duck.search_filters import ChosenRows
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
@@ -288,7 +288,7 @@ class _Search:
             return False
         return not names.own_functions(tuple(sorted(expression.functions)), later=self.later)
 
-    def _rows(self, condition: str) -> FoundRows:
+    def _rows(self, condition: str) -> ChosenRows:
         """Let DuckDB find the rows that satisfy a condition.
 
         Raises:
@@ -307,4 +307,4 @@ class _Search:
         alias = quoted(self.proposal.alias) + (f"({', '.join(map(quoted, renamed))})" if renamed else "")
         source = f"({select_all(quoted(table.name))}) AS {alias}"
         rows = self._query(f"SELECT {ROW_ADDRESS} FROM {source} WHERE {condition}", variables((table,)))  # noqa: S608
-        return FoundRows(dataset.version, rows.to_arrow_table().column(0).combine_chunks())
+        return ChosenRows(dataset.version, rows.to_arrow_table().column(0).combine_chunks())

@@ -31,7 +31,7 @@ _NUMBERS: Final = count()
 
 
 @dataclass(frozen=True, eq=False)
-class FoundRows:
+class ChosenRows:
     """Rows of a version that satisfy a condition.
 
     Attributes:
@@ -48,7 +48,7 @@ class SearchFilters:
 
     def __init__(self) -> None:
         self._values: LruCache[Sequence[Any]] = LruCache(_KEPT)
-        self._rows: LruCache[FoundRows] = LruCache(_KEPT)
+        self._rows: LruCache[ChosenRows] = LruCache(_KEPT)
 
     def with_values(self, condition: str, values: Sequence[Any]) -> str:
         """Return the text of a condition whose `?` have these values."""
@@ -58,7 +58,7 @@ class SearchFilters:
         self._values.put(number, list(values))
         return f"{condition} /*__lance_values_{number}*/"
 
-    def with_rows(self, rows: FoundRows) -> str:
+    def with_rows(self, rows: ChosenRows) -> str:
         """Return text that stands for rows."""
         number = next(_NUMBERS)
         self._rows.put(number, rows)
