@@ -41,12 +41,14 @@ class Expression:
     """What an expression reads and calls.
 
     Attributes:
-        columns: The parts of each column name, as written.
+        columns: The parts of each column name, as written. Includes parameters of lambdas.
+        parameters: Names of the parameters of lambdas, in lower case. In `j -> 'a'`, j may also be a column.
         functions: Names of the functions and operators, in lower case.
         refused: A construct that is not an expression of one row, in words, or empty.
     """
 
     columns: frozenset[tuple[str, ...]]
+    parameters: frozenset[str]
     functions: frozenset[str]
     refused: str
 
@@ -62,10 +64,10 @@ class Expression:
         if len(nodes) != 1:
             return None
         parts = list(_nodes(nodes[0].get("select_list")))
-        local = {name for part in parts if part["class"] == "LAMBDA" for name in _lambda_names(part)}
         columns = (tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF")
         return cls(
-            frozenset(names for names in columns if names[0].lower() not in local | _NOW),
+            frozenset(names for names in columns if names[0].lower() not in _NOW),
+            frozenset(name for part in parts if part["class"] == "LAMBDA" for name in _lambda_names(part)),
             frozenset(part["function_name"].lower() for part in parts if part["class"] == "FUNCTION"),
             next((_REFUSED[part["class"]] for part in parts if part["class"] in _REFUSED), ""),
         )

@@ -191,7 +191,7 @@ class _Search:
         if expression is None:
             return ""  # DuckDB rejects the text
         proposal = self.proposal
-        names = {self._name(parts) for parts in expression.columns}
+        names = {self._name(parts) for parts in expression.columns} - (expression.parameters - self._columns)
         others, made = names - self._columns - _MADE, names & (_MADE - self._columns)
         wrong = expression.refused or (f"{expression.volatile}()" if expression.volatile else "")
         if names.isdisjoint(self._columns) and "" not in names:
@@ -214,8 +214,8 @@ class _Search:
         """Replace aliases of the SELECT list with their expressions."""
         for _ in range(_DEPTH):
             expression = Expression.of(text)
-            names = set() if expression is None else {parts[0] for parts in expression.columns}
-            known = {folded(name) for name in names} - self._columns - _MADE
+            names = set() if expression is None else {folded(parts[0]) for parts in expression.columns}
+            known = names - self._columns - _MADE - (frozenset() if expression is None else expression.parameters)
             found = {name: self.proposal.aliases[name] for name in known & self.proposal.aliases.keys()}
             if not found:
                 return text, expression
