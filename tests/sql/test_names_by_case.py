@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError
 
 COLUMNS = pa.table({"id": [1, 2, 3], "ID": [10, 20, 30], "s": ["x", "y", "z"]})
 TWO = pa.struct([("a", pa.int32()), ("A", pa.int32())])
@@ -183,6 +183,17 @@ def test_statements_cannot_create_names_that_differ_only_by_case(
     with pytest.raises(InvalidInputError, match="already exists"):
         con.execute(f"ALTER TABLE t {statement}")
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "s"]
+
+
+@pytest.mark.parametrize("name", ['"T"', "T", '"t"'])
+def test_a_table_cannot_be_renamed_to_a_case_variant_of_another_table(
+    con: ld.Connection, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(AlreadyExistsError, match="another table"):
+        con.execute(f"ALTER TABLE n RENAME TO {name}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.lance", "t.lance"]
+    con.execute('ALTER TABLE n RENAME TO "N"')
+    assert con.execute("SHOW TABLES").fetchall() == [("N",), ("t",)]
 
 
 def test_a_column_can_be_renamed_to_another_case(con: ld.Connection, tmp_path: Path) -> None:
