@@ -27,7 +27,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.search_filters import SearchFilters
+from lance_duck.duck.statement.identifiers import folded, literal, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
@@ -100,6 +101,7 @@ class Binder:
     Attributes:
         texts: The functions behind `match` and `score`.
         access: The locations that statements may access.
+        filters: Values to which the filters of searches refer.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Binder:
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
+        self.filters = SearchFilters()
         self._matches: LruCache[TextMatches] = LruCache(_NAMES)
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
@@ -191,19 +194,12 @@ class Binder:
             dataset = self._searched(path, handle.choice, search_path)
             columns = row_identifiers(identifiers.split(), dataset)
             return select_all(self._readable(TableWithColumns(lambda: dataset, columns, pinned=True)))
-        if pinned_versions() is not None and not handle.choice.is_number:
-            return select_all(self._of_transaction(handle))
+        if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
+            pinned.note_bound()
+            return select_all(self._readable(DuckTable(handle.current, pinned=True)))
         return select_all(
             quoted(self._source(handle)) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
         )
-
-    def _of_transaction(self, handle: TableHandle) -> str:
-        """Return the name of a source that only this connection can see."""
-        pinned = pinned_versions()
-        assert pinned is not None
-        pinned.note_bound()
-        table = DuckTable(handle.current, pinned=True)
-        return self._readable(table)
 
     def bind_nearest(
         self,
@@ -232,11 +228,11 @@ class Binder:
         """
         needed = {"table": path, "column": column, "query vector": q, "k": k}
         _check_present("lance_vector_search", needed)
-        nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
-        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
-        nearest["recall"] = recall
-        options = {"filter": condition, "prefilter": prefilter is not False}
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
+        nearest = {"column": stored_name(str(column), dataset.schema.names), "q": listed_numbers(str(q)), "k": k}
+        nearest |= {"nprobes": nprobes, "ef": ef, "metric": metric, "use_index": use_index is not False}
+        nearest |= {"refine_factor": refine_factor, "recall": recall}
+        options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
         return self._select(NearestRows(dataset, nearest, options))
 
     def bind_text(
@@ -259,9 +255,10 @@ class Binder:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
-        options = {"filter": condition, "prefilter": prefilter is not False}
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
-        return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
+        options = {"filter": self.filters.filter(condition, dataset), "prefilter": prefilter is not False}
+        name = stored_name(str(column), dataset.schema.names)
+        return self._select(MatchingRows(dataset, name, str(query), int(k or 0), options))
 
     def bind_matching(self, path: str, columns_json: str) -> str:
         """Return SQL that reads a table with additional columns for matches, scores and row identifiers.
@@ -316,17 +313,19 @@ class Binder:
         }
         needed |= {"query": query, "k": k, "alpha": alpha, "oversample_factor": oversample_factor, "method": method}
         _check_present("lance_hybrid_search", needed)
-        nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
-        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
-        nearest["recall"] = recall
+        dataset = self._searched(str(path), VersionChoice(*which), search_path)
+        vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
+        nearest = {"column": vectors, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
+        nearest |= {"metric": metric, "use_index": use_index is not False}
+        nearest |= {"refine_factor": refine_factor, "recall": recall}
         arguments = {
-            "nearest": {**nearest, "k": k},
-            "full_text_query": query_of_text(str(query), str(text_column)),
+            "nearest": nearest,
+            "full_text_query": query_of_text(str(query), texts),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
-            "filter": condition,
+            "filter": self.filters.filter(condition, dataset),
             "prefilter": prefilter is not False,
         }
-        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which), search_path), arguments))
+        return self._select(HybridRows(dataset, arguments))
 
     def _searched(self, path: str, choice: VersionChoice, search_path: str | None = None) -> LanceDataset:
         """Return the version of a table that a search reads."""

@@ -2,6 +2,7 @@
 
     resolve named arguments, setting values and EXECUTE; split several statements
     → BEGIN and COMMIT      `changes.runner`
+    → WHERE next to `prefilter := true`   `prefilter.pushdown`
     → full-text calls       `full_text.rewrite`
     → changes of tables     `changes.runner`
     → other statements row identifiers, versions of the transaction, then attempts of `planner`
@@ -31,6 +32,7 @@ from lance_duck.duck.inherited import Inherited
 from lance_duck.duck.macros import load_history
 from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
+from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import Session
@@ -80,7 +82,9 @@ class Execution:
         self._changes = changes
         self._inherited = inherited
         self.names = Names(native, catalog, changes)
-        self.planner = Planner(Database(native, catalog, self.names, session))
+        database = Database(native, catalog, self.names, session)
+        self.planner = Planner(database)
+        self._prefilters = PrefilterPushdown(database)
         self.writer = ChangeRunner(native, catalog, self.names, read_only=read_only)
         self._foreign = ForeignTexts(catalog)
         self._texts = TextRewriter(catalog, self.names)
@@ -120,6 +124,9 @@ class Execution:
                 self.writer.drop_rows()
             return self.run(method, statements[-1], options, later=later)
         query = self.writer.executed(query)
+        sets = options.get("parameters", options.get("params")) if later is None else None
+        if sets and self._prefilters.may_apply(LiftedText.of(query)):
+            return [self.run(self._native.execute, query, {"parameters": values}, later=False) for values in sets][-1]
         if changes_search(query):
             self._changes.is_usual = False
         if (transaction := self.writer.transaction(query)) is not None:
@@ -207,8 +214,10 @@ class Execution:
             return with_one_version(partial(call_as_user, partial(method, query, **options)))
         with self.writer.reading(query, later=bool(later)):
             with told_of(query):
-                rewritten = self._texts.rewritten(LiftedText.of(query), later=bool(later))
                 values = options.get("parameters", options.get("params"))
+                lifted = LiftedText.of(query)
+                lifted = lifted.edited(self._prefilters.edits(lifted, values, later=bool(later)))
+                rewritten = self._texts.rewritten(lifted, later=bool(later))
                 change = self.writer.find(rewritten.text.sql, values, later=later)
             with told_of(query, "" if change is None else change.table):
                 if change is not None:

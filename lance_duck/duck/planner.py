@@ -32,7 +32,6 @@ from lance_duck.duck.rules import (
     nearest_by,
     order_by_distance,
     point_lookup,
-    prefilter_condition,
     repeated_tables,
     spelling,
     text_filter,
@@ -100,15 +99,6 @@ RULES: Final = (
         later=True,
         example="SELECT id FROM t ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 3",
         becomes='SELECT id FROM <rows> AS "t" ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 3',
-    ),
-    # Before `vector_call`, which would run the search without the condition.
-    Rule(
-        prefilter_condition.find,
-        prefetch_search.run_condition,
-        later=True,
-        example="FROM lance_vector_search('t', 'v', [1, 2], k := 3, prefilter := true) WHERE g = 1",
-        becomes='FROM lance_vector_search(\'"lance"."t"\', \'v\', [1, 2], k := 3, prefilter := true , "filter" := '
-        "'(\"g\" = 1)') WHERE g = 1",
     ),
     Rule(
         vector_call.find,

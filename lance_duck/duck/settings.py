@@ -12,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Flag, auto
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_duck.arrow.types import holds_texts
 from lance_duck.duck.rules.table_read import Condition
+from lance_duck.duck.statement.identifiers import are_distinct
 
 
 class About(Flag):
@@ -33,6 +36,8 @@ class About(Flag):
     """Conversion between timestamps with a time zone and strings, dates or timestamps without a time zone."""
     ORDER = auto()
     """The direction and null order of a plain ORDER BY."""
+    NAMES = auto()
+    """Columns or fields that differ only by case. DuckDB and filters always resolve their names differently."""
 
 
 CONDITIONS: Final = About.SYNTAX | About.VALUES
@@ -99,7 +104,7 @@ class Dialect:
 
     def is_usual(self, about: About) -> bool:
         """Return whether these features have their default meaning."""
-        return not self.unusual & about
+        return not (self.unusual | About.NAMES) & about
 
 
 def about_condition(condition: Condition | None, schema: pa.Schema, parameters: Iterable[Any] = ()) -> About:
@@ -112,7 +117,7 @@ def about_condition(condition: Condition | None, schema: pa.Schema, parameters: 
     """
     if condition is None:
         return About.SYNTAX
-    about = CONDITIONS
+    about = CONDITIONS if are_distinct(schema.names) else CONDITIONS | About.NAMES
     names = {name.lower() for name in condition.columns}
     fields = [field for field in schema if field.name.lower() in names]
     for field in fields:
@@ -130,6 +135,11 @@ def _about_type(type_: pa.DataType) -> About:
     plain = pa.types.is_primitive(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     if plain or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return About(0)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return _about_type(type_.value_type)
+    if pa.types.is_struct(type_):
+        inner = reduce(or_, (_about_type(field.type) for field in type_.fields), About(0))
+        return inner if are_distinct([field.name for field in type_.fields]) else inner | About.NAMES
     return About.TEXTS if holds_texts(type_) else About.TEXTS | About.MOMENTS
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def folded(name: str) -> str:
     """Convert a name to lower case like DuckDB, which changes only ASCII letters."""
     if name.isascii():
         return name.lower()
     return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
+
+
+def are_distinct(names: Sequence[str]) -> bool:
+    """Return whether names also differ without regard to case. DuckDB otherwise gives columns new names."""
+    return len(set(map(folded, names))) == len(names)
 
 
 def escaped(name: str) -> str:

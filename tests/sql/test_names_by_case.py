@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError
 
 COLUMNS = pa.table({"id": [1, 2, 3], "ID": [10, 20, 30], "s": ["x", "y", "z"]})
 TWO = pa.struct([("a", pa.int32()), ("A", pa.int32())])
@@ -185,6 +185,17 @@ def test_statements_cannot_create_names_that_differ_only_by_case(
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "s"]
 
 
+@pytest.mark.parametrize("name", ['"T"', "T", '"t"'])
+def test_a_table_cannot_be_renamed_to_a_case_variant_of_another_table(
+    con: ld.Connection, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(AlreadyExistsError, match="another table"):
+        con.execute(f"ALTER TABLE n RENAME TO {name}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["n.lance", "t.lance"]
+    con.execute('ALTER TABLE n RENAME TO "N"')
+    assert con.execute("SHOW TABLES").fetchall() == [("N",), ("t",)]
+
+
 def test_a_column_can_be_renamed_to_another_case(con: ld.Connection, tmp_path: Path) -> None:
     con.execute('ALTER TABLE t RENAME COLUMN s TO "S"')
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "S"]
@@ -194,3 +205,205 @@ def test_renaming_one_of_the_columns_resolves_the_ambiguity(con: ld.Connection, 
     ld.dataset(tmp_path / "t.lance").alter_columns({"path": "ID", "name": "other"})
     con.execute("UPDATE t SET other = 5 WHERE id = 1")
     assert rows(tmp_path) == [(1, 5, "x"), (2, 20, "y"), (3, 30, "z")]
+
+
+SIZE = 40
+NUMBERS = range(SIZE)
+VECTORS = pa.FixedSizeListArray.from_arrays(pa.array(range(2 * SIZE), pa.float32()), 2)
+TURNED = pa.FixedSizeListArray.from_arrays(pa.array(reversed(range(2 * SIZE)), pa.float32()), 2)
+VARIANTS = pa.table(
+    {
+        "id": NUMBERS,
+        "ID": [7 * i % SIZE for i in NUMBERS],
+        "s": ["duck" if i % 3 == 0 else "goose" for i in NUMBERS],
+        "ID_1": [i + 100 for i in NUMBERS],
+        "S": ["goose" if i % 3 == 0 else "lake" for i in NUMBERS],
+        "vec": VECTORS,
+        "w": VECTORS,
+        "VEC": TURNED,
+    }
+)
+"""DuckDB calls these columns id, ID_1, s, ID_1_1, S_1, vec, w and VEC_1."""
+
+INDEXES = {
+    "nothing": (),
+    "first": (("id", "BTREE"), ("s", "BITMAP"), ("vec", "IVF_FLAT"), ("w", "IVF_FLAT")),
+    "second": (("ID", "BTREE"), ("S", "BITMAP"), ("VEC", "IVF_FLAT"), ("ID_1", "BTREE")),
+    "bitmaps": tuple((name, "BITMAP") for name in ("id", "ID", "ID_1", "s", "S")),
+    "zones": (("id", "ZONEMAP"), ("ID", "ZONEMAP"), ("s", "NGRAM"), ("S", "NGRAM"), ("ID_1", "BLOOMFILTER")),
+}
+READS = [
+    'SELECT * FROM {t} WHERE "ID" = 2',
+    "SELECT * FROM {t} WHERE Id = 2",
+    "SELECT * FROM {t} WHERE ID_1 = 2",
+    "SELECT * FROM {t} WHERE id_1_1 = 102",
+    "SELECT id FROM {t} WHERE id_1 = 102",
+    'SELECT id, ID_1 FROM {t} WHERE "ID" IN (2, 3)',
+    "SELECT id, ID_1 FROM {t} WHERE ID_1 IN (2, 3)",
+    "SELECT id FROM {t} WHERE ID_1_1 IN (102, 103)",
+    "SELECT id FROM {t} WHERE ID_1 BETWEEN 3 AND 5 AND id >= 0",
+    "SELECT id FROM {t} WHERE id = ID_1",
+    'SELECT id FROM {t} WHERE "ID" = ?',
+    "SELECT id FROM {t} WHERE ID_1 = ?",
+    'SELECT id FROM {t} WHERE "S" = \'goose\' AND "ID" < 10',
+    "SELECT id FROM {t} WHERE S_1 = 'lake' AND ID_1 < 10",
+    "SELECT id FROM {t} WHERE \"S\" LIKE '%uck%'",
+    "SELECT id FROM {t} WHERE S_1 LIKE '%lak%'",
+    'SELECT count(*), max("ID"), min(ID_1), max(ID_1_1), max("id_1") FROM {t}',
+    "SELECT max(S), min(s), min(S_1), count(S_1), count(DISTINCT s_1) FROM {t}",
+    'SELECT a.id, b.ID_1 FROM {t} a JOIN {t} b ON a."ID" = b.ID_1 WHERE a.id < 5',
+    "SELECT x.id FROM {t} x JOIN (SELECT 3 AS k) o ON o.k = x.ID_1",
+    'SELECT x.ID_1 FROM {t} x JOIN (SELECT 3 AS k) o ON o.k = x."ID"',
+    "SELECT x.id FROM {t} x JOIN (SELECT 103 AS k) o ON o.k = x.ID_1_1",
+    'SELECT ID_1 FROM {t} JOIN (SELECT 5 AS "ID") USING (id)',
+    "SELECT id FROM {t} WHERE ID_1 = (SELECT max(id) FROM {t})",
+    'SELECT * EXCLUDE (ID_1, vec, w, VEC_1) FROM {t} ORDER BY "ID" DESC LIMIT 2',
+    "SELECT id FROM {t} ORDER BY ID_1 LIMIT 3",
+    'SELECT "ID", sum(ID_1) FROM {t} GROUP BY "ID" ORDER BY ALL LIMIT 3',
+    'SELECT id FROM {t} ORDER BY array_distance("VEC", [0, 0]::FLOAT[2]) LIMIT 3',
+    "SELECT id FROM {t} ORDER BY array_distance(VEC_1, [0, 0]::FLOAT[2]) LIMIT 3",
+    'SELECT id FROM {t} WHERE "ID" > 30 ORDER BY array_distance(w, [0, 0]::FLOAT[2]) LIMIT 3',
+    "SELECT id FROM {t} WHERE ID_1 > 30 ORDER BY array_distance(w, [0, 0]::FLOAT[2]) LIMIT 3",
+    "SELECT COLUMNS('^ID') FROM {t} WHERE id = 4",
+]
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("variants")
+    for name, indexes in INDEXES.items():
+        lance.write_dataset(VARIANTS, folder / f"{name}.lance", max_rows_per_file=25)
+        dataset = ld.dataset(folder / f"{name}.lance")
+        for column, kind in indexes:
+            if kind == "IVF_FLAT":
+                dataset.create_index(column, kind, num_partitions=2)
+            else:
+                dataset.create_scalar_index(column, kind)
+    return folder
+
+
+@pytest.mark.parametrize("statement", READS)
+def test_reads_of_case_variants_equal_native_reads_with_and_without_indexes(
+    variants: Path, connect: Callable[..., ld.Connection], statement: str
+) -> None:
+    parameters = [2] if "?" in statement else None
+    con = connect(variants)
+    with duckdb.connect() as native:
+        native.register("given", VARIANTS)
+        native.execute("CREATE TABLE u AS FROM given")
+        wanted = native.execute(statement.replace("{t}", "u"), parameters).fetchall()
+    for name in INDEXES:
+        sql = statement.replace("{t}", name)
+        found = con.execute(sql, parameters).fetchall(), con.sql(sql, params=parameters).fetchall()
+        assert [sorted(map(str, rows)) for rows in found] == [sorted(map(str, wanted))] * 2, name
+
+
+@pytest.mark.parametrize(
+    ("statement", "result"),
+    [
+        ("SELECT id FROM {t} WHERE match(\"S\", 'duck') AND id < 5", [(0,), (3,)]),
+        ("SELECT id FROM {t} WHERE match(S_1, 'lake') AND id < 5", [(1,), (2,), (4,)]),
+        ("SELECT id FROM {t} WHERE match(S_1, 'lake') AND ID_1 = 7 ORDER BY score({t}) DESC LIMIT 3", [(1,)]),
+        ("SELECT id FROM (SELECT id, S_1 AS x FROM {t}) WHERE match(x, 'lake') AND id < 3", [(1,), (2,)]),
+        ("SELECT highlight(S_1, 'lake') FROM {t} WHERE id = 1", [("<b>lake</b>",)]),
+        ("SELECT id, ID_1 FROM lance_fts('{t}', 'S_1', 'lake', k := 1)", [(1, 7)]),
+        ("SELECT id FROM lance_fts('{t}', 's', 'goose', prefilter := true, k := 1) WHERE ID_1 = 9", [(7,)]),
+        ("SELECT id FROM lance_vector_search('{t}', 'vec', [0, 0], k := 1)", [(0,)]),
+        ("SELECT id FROM lance_vector_search('{t}', 'VEC', [0, 0], k := 1)", [(39,)]),
+        ("SELECT id FROM lance_vector_search('{t}', 'VEC_1', [0, 0], k := 1)", [(39,)]),
+        (
+            "SELECT id FROM lance_vector_search('{t}', 'vec', [0, 0], k := 1, prefilter := true) WHERE \"ID\" = 9",
+            [(9,)],
+        ),
+        ("FROM lance_vector_search('{t}', 'vec', [0, 0], k := 1, prefilter := true) SELECT id WHERE ID_1 = 9", [(7,)]),
+        ("SELECT id FROM lance_vector_search('{t}', 'vec', [0, 0], k := 1, filter := 'ID = 9')", [(7,)]),
+        ("SELECT id FROM lance_hybrid_search('{t}', 'VEC_1', [0, 0], 'S_1', 'lake', k := 1)", [(39,)]),
+    ],
+)
+def test_searches_of_case_variants_use_duckdbs_names(
+    variants: Path, connect: Callable[..., ld.Connection], statement: str, result: list[tuple[object, ...]]
+) -> None:
+    con = connect(variants)
+    for name in INDEXES:
+        assert sorted(con.execute(statement.replace("{t}", name)).fetchall()) == result, name
+
+
+@pytest.mark.parametrize(
+    "statement", ["DESCRIBE {t}", "SHOW {t}", "DESCRIBE FROM {t}", "FROM pragma_table_info('{t}')"]
+)
+def test_all_lists_of_columns_have_duckdbs_names(
+    variants: Path, connect: Callable[..., ld.Connection], statement: str
+) -> None:
+    rows = connect(variants).execute(statement.replace("{t}", "first")).fetchall()
+    names = ["id", "ID_1", "s", "ID_1_1", "S_1", "vec", "w", "VEC_1"]
+    assert [name for row in rows for name in row if name in names] == names
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET ID_1 = 5",
+        "INSERT INTO t (ID_1) VALUES (5)",
+        "ALTER TABLE t DROP COLUMN ID_1",
+        "ALTER TABLE t RENAME ID_1 TO k",
+        "COMMENT ON COLUMN t.ID_1 IS 'x'",
+        "CREATE INDEX ON t (ID_1)",
+    ],
+)
+def test_changes_by_duckdbs_name_of_a_case_variant_are_rejected_and_list_both(
+    con: ld.Connection, statement: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"'ID_1'.*'id', 'ID'.*alter_columns"):
+        con.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ('SELECT 1 AS a, 2 AS "A"', ["a", "A_1"]),
+        ('SELECT 1 AS "X", 2 AS x, 3 AS x_1', ["X", "x_1", "x_1_1"]),
+        ('SELECT 1 AS a_1, 2 AS a, 3 AS "A"', ["a_1", "a", "A_2"]),
+        ('SELECT 1 AS "é", 2 AS "É"', ["é", "É"]),
+        ("FROM t", ["id", "ID_1", "s"]),
+    ],
+)
+def test_new_tables_get_the_names_of_native_tables(
+    con: ld.Connection, tmp_path: Path, query: str, names: list[str]
+) -> None:
+    con.execute(f"CREATE TABLE lance.x AS {query}; COPY ({query}) TO '{tmp_path}/y.lance' (FORMAT lance)")
+    con.execute(f"CREATE TEMP TABLE native AS {query}")
+    assert con.table("native").columns == names
+    for name in ("x", "y"):
+        assert ld.dataset(tmp_path / f"{name}.lance").schema.names == names
+
+
+def test_a_table_like_one_with_case_variants_has_duckdbs_names(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE lance.x (LIKE t)")
+    assert ld.dataset(tmp_path / "x.lance").schema.names == ["id", "ID_1", "s"]
+
+
+def test_frames_are_appended_by_position_and_by_unambiguous_names(con: ld.Connection, tmp_path: Path) -> None:
+    con.append("t", pa.table({"id": [4], "ID": [40], "s": ["w"]}).to_pandas())
+    con.append("t", pa.table({"s": ["v"]}).to_pandas(), by_name=True)
+    with pytest.raises(InvalidInputError, match="'id', 'ID'"):
+        con.append("t", pa.table({"id": [5]}).to_pandas(), by_name=True)
+    assert rows(tmp_path)[3:] == [(4, 40, "w"), (None, None, "v")]
+
+
+def test_rows_of_case_variants_with_stable_row_ids_can_be_changed(
+    tmp_path: Path, connect: Callable[..., ld.Connection]
+) -> None:
+    lance.write_dataset(COLUMNS, tmp_path / "r.lance", enable_stable_row_ids=True)
+    con = connect(tmp_path)
+    assert con.execute("UPDATE r SET s = 'q' WHERE s > 'x'").fetchall() == [(2,)]
+    assert con.execute("DELETE FROM r WHERE s = 'x'").fetchall() == [(1,)]
+    with pytest.raises(InvalidInputError, match="'id', 'ID'"):
+        con.execute('UPDATE r SET s = NULL WHERE "ID" = 2')
+    assert con.execute("SELECT rowid, id, ID_1, s FROM r ORDER BY ALL").fetchall() == [(1, 2, 20, "q"), (2, 3, 30, "q")]
+
+
+def test_comments_of_case_variants_stay_apart(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    fields = [pa.field(name, pa.int64(), metadata={"comment": f"of {name}"}) for name in ("id", "ID")]
+    ld.write_dataset(pa.table([[1], [2]], schema=pa.schema(fields)), tmp_path / "c.lance")
+    sql = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'c'"
+    assert connect(tmp_path).execute(sql).fetchall() == [("id", "of id"), ("ID_1", "of ID")]

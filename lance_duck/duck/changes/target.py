@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_column
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.clauses import Clauses
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.identifiers import folded, quoted, shown_names
 from lance_duck.duck.tables.computed_columns import TOKEN, AddressColumn, ComputedColumn, TableWithColumns
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.duckdb.nodes import predicate_from_node
@@ -170,11 +170,18 @@ class TargetTable:
             InvalidInputError: The column does not exist, or several columns match.
         """
         found = [column for column in self.columns if folded(column.name) == folded(name)]
-        if len(found) > 1:
-            raise ambiguous_name(name, [column.name for column in found], f"table {self.name}")
+        names = [column.name for column in found] or self._variants(name)
+        if len(names) > 1:
+            raise ambiguous_name(name, names, f"table {self.name}")
         if found:
             return found[0]
         raise unknown_column(name, [column.name for column in self.columns], f"table {self.name}")
+
+    def _variants(self, name: str) -> list[str]:
+        """Return the columns that differ only by case from the one to which DuckDB gives this name."""
+        names = [column.name for column in self.columns]
+        shown = dict(zip(map(folded, shown_names(names)), names, strict=True))
+        return self.ambiguous.get(folded(shown.get(folded(name), "")), [])
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:

@@ -15,7 +15,7 @@ from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.binder import FUNCTION, Binder
 from lance_duck.duck.failures import own_error
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable, select_all
@@ -266,9 +266,9 @@ def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDat
         table: The table.
     """
     comments = {f"VIEW {view}": table.metadata.get(COMMENT)}
-    for column in table.schema:
+    for name, column in zip(shown_names(table.schema.names), table.schema, strict=True):
         comment = (column.metadata or {}).get(COMMENT.encode())
-        comments[f"COLUMN {view}.{quoted(column.name)}"] = None if comment is None else comment.decode()
+        comments[f"COLUMN {view}.{quoted(name)}"] = None if comment is None else comment.decode()
     for subject, text in comments.items():
         if text is not None:
             cursor.execute(f"COMMENT ON {subject} IS {literal(text)}")

@@ -141,14 +141,15 @@ class CalledColumns:
     def _text_column(self, call: TextCall, table: ReadTable, column: tuple[str, ...]) -> CalledColumn:
         """Return a column of a table that the SELECT reads directly."""
         field = self._field(call, table, column)
-        return CalledColumn(table, field.path, _texts(table.read, column, field))
+        return CalledColumn(table, field.path, _texts(table.read, table.shown(column), field))
 
     def _passed_column(
         self, call: TextCall, table_read: TableRead, origin: Origin, spelled: tuple[str, ...], scope: Scope
     ) -> CalledColumn:
         """Return a column that reaches the SELECT through other queries, perhaps under a different name."""
         field = self._field(call, origin.table, origin.column)
-        texts, below = _texts(table_read, spelled, field), _texts(origin.table.read, origin.column, field)
+        texts = _texts(table_read, spelled, field)
+        below = _texts(origin.table.read, origin.table.shown(origin.column), field)
         return CalledColumn(replace(origin.table, read=table_read), field.path, texts, origin, scope, below)
 
     def _field(self, call: TextCall, table: ReadTable, column: tuple[str, ...]) -> TextColumn:

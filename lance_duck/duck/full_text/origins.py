@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.names import Place, View
-from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.identifiers import folded, shown_names
 from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, is_colon, list_parts
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
@@ -47,8 +47,12 @@ class ReadTable:
 
     def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
         """Return the path of a column or nested field in the table's case, or None if it does not exist."""
+        names = self.dataset.schema.names
+        known = dict(zip(map(folded, shown_names(names)), names, strict=True))
+        if folded(parts[0]) not in known:
+            return None
         fields, path = list(self.dataset.schema), []
-        for part in parts:
+        for part in (known[folded(parts[0])], *parts[1:]):
             exact = [each for each in fields if each.name == part]
             exact = exact or [each for each in fields if folded(each.name) == folded(part)]
             if len(exact) != 1:
@@ -57,6 +61,11 @@ class ReadTable:
             type_ = exact[0].type
             fields = [type_.field(i) for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
         return tuple(path)
+
+    def shown(self, path: Sequence[str]) -> tuple[str, ...]:
+        """Return the path of a column or nested field with DuckDB's name of the column."""
+        names = self.dataset.schema.names
+        return shown_names(names)[names.index(path[0])], *path[1:]
 
 
 @dataclass(frozen=True, eq=False)

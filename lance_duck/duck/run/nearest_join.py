@@ -26,7 +26,7 @@ from lance_duck.duck.run.parameters import vector_numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import HAS_COLLATIONS, About, about_condition
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import are_distinct, quoted
 from lance_duck.duck.tables.nearest import DISTANCE, QUERY
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
@@ -190,7 +190,11 @@ def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> p
             vector length.
     """
     matches = [each for each in table.column_names if each.lower() == name.lower()]
-    if len(matches) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:
+    if (
+        len(matches) != 1
+        or not are_distinct(table.column_names)
+        or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}
+    ):
         raise NotFoundHere("no column of vectors")
     array = table.column(matches[0]).combine_chunks()
     type_ = array.type

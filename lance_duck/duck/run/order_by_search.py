@@ -21,7 +21,7 @@ from lance_duck.duck.run.parameters import vector_numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import are_distinct, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import LanceDuckError
@@ -176,7 +176,7 @@ class _OrderBySearch:
 def sql_vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
     """Return a vector column by its SQL name, with its DuckDB type. Returns None if no column matches."""
     fields = [each for each in dataset.schema if each.name.lower() == name.lower()]
-    if len(fields) != 1:
+    if len(fields) != 1 or not are_distinct(dataset.schema.names):
         return None
     type_ = duckdb_arrow_type(fields[0])
     if not pa.types.is_fixed_size_list(type_) or type_.value_type not in (pa.float32(), pa.float64()):

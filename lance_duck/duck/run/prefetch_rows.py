@@ -25,7 +25,7 @@ from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, folded, quoted
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.filters import Filter, TreeFilter
@@ -101,7 +101,7 @@ def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
     if aggregate.column is None:
         return pa.array([dataset.count_rows()], pa.int64())
     columns = [field for field in dataset.schema if folded(field.name) == folded(aggregate.column)]
-    if len(columns) != 1:
+    if len(columns) != 1 or not are_distinct(dataset.schema.names):
         return None
     table = dataset.handle.table
     if aggregate.function == "count":

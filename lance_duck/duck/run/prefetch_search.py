@@ -1,4 +1,4 @@
-"""Runs calls of `lance_vector_search` before the statement, and passes WHERE conditions to other searches.
+"""Runs calls of `lance_vector_search` before the statement.
 
 For each call, DuckDB runs Python when it binds the statement, and then scans the source that Python returns. That takes
 longer than a search. If all arguments are constants or parameters, the search runs before the statement, and an Arrow
@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import MOST_NEAREST
@@ -21,8 +20,7 @@ from lance_duck.duck.run.parameters import ParameterValues, vector_numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
-from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import literal
+from lance_duck.duck.statement.identifiers import stored_name
 from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
@@ -34,8 +32,6 @@ _KINDS: Final = {
     **dict.fromkeys(("table_name", "column_name", "metric", "filter", "tag", "asof"), str),
     **dict.fromkeys(("prefilter", "use_index"), bool),
 }
-_MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
-"""If a setting changes one of these features, a condition may have a different meaning as a filter."""
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
@@ -51,19 +47,6 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 
-def run_condition(proposal: PrefilterCondition, request: Request, database: Database) -> Rewriting | None:
-    """Pass the WHERE conditions to a call as its filter. DuckDB still applies them to the result.
-
-    Returns None if a setting changes the meaning of the conditions.
-    """
-    if not request.is_free(proposal.start, proposal.end):
-        return None
-    if not database.names.dialect((proposal.function,), later=request.later).is_usual(_MEANINGS):
-        return None
-    argument = f'\n, "filter" := {literal(proposal.condition)}'
-    return Rewriting((Edit(proposal.end - 1, proposal.end - 1, argument, ()),))
-
-
 def _rows(call: VectorCall, parameters: ParameterValues, database: Database) -> pa.Table:
     arguments = {name: _value(name, value, parameters) for name, value in call.arguments}
     if arguments.get("asof") is not None:
@@ -71,11 +54,13 @@ def _rows(call: VectorCall, parameters: ParameterValues, database: Database) -> 
     choice = VersionChoice(*(arguments.pop(name, None) for name in ("version", "tag", "asof", "branch")))
     table = database.names.qualified(arguments.pop("table_name"), later=False)
     dataset = database.catalog.binder.handle(table, choice).current()
-    options = {"filter": arguments.pop("filter", None), "prefilter": arguments.pop("prefilter", True) is not False}
-    nearest = {"column": arguments.pop("column_name"), "q": arguments.pop("query_vector"), "k": 10}
+    condition = database.catalog.binder.filters.filter(arguments.pop("filter", None), dataset)
+    options = {"filter": condition, "prefilter": arguments.pop("prefilter", True) is not False}
+    column = stored_name(arguments.pop("column_name"), dataset.schema.names)
+    nearest = {"column": column, "q": arguments.pop("query_vector"), "k": 10}
     nearest |= {"use_index": arguments.pop("use_index", True) is not False, **arguments}
     neighbours = NearestRows(dataset, nearest, options)
-    field = dataset.schema.field(nearest["column"]) if nearest["column"] in dataset.schema.names else None
+    field = dataset.schema.field(column) if column in dataset.schema.names else None
     if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
         raise NotFoundHere("numbers that text does not have exactly")
     names = neighbours.schema.names

@@ -19,7 +19,7 @@ from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
@@ -132,9 +132,9 @@ class _Pushdown:
         if keys is None or not reading.unchanged():
             return None
         path = _column(table, join.column)
-        field = table.schema.field(path or join.column)
-        values = keys_as(keys.values, keys.type, field.type)
-        if values is None or path is None or (holds_texts(field.type) and run.has_collations()):
+        field = None if path is None else table.schema.field(path)
+        values = None if field is None else keys_as(keys.values, keys.type, field.type)
+        if field is None or path is None or values is None or (holds_texts(field.type) and run.has_collations()):
             return None
         condition = In((path,), values.unique())
         if len(condition.values) * PER_KEY > table.count_rows():
@@ -340,7 +340,9 @@ def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return a column by its SQL name. Returns None if it does not exist or does not have an index."""
+    """Return a column by its SQL name. Returns None if it does not exist, is ambiguous or does not have an index."""
+    if not are_distinct(table.schema.names):
+        return None
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
     return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
 

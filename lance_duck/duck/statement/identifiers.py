@@ -3,13 +3,45 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Final
 
-from lance_duck.scan.identifiers import escaped, folded, literal, quoted
+from lance_duck.scan.identifiers import are_distinct, escaped, folded, literal, quoted
 
-__all__ = ["escaped", "folded", "literal", "parts_of_name", "qualified_names", "quoted"]
+__all__ = [
+    "are_distinct",
+    "escaped",
+    "folded",
+    "literal",
+    "parts_of_name",
+    "qualified_names",
+    "quoted",
+    "shown_names",
+    "stored_name",
+]
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
+
+
+def shown_names(names: Iterable[str]) -> list[str]:
+    """Return DuckDB's names of columns. It adds a number to a name that repeats another without regard to case."""
+    shown: dict[str, str] = {}
+    for name in names:
+        given = name
+        for number in count(1):
+            if folded(given) not in shown:
+                break
+            given = f"{name}_{number}"
+        shown[folded(given)] = given
+    return list(shown.values())
+
+
+def stored_name(name: str, names: Sequence[str]) -> str:
+    """Return the stored name of a column to which DuckDB gave a new name. Other names are returned unchanged."""
+    if name in names or are_distinct(names):
+        return name
+    return dict(zip(map(folded, shown_names(names)), names, strict=True)).get(folded(name), name)
 
 
 def parts_of_name(text: str) -> tuple[str, ...]:

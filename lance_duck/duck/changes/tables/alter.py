@@ -33,7 +33,7 @@ from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, r
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import AlreadyExistsError, UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -106,6 +106,14 @@ class AlterStatement(TableStatement):
                 "a table that was passed to connect() by name cannot be renamed",
                 where=f"table {self.target.name}",
                 remedy='pass it to connect() under the new name: {"name": path}',
+            )
+        present = None if database is None else database.find(name)
+        if present is not None and present is not handle:
+            raise AlreadyExistsError(
+                "another table has this name",
+                where=present.uri,
+                found=f"names that differ only by case are one name in SQL: {name}",
+                remedy="choose another name, or drop the existing table",
             )
         if database is not None and database.folder is not None:
             database.folder.rename(self.target.name, name, handle.uri)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lance_duck.arguments import unknown_column
 from lance_duck.duck.changes.target import ambiguous_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.identifiers import are_distinct, folded, shown_names
 from lance_duck.errors import UnknownColumnError
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.schema import Field, Schema
@@ -156,6 +156,10 @@ def lance_path(schema: Schema, field: Field) -> str:
 
 def _one(fields: Sequence[Field], name: str, where: str) -> Field | None:
     found = [field for field in fields if folded(field.name) == folded(name)]
+    names = [field.name for field in fields]
+    if not found and not are_distinct(names):
+        shown = dict(zip(map(folded, shown_names(names)), names, strict=True))
+        found = [field for field in fields if folded(field.name) == folded(shown.get(folded(name), ""))]
     if len(found) > 1:
         raise ambiguous_name(name, [field.name for field in found], where)
     return found[0] if found else None

@@ -29,7 +29,7 @@ from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_ar
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import quoted, shown_names
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.write.relations import relation_reader
 
@@ -176,7 +176,8 @@ class CreateStatement(TableStatement):
                 expected="the name of a table",
             )
         if session.is_ours(other):
-            return pa.Table.from_batches([], session.handle(other).current().schema)
+            schema = session.handle(other).current().schema
+            return pa.Table.from_batches([], schema).rename_columns(shown_names(schema.names))
         return _described(session, self.like.text)
 
 

@@ -13,6 +13,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import TableName
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import shown_names
 from lance_duck.wire.schema_write import primary_key
 
 _COLUMNS: Final = ("column_name", "column_type", "null", "key", "default", "extra")
@@ -41,15 +42,16 @@ class DescribeStatement(TableStatement):
         session.explain_words("The columns of the table would be described.")
         table = session.table(self.target, session.dataset(self.target))
         keys = {field.name: "PRI" for field in primary_key(table.dataset.handle.snapshot.schema)}
+        names = shown_names([column.name for column in table.columns])
         rows = [
             (
-                column.name,
+                name,
                 column.type,
                 "YES" if column.nullable else "NO",
                 "PRI" if column.name in keys else None,
                 None,
                 None,
             )
-            for column in table.columns
+            for name, column in zip(names, table.columns, strict=True)
         ]
         return listed(dict.fromkeys(_COLUMNS, "VARCHAR"), rows)
