@@ -81,7 +81,7 @@ class Execution:
         self._inherited = inherited
         self.names = Names(native, catalog, changes)
         self.planner = Planner(Database(native, catalog, self.names, session))
-        self.writer = ChangeRunner(native, catalog, self.names, read_only=read_only)
+        self.writer = ChangeRunner(native, catalog, self.names, session, read_only=read_only)
         self._foreign = ForeignTexts(catalog)
         self._texts = TextRewriter(catalog, self.names)
         self._identifiers = RowIdentifierRewriter(catalog, self.names)
