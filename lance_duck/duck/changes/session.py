@@ -23,7 +23,7 @@ from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unquali
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.databases.database import SCHEMA, LanceDatabase, check_table_name
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import handle_of, searched
 from lance_duck.duck.names import Names
@@ -40,7 +40,7 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.duck.wide_offsets import open_stream
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.uri import local_path
 from lance_duck.verbs.merge.primary_key import check_edits, stage_with_keys
@@ -57,15 +57,6 @@ _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
 _NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
-_NOT_IN_NAMES: Final = frozenset("/\\\0")
-
-
-def check_table_name(name: str) -> None:
-    """Check that a name is a valid folder name. Raises InvalidInputError."""
-    if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
-        raise InvalidInputError(
-            "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
-        )
 
 
 class PlannedQuery(Exception):  # noqa: N818

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.key_text import key_text
 from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import DuplicateKeyError, InvalidInputError
 from lance_duck.snapshot import Snapshot
@@ -24,7 +24,7 @@ from lance_duck.verbs.rows.edits import NO_ROWS, Addresses, RowEdits
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.keys import comparable_keys
 from lance_duck.verbs.writing.settings import WriteSettings
-from lance_duck.verbs.writing.staged import StagedRows, stage_append
+from lance_duck.verbs.writing.staged import StagedRows, commit_added, stage_append
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import primary_key
 
@@ -59,11 +59,12 @@ class AddedKeys:
     def __init__(self, snapshot: Snapshot, rows: pa.Table, name: str) -> None:
         self._key = checked_key(snapshot.schema)
         self._name = name
-        self._source = MergeSource(rows.select(list(self._key)), snapshot.schema, self._key)
+        self._rows = rows.select(list(self._key))
+        self._source = MergeSource(self._rows, snapshot.schema, self._key)
         repeated = self._source.keys.repeated
         self._source.close()  # rows in a temporary file stay readable
         if len(repeated):
-            raise self._duplicate(self._source.table.slice(int(repeated[0]), 1))
+            raise self._duplicate(self._rows, int(repeated[0]))
 
     def check(self, snapshot: Snapshot, gone: Addresses = NO_ROWS) -> None:
         """Raise DuplicateKeyError if a row of a version has one of the keys.
@@ -75,7 +76,7 @@ class AddedKeys:
         found = match_rows(snapshot, MergePlan(self._key, matched=DELETE, dedupe="first_seen"), self._source).deleted
         known = found[~np.isin(found, gone)] if len(gone) else found
         if len(known):
-            raise self._duplicate(pa.Table.from_batches(rows_at(snapshot, known[:1], self._key)))
+            raise self._duplicate(pa.Table.from_batches(rows_at(snapshot, known[:1], self._key)), 0)
 
     def guard(self, base: Snapshot, *, is_final: bool = False) -> Guard:
         """Return a guard for a commit. It rejects versions in which newer rows have one of the keys.
@@ -86,16 +87,16 @@ class AddedKeys:
         """
 
         def duplicate(_: Snapshot, row: int) -> DuplicateKeyError:
-            return self._duplicate(self._source.table.slice(row, 1))
+            return self._duplicate(self._rows, row)
 
         return InsertGuard(base, self._source.keys, self._key, duplicate if is_final else None)
 
-    def _duplicate(self, row: pa.Table) -> DuplicateKeyError:
-        text = ", ".join(f"{name}: {key_text(row.column(name)[0])}" for name in self._key)
+    def _duplicate(self, rows: pa.Table, row: int) -> DuplicateKeyError:
+        text = key_text(rows.select(list(self._key)), row)
         return DuplicateKeyError(
             f'Duplicate key "{text}" violates primary key constraint',
             where=f"table {self._name}",
-            remedy="INSERT OR REPLACE, OR IGNORE and ON CONFLICT accept existing keys",
+            remedy="remove the duplicates, or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT",
         )
 
 
@@ -154,6 +155,15 @@ def stage_with_keys(
     return staged, keys
 
 
+def append_with_keys(
+    reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings, name: str | None
+) -> Snapshot:
+    """Append rows as one new version. See `stage_with_keys`."""
+    staged, keys = stage_with_keys(reader, snapshot, settings, name)
+    guard = None if keys is None else keys.guard(snapshot, is_final=True)
+    return commit_added(staged, snapshot, settings, guard=guard)
+
+
 def _with_copies(
     batches: Iterable[pa.RecordBatch], names: Sequence[str], copies: list[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -163,14 +173,6 @@ def _with_copies(
         # A column without a copy would keep the whole batch in memory.
         copies.append(pa.concat_batches([columns.slice(0, 1), columns.slice(1)]))
         yield batch
-
-
-def key_text(value: pa.Scalar) -> str:
-    """Return a key value in the form that DuckDB prints."""
-    plain = value.as_py()
-    if isinstance(plain, bool):
-        return str(plain).lower()
-    return f"{plain:f}" if isinstance(plain, Decimal) else str(plain)
 
 
 def _keys_of(snapshot: Snapshot, edits: RowEdits) -> pa.Table | None:

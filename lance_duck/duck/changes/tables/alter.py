@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
-from lance_duck.duck.changes.session import ChangeSession, check_table_name
+from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
     default_values,
@@ -30,6 +30,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
+from lance_duck.duck.databases.database import check_table_name
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
