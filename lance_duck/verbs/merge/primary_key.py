@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.arrow.key_text import key_text
 from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import DuplicateKeyError, InvalidInputError
@@ -74,7 +75,7 @@ class AddedKeys:
             gone: Addresses of rows that the change removes.
         """
         found = match_rows(snapshot, MergePlan(self._key, matched=DELETE, dedupe="first_seen"), self._source).deleted
-        known = found[~np.isin(found, gone)] if len(gone) else found
+        known = difference_of(found, gone)
         if len(known):
             raise self._duplicate(pa.Table.from_batches(rows_at(snapshot, known[:1], self._key)), 0)
 
