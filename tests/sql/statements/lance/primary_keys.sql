@@ -66,3 +66,23 @@ DELETE FROM t WHERE id IN (1, 5);
 CALL lance.validate('t');
 SET lance_check_primary_key = 2;
 --! InvalidInputError: lance_check_primary_key: expected true or false
+
+--= columns change only if keys stay distinct
+
+CREATE TABLE lance.c (a DOUBLE, b INTEGER, n INTEGER, PRIMARY KEY (a, b));
+INSERT INTO c VALUES (1, 1, 0), (1, 2, 0), (1.00000000001, 1, 0);
+--> 3
+ALTER TABLE c DROP COLUMN b;
+--! UnsupportedError: table c: a column of a composite primary key cannot be dropped: found a, b
+ALTER TABLE c ALTER COLUMN a TYPE FLOAT;
+--! UnsupportedError: table c: a primary key cannot get a less precise type: found double to float
+ALTER TABLE c ALTER COLUMN b TYPE BIGINT;
+ALTER TABLE c RENAME COLUMN b TO id;
+INSERT INTO c VALUES (1, 2, 5);
+--! DuplicateKeyError: table c: Duplicate key "a: 1.0, id: 2" violates primary key constraint
+ALTER TABLE c DROP COLUMN n;
+SET lance_check_primary_key = false;
+ALTER TABLE c ALTER COLUMN a TYPE FLOAT;
+ALTER TABLE c DROP COLUMN id;
+CALL lance.validate('c');
+--> primary key | 1 key occurs in several rows (3 rows), such as "a: 1.0" in 3 rows
