@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck.changes import session
 from lance_duck.errors import DuplicateKeyError, LanceDuckError, RetryableError
+from lance_duck.verbs.merge import known_keys
 
 REFUSED: Final = (duckdb.Error, LanceDuckError)
 KEY: Final = {"lance-schema:unenforced-primary-key": "true"}
@@ -257,6 +259,43 @@ def test_a_refused_statement_leaves_no_files(con: ld.Connection, tmp_path: Path)
             con.execute(f"BEGIN; {sql}")
         con.execute("ROLLBACK")
     assert {path: names for path, _, names in os.walk(tmp_path)} == files
+
+
+OTHERS: Final[dict[str, Callable[[ld.LanceDataset], Any]]] = {
+    "update": lambda ds: ds.update({"id": "id + 10"}),
+    "overlay": lambda ds: ds.update({"id": "id + 10"}, update_mode="data_overlay"),
+    "merge": lambda ds: (
+        ds.merge_insert("n").when_matched_update_all().execute(pa.table({"id": [11, 12], "n": [10, 20]}))
+    ),
+    "delete and append": lambda ds: (ds.delete("true"), ds.insert(pa.table({"id": [11, 12], "n": [10, 20]}))),
+    "cast": lambda ds: (ds.update({"id": "id + 10"}), ds.alter_columns({"path": "id", "data_type": pa.int64()})),
+    "compaction": lambda ds: (ds.update({"id": "id + 10"}), ds.optimize.compact_files()),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_keys_that_other_programs_change_are_read_again(name: str, con: ld.Connection, tmp_path: Path) -> None:
+    for number in (1, 2):
+        with pytest.raises(DuplicateKeyError):
+            con.execute("INSERT INTO t VALUES (?, 0)", [number])
+    OTHERS[name](ld.dataset(tmp_path / "t.lance"))
+    for number in (11, 12):
+        with pytest.raises(DuplicateKeyError):
+            con.execute("INSERT INTO t VALUES (?, 0)", [number])
+    con.execute("INSERT INTO t VALUES (1, 0)")
+    assert con.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (11,), (12,)]
+
+
+def test_remembered_keys_have_a_limit(con: ld.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_keys, "KNOWN_KEYS", 5)
+    for number in range(3, 12):
+        con.execute("INSERT INTO t VALUES (?, 0)", [number])
+        with pytest.raises(DuplicateKeyError):
+            con.execute("INSERT INTO t VALUES (?, 0)", [number])
+    con.execute("INSERT INTO t SELECT range, 0 FROM range(100, 3000)")
+    for number in (1, 5, 11, 100, 2999):
+        with pytest.raises(DuplicateKeyError):
+            con.execute("INSERT INTO t VALUES (?, 0)", [number])
 
 
 @pytest.mark.parametrize("sql", ["INSERT INTO t VALUES (3, 0)", "UPDATE t SET id = 3 WHERE id = 1"])

@@ -33,7 +33,8 @@ class InsertGuard:
         self._found = found
         self._keys = keys
         self._on = list(on)
-        self._seen = {_identity(fragment) for fragment in base.fragments}
+        self._base = base
+        self._seen: set[tuple[object, ...]] | None = None
 
     def __call__(self, newer: Snapshot) -> None:
         """Search the fragments that did not exist before.
@@ -41,6 +42,10 @@ class InsertGuard:
         Raises:
             LanceDuckError: A fragment contains or may contain one of the keys.
         """
+        if newer.manifest is self._base.manifest:
+            return
+        if self._seen is None:
+            self._seen = {_identity(fragment) for fragment in self._base.fragments}
         fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
         if not fresh:
             return

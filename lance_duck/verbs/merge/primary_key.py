@@ -16,16 +16,21 @@ from lance_duck.arrow.distinct import difference_of
 from lance_duck.arrow.key_text import key_text
 from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import DuplicateKeyError, InvalidInputError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import KNOWN_KEYS_OF_FRAGMENT
 from lance_duck.verbs.merge.guard import InsertGuard
-from lance_duck.verbs.merge.match import match_rows
-from lance_duck.verbs.merge.plan import DELETE, MergePlan
+from lance_duck.verbs.merge.known_keys import KnownKeys, known_keys
+from lance_duck.verbs.merge.match import indexed_keys
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.edits import NO_ROWS, Addresses, RowEdits
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.keys import comparable_keys
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import StagedRows, commit_added, stage_append
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import primary_key
 
@@ -74,10 +79,24 @@ class AddedKeys:
             snapshot: The version.
             gone: Addresses of rows that the change removes.
         """
-        found = match_rows(snapshot, MergePlan(self._key, matched=DELETE, dedupe="first_seen"), self._source).deleted
+        found = self._addresses(snapshot)
         known = difference_of(found, gone)
         if len(known):
             raise self._duplicate(pa.Table.from_batches(rows_at(snapshot, known[:1], self._key)), 0)
+
+    def _addresses(self, snapshot: Snapshot) -> Addresses:
+        """Return the addresses of the rows that have one of the keys."""
+        keys = self._source.keys
+        is_small = self._source.table.num_rows <= KNOWN_KEYS_OF_FRAGMENT
+        fragments = self._known(snapshot).fragments_with(self._source.table, snapshot) if is_small else None
+        if fragments == []:
+            return NO_ROWS
+        indexed = indexed_keys(snapshot, keys, self._key)
+        table = TableScan(snapshot, keys.sieve([(name,) for name in self._key], indexed))
+        options = ScanOptions(columns=[*self._key, ROW_ADDRESS], fragments=fragments)
+        rows = table.reader(table.plan(options)).read_all()
+        addresses: Addresses = rows.column(ROW_ADDRESS).to_numpy()
+        return addresses[keys.find([rows.column(name) for name in self._key]) >= 0]
 
     def guard(self, base: Snapshot, *, is_final: bool = False) -> Guard:
         """Return a guard for a commit. It rejects versions in which newer rows have one of the keys.
@@ -91,6 +110,13 @@ class AddedKeys:
             return self._duplicate(self._rows, row)
 
         return InsertGuard(base, self._source.keys, self._key, duplicate if is_final else None)
+
+    def remember(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> None:
+        """Remember the keys of the fragments with the new rows, which a later check then does not have to read."""
+        self._known(snapshot).add(fragments, self._source.table)
+
+    def _known(self, snapshot: Snapshot) -> KnownKeys:
+        return known_keys(snapshot, [snapshot.schema.by_path(name).id for name in self._key])
 
     def _duplicate(self, rows: pa.Table, row: int) -> DuplicateKeyError:
         text = key_text(rows.select(list(self._key)), row)
@@ -150,6 +176,7 @@ def stage_with_keys(
     try:
         keys = AddedKeys(snapshot, pa.Table.from_batches(copies), name)
         keys.check(snapshot)
+        keys.remember(snapshot, staged.fragments)
     except BaseException:
         staged.discard()
         raise
