@@ -37,6 +37,7 @@ ALL = (
     "sql_indexes",
     "sql_statements",
     "sql_changes",
+    "primary_keys",
     "bitmaps",
     "ngrams",
     "zones",

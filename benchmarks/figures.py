@@ -55,6 +55,7 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
     "Changes": {
         "changes": Published("Delete, update, merge", "--rows 1000000 --rounds 5 --processor"),
         "sql_changes": Published("Change in SQL", "--rows 300000 --rounds 7 --processor"),
+        "primary_keys": Published("Check primary keys", "--rounds 7 --processor"),
         "merges": Published("Merge many times", "--rounds 1"),
     },
     "Scalar indexes": {

@@ -7,6 +7,7 @@
     │   └── IndexExistsError    also RuntimeError
     ├── InvalidInputError       also ValueError
     │   ├── DataMismatchError   also OSError
+    │   │   └── DuplicateKeyError  two rows would have the same primary key
     │   ├── UnknownColumnError  also KeyError
     │   └── WrongTypeError      also TypeError
     ├── FormatError
@@ -164,6 +165,18 @@ class DataMismatchError(InvalidInputError, OSError):
 
     Remedy:
         Cast or rename the columns of the data, or change the table with `add_columns` or `alter_columns`.
+    """
+
+
+class DuplicateKeyError(DataMismatchError):
+    """Two rows of a table would have the same primary key. SQL statements check the key.
+
+    Cause:
+        A new or updated row has the key of a different row of the table, of the statement or of the transaction.
+
+    Remedy:
+        Remove the duplicates, or use `INSERT OR REPLACE`, `INSERT OR IGNORE` or `ON CONFLICT`. To load rows without the
+        check, run `SET lance_check_primary_key = false`.
     """
 
 

@@ -6,7 +6,7 @@ import html
 import itertools
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
@@ -39,6 +39,7 @@ _COLUMNS: Final = pa.schema(
     }
 )
 _ARGUMENTS: Final = ("nprobes", "ef", "refine_factor")
+_DEFAULT: Final = "as searched by default"
 
 Number = int | None
 Numbers = int | Sequence[int | None] | None
@@ -48,11 +49,12 @@ Ids = list[NDArray[np.uint64]]
 @checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
-    """Recall and latency of index searches, for each setting. The last row is the exact search.
+    """Recall and latency of index searches: first as searched by default, then for each setting, then exact.
 
     Attributes:
         table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, or null if
-            not given. All three are null in the last row. `recall` is the average share of true neighbours found, and
+            not given. All three are null in the first row, which reaches the promised recall, and in the last row,
+            which is the exact search. `recall` is the average share of true neighbours found, and
             `worst` is the share for the worst query. `latency_ms` is the median time of a single query, in
             milliseconds.
         title: Description of the measurement, in one line.
@@ -63,7 +65,7 @@ class RecallReport:
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
         """Return the fastest setting with a given recall, as arguments of `nearest`, or None if none reaches it."""
-        rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
+        rows = [row for row in self.table.to_pylist() if row["recall"] >= recall and _is_given(row)]
         if not rows:
             return None
         best = min(rows, key=lambda row: row["latency_ms"])
@@ -106,7 +108,7 @@ class RecallReport:
             remedy = f"pip install matplotlib, or {install_extra('notebook')}"
             raise UnsupportedError("matplotlib is not installed", where="RecallReport.plot", remedy=remedy) from error
         axes = pyplot.subplots()[1] if ax is None else ax
-        *rows, exact = self.table.to_pylist()
+        default, *rows, exact = self.table.to_pylist()
         lines: dict[str, list[dict[str, Any]]] = {}
         along = next((name for name in _ARGUMENTS if len({row[name] for row in rows}) > 1), _ARGUMENTS[0])
         for row in rows:
@@ -116,6 +118,7 @@ class RecallReport:
             line = axes.plot([p["recall"] for p in points], [p["latency_ms"] for p in points], "o-", label=name)[0]
             for point in points:
                 axes.annotate(_shown(point[along]), (point["recall"], point["latency_ms"]), color=line.get_color())
+        axes.plot([default["recall"]], [default["latency_ms"]], "*", label=_DEFAULT)
         axes.axhline(exact["latency_ms"], linestyle="--", color="grey", label="exact")
         axes.set(xlabel=f"recall, by {along}", ylabel="ms per query", yscale="log")
         axes.set_title(self.title.replace(", ", ",\n", 1), fontsize="medium")
@@ -125,10 +128,11 @@ class RecallReport:
     @property
     def _names(self) -> list[str]:
         names = [name for name in _ARGUMENTS if self.table[name].null_count < len(self.table)]
-        return [*names, *self.table.column_names[len(_ARGUMENTS) :]]
+        return [*(names or _ARGUMENTS[:1]), *self.table.column_names[len(_ARGUMENTS) :]]
 
     def _cells(self) -> Iterator[list[str]]:
-        *rows, exact = self.table.to_pylist()
+        default, *rows, exact = self.table.to_pylist()
+        yield [_DEFAULT, *(_shown(default[name]) for name in self._names[1:])]
         yield from ([_shown(row[name]) for name in self._names] for row in rows)
         yield ["exact", *(_shown(exact[name]) for name in self._names[1:])]
 
@@ -149,9 +153,11 @@ def recall_report(
     seed: int = 0,
     **options: Unpack[ScanArguments],
 ) -> RecallReport:
-    """Compare searches through the index of a column with the exact search, for each combination of settings.
+    """Compare searches through the index of a column with the exact search.
 
-    A neighbour also counts as found if the search returns a different row at the same distance. Queries run one by one.
+    The first search is the default search, which reaches the promised recall. The others use each combination of
+    settings. A neighbour also counts as found if the search returns a different row at the same distance. Queries run
+    one by one.
 
     Args:
         ds: The table.
@@ -179,7 +185,8 @@ def recall_report(
     search = _Searches(ds, {**arguments, "k": k, "metric": path.metric}, {**options, "filter": filter}, vectors, own)
     truth = search.truth()
     rows = []
-    for setting in _settings(ds, path, k, nprobes, ef, refine_factor):
+    settings = [each for each in _settings(ds, path, k, nprobes, ef, refine_factor) if _is_given(each)]
+    for setting in [dict.fromkeys(_ARGUMENTS), *settings]:
         result, latency = search.one_by_one(setting)
         shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
@@ -333,6 +340,11 @@ def _figures(ds: LanceDataset, path: Route) -> list[dict[str, Any]]:
     uuids = {str(segment.uuid) for segment, _ in path.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(path.index.name)["indices"]
     return [figure for figure in figures if figure["uuid"] in uuids]
+
+
+def _is_given(setting: Mapping[str, Any]) -> bool:
+    """Return whether a setting has an argument. Without arguments, the search chooses its settings."""
+    return any(setting[name] is not None for name in _ARGUMENTS)
 
 
 def _several(numbers: Numbers) -> list[Number]:

@@ -55,8 +55,9 @@ def connect(
             URIs or datasets. A dataset is read at its own version, all other tables at their newest version.
         database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Reject changes to Lance tables, and open a database file read-only.
-        config: DuckDB settings and search settings. The names are the same as in SET. The search settings are
-            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
+        config: DuckDB settings and settings of this package. The names are the same as in SET. The package's settings
+            are `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall` and
+            `lance_check_primary_key`.
         storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
 

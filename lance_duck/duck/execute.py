@@ -85,7 +85,7 @@ class Execution:
         database = Database(native, catalog, self.names, session)
         self.planner = Planner(database)
         self._prefilters = PrefilterPushdown(database)
-        self.writer = ChangeRunner(native, catalog, self.names, read_only=read_only)
+        self.writer = ChangeRunner(native, catalog, self.names, session, read_only=read_only)
         self._foreign = ForeignTexts(catalog)
         self._texts = TextRewriter(catalog, self.names)
         self._identifiers = RowIdentifierRewriter(catalog, self.names)

@@ -52,7 +52,7 @@ class RowChanges(TableMethods):
     it is repeated from the newest version, at most `conflict_retries` times and only within `retry_timeout`. The handle
     then moves to the new version. Other handles do not move.
 
-    Each change creates a version, even if it does not match any row.
+    Each change creates a version, even if it does not match any row. A merge that does not change any row does not.
     """
 
     def delete(

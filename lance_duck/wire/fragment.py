@@ -135,6 +135,13 @@ class Fragments(Sequence[Fragment]):
     def __repr__(self) -> str:
         return f"<{len(self)} fragments of {self._where}>"
 
+    def paths(self) -> list[tuple[str, ...]]:
+        """Return the paths of each fragment's data files and overlays, in order, without building the fragments."""
+        return [
+            (*(file.path for file in proto.files), *(overlay.data_file.path for overlay in proto.overlays))
+            for proto in self._protos
+        ]
+
     def ids(self) -> list[int]:
         """Return the ids of all fragments, in order, without building the fragments. See also `check_ids`."""
         return list(self._ids)

@@ -361,7 +361,11 @@ CREATE TABLE lance.keyed (id INTEGER PRIMARY KEY, s VARCHAR);
 INSERT INTO lance.keyed VALUES (1, 'a');
 --> 1
 INSERT INTO lance.keyed VALUES (2, 'twice'), (2, 'again');
+--! DuplicateKeyError: table keyed: Duplicate key "id: 2" violates primary key constraint
+SET lance_check_primary_key = false;
+INSERT INTO lance.keyed VALUES (2, 'twice'), (2, 'again');
 --> 2
+RESET lance_check_primary_key;
 INSERT INTO keyed VALUES (2, 'skipped') ON CONFLICT DO NOTHING;
 --> 0
 INSERT OR REPLACE INTO keyed VALUES (2, 'c');

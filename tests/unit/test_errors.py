@@ -46,6 +46,7 @@ def test_every_error_class_shows_its_message_and_can_be_pickled(kind: type[error
         (errors.IndexNotFoundError, (errors.NotFoundError, KeyError, RuntimeError)),
         (errors.IndexExistsError, (errors.AlreadyExistsError, RuntimeError)),
         (errors.DataMismatchError, (errors.InvalidInputError, OSError)),
+        (errors.DuplicateKeyError, (errors.DataMismatchError,)),
         (errors.UnknownColumnError, (errors.InvalidInputError, KeyError)),
         (errors.WrongTypeError, (errors.InvalidInputError, TypeError)),
         (errors.ArrayLimitError, (errors.UnsupportedError, ValueError)),

@@ -14,6 +14,7 @@ import pytest
 import lance_duck as ld
 
 DIM = 4
+DEFAULT = ("as searched by default", 1)
 ROWS = 600
 
 
@@ -35,10 +36,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 def test_recall_grows_with_nprobes_and_reaches_one(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=20, nprobes=(1, 4, 8))
     recalls = report.table["recall"].to_pylist()
-    assert report.table["nprobes"].to_pylist() == [1, 4, 8, None]
-    assert recalls == sorted(recalls)
-    assert recalls[0] < 1
-    assert recalls[2:] == [1, 1]
+    assert report.table["nprobes"].to_pylist() == [None, 1, 4, 8, None]
+    assert recalls[1:] == sorted(recalls[1:])
+    assert recalls[1] < 1
+    assert recalls[3:] == [1, 1]
     assert all(latency > 0 for latency in report.table["latency_ms"].to_pylist())
 
 
@@ -50,9 +51,27 @@ def test_recall_is_measured_against_the_exact_search(table: ld.LanceDataset) -> 
             table.search(query, 10, columns=["id"], nprobes=1, use_index=index)["id"] for index in (True, False)
         )
         shares.append(len({*one.to_pylist()} & {*all_.to_pylist()}) / 10)
-    row = ld.recall_report(table, "vec", queries, nprobes=1).table.to_pylist()[0]
+    row = ld.recall_report(table, "vec", queries, nprobes=1).table.to_pylist()[1]
     assert row["recall"] == pytest.approx(np.mean(shares))
     assert row["worst"] == min(shares)
+
+
+def test_the_first_row_is_the_default_search(table: ld.LanceDataset) -> None:
+    queries = np.random.default_rng(3).standard_normal((20, DIM)).astype(np.float32)
+    shares = []
+    for query in queries:
+        found, true = (table.search(query, 10, columns=["id"], **use)["id"] for use in ({}, {"use_index": False}))
+        shares.append(len({*found.to_pylist()} & {*true.to_pylist()}) / 10)
+    report = ld.recall_report(table, "vec", queries, nprobes=1)
+    first = report.table.to_pylist()[0]
+    assert first | {"latency_ms": 0} == {
+        **dict.fromkeys(("nprobes", "ef", "refine_factor")),
+        "recall": pytest.approx(np.mean(shares)),
+        "worst": min(shares),
+        "latency_ms": 0,
+    }
+    assert first["recall"] > report.table["recall"][1].as_py()
+    assert ld.recall_report(table, "vec", queries, nprobes=None).table["nprobes"].to_pylist() == [None, None]
 
 
 def test_the_same_seed_draws_the_same_queries(table: ld.LanceDataset) -> None:
@@ -63,17 +82,17 @@ def test_the_same_seed_draws_the_same_queries(table: ld.LanceDataset) -> None:
 
 
 def test_nprobes_above_the_partition_count_are_measured_once(table: ld.LanceDataset) -> None:
-    assert ld.recall_report(table, "vec", sample=2).table["nprobes"].to_pylist() == [1, 2, 5, 8, None]
+    assert ld.recall_report(table, "vec", sample=2).table["nprobes"].to_pylist() == [None, 1, 2, 5, 8, None]
 
 
 def test_all_setting_combinations_are_measured(table: ld.LanceDataset) -> None:
     rows = ld.recall_report(table, "vec", sample=2, nprobes=(1, 2), refine_factor=(1, 3)).table.to_pylist()
-    assert [(row["refine_factor"], row["nprobes"]) for row in rows[:-1]] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    assert [(row["refine_factor"], row["nprobes"]) for row in rows[1:-1]] == [(1, 1), (1, 2), (3, 1), (3, 2)]
 
 
 def test_neighbours_must_pass_the_filter(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=5, nprobes=8, filter="id < 4")
-    assert report.table["recall"].to_pylist() == [1, 1]
+    assert report.table["recall"].to_pylist() == [1, 1, 1]
     with pytest.raises(ld.InvalidInputError, match="the search does not return rows for any query"):
         ld.recall_report(table, "vec", sample=5, filter="id < 0")
 
@@ -83,14 +102,14 @@ def test_graphs_are_measured_with_several_ef_values(tmp_path: Path) -> None:
     dataset = written(tmp_path / "t.lance", column(values))
     dataset.create_index("vec", "IVF_HNSW_SQ", metric="cosine", num_partitions=1)
     report = ld.recall_report(dataset, "vec", sample=5, k=4)
-    assert report.table["ef"].to_pylist() == [4, 8, 20, 40, None]
+    assert report.table["ef"].to_pylist() == [None, 4, 8, 20, 40, None]
     assert "IVF_HNSW_SQ, cosine, 1 partition, 600 rows, 5 queries" in str(report)
 
 
 def test_rows_at_equal_distance_count_as_neighbours(tmp_path: Path) -> None:
     values = np.repeat(np.arange(8, dtype=np.float32), 40)[:, None] * np.ones(DIM, np.float32)
     dataset = written(tmp_path / "t.lance", column(values)).create_index("vec", "IVF_FLAT", num_partitions=2)
-    assert ld.recall_report(dataset, "vec", k=3, sample=8, nprobes=2).table["recall"].to_pylist() == [1, 1]
+    assert ld.recall_report(dataset, "vec", k=3, sample=8, nprobes=2).table["recall"].to_pylist() == [1, 1, 1]
 
 
 def test_unsearchable_vectors_are_not_sampled(tmp_path: Path) -> None:
@@ -110,7 +129,7 @@ def test_unindexed_rows_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_fastest_setting_that_reaches_a_recall_is_chosen() -> None:
-    rows = [(1, 0.5, 0.1), (5, 0.96, 0.4), (9, 0.97, 0.3), (20, 1.0, 0.9), (None, 1.0, 9.0)]
+    rows = [(None, 0.99, 0.05), (1, 0.5, 0.1), (5, 0.96, 0.4), (9, 0.97, 0.3), (20, 1.0, 0.9), (None, 1.0, 9.0)]
     names = ("nprobes", "recall", "latency_ms")
     table = pa.Table.from_pylist(
         [dict(zip(names, row, strict=True)) | {"ef": None, "refine_factor": None, "worst": 0.5} for row in rows]
@@ -126,8 +145,8 @@ def test_a_report_has_a_text_and_an_html_form(table: ld.LanceDataset) -> None:
     title, head, *rows = str(report).splitlines()
     assert title == "recall of 10 neighbours by vec: IVF_FLAT, l2, 8 partitions, 600 rows, 2 queries"
     assert head.split() == ["nprobes", "recall", "worst", "latency_ms"]
-    assert [row.split()[0] for row in rows] == ["1", "8", "exact"]
-    assert report._repr_html_().count("<tr>") == 4
+    assert [row.split("  ")[0].strip() for row in map(str.strip, rows)] == ["as searched by default", "1", "8", "exact"]
+    assert report._repr_html_().count("<tr>") == 5
 
 
 def test_a_plot_has_one_line_per_method_and_one_for_the_exact_search(
@@ -146,10 +165,10 @@ def test_a_plot_has_one_line_per_method_and_one_for_the_exact_search(
     monkeypatch.setitem(sys.modules, "matplotlib", SimpleNamespace(pyplot=None))
     report = ld.recall_report(table, "vec", sample=2, nprobes=(1, 8), refine_factor=2)
     assert report.plot(axes) is axes
-    assert drawn == [("refine_factor 2", 2), ("text", "1"), ("text", "8"), ("exact", None)]
+    assert drawn == [("refine_factor 2", 2), ("text", "1"), ("text", "8"), DEFAULT, ("exact", None)]
     drawn.clear()
     ld.recall_report(table, "vec", sample=2, nprobes=1, ef=(10, 20), refine_factor=2).plot(axes)
-    assert drawn == [("nprobes 1, refine_factor 2", 2), ("text", "10"), ("text", "20"), ("exact", None)]
+    assert drawn == [("nprobes 1, refine_factor 2", 2), ("text", "10"), ("text", "20"), DEFAULT, ("exact", None)]
 
 
 def test_plot_without_matplotlib_suggests_an_install(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:

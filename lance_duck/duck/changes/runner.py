@@ -29,6 +29,7 @@ from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
+from lance_duck.duck.run.search_settings import Session
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import KINDS, VERBS, FirstWords, StatementHead, StatementKind
@@ -87,6 +88,7 @@ class ChangeRunner:
         native: DuckDB's connection.
         catalog: The Lance tables of the connection.
         names: Resolves names on the connection.
+        settings: Settings of the connection.
         read_only: Whether every change is rejected.
 
     Attributes:
@@ -96,11 +98,18 @@ class ChangeRunner:
     """
 
     def __init__(
-        self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names, *, read_only: bool
+        self,
+        native: duckdb.DuckDBPyConnection,
+        catalog: TableCatalog,
+        names: Names,
+        settings: Session,
+        *,
+        read_only: bool,
     ) -> None:
         self._native = native
         self._catalog = catalog
         self._names = names
+        self._settings = settings
         self.read_only = read_only
         self.rowcount: int | None = None
         self.count = CountResult()
@@ -244,7 +253,8 @@ class ChangeRunner:
         return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
-        return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block)
+        checks_keys = self._settings.settings.check_primary_key
+        return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block, checks_keys)
 
     def run(self, change: Change, method: Callable[..., Any], options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Change a table, and return the statement's result through DuckDB.

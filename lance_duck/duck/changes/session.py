@@ -23,7 +23,7 @@ from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unquali
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.databases.database import SCHEMA, LanceDatabase, check_table_name
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import handle_of, searched
 from lance_duck.duck.names import Names
@@ -40,13 +40,14 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.duck.wide_offsets import open_stream
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.uri import local_path
+from lance_duck.verbs.merge.primary_key import check_edits, stage_with_keys
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
-from lance_duck.verbs.writing.staged import commit_added, stage_append
+from lance_duck.verbs.writing.staged import commit_added
 from lance_duck.wire.paths import FOLDERS, VERSIONS
 
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
@@ -56,15 +57,6 @@ _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
 _NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
-_NOT_IN_NAMES: Final = frozenset("/\\\0")
-
-
-def check_table_name(name: str) -> None:
-    """Check that a name is a valid folder name. Raises InvalidInputError."""
-    if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
-        raise InvalidInputError(
-            "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
-        )
 
 
 class PlannedQuery(Exception):  # noqa: N818
@@ -86,6 +78,7 @@ class ChangeSession:
         parameters: The values of the statement.
         explain: The words of an EXPLAIN. Empty without one. An EXPLAIN ends the statement at its first query.
         block: Changes to commit together. Without a block, the statement commits its own changes.
+        checks_keys: Whether new rows are compared with the table's primary key.
     """
 
     native: duckdb.DuckDBPyConnection
@@ -94,6 +87,7 @@ class ChangeSession:
     parameters: StatementParameters
     explain: str = ""
     block: TransactionBlock | None = None
+    checks_keys: bool = True
 
     def is_ours(self, name: TableName) -> bool:
         """Return whether a name refers to a Lance table."""
@@ -459,6 +453,7 @@ class ChangeSession:
         if self.block is not None:
             pending = self.block.changes_of(handle, name.name)
             edits, result = evaluate(self.table(name, dataset_of(pending.current)))
+            edits = self._checked(pending.current, edits, name)
             if not edits.is_empty:
                 with UncommittedFiles(pending.current) as draft:
                     pending.apply(write_edits(pending.current, edits, draft, predicate).operation, edits.guard)
@@ -471,6 +466,7 @@ class ChangeSession:
             # Other code may move the caller's dataset to a different version meanwhile.
             is_current = snapshot is base and handle.given is None
             edits, result = evaluate(self.table(name, current if is_current else dataset_of(snapshot)))
+            edits = self._checked(snapshot, edits, name)
             return None if edits.is_empty else edit_rows(snapshot, edits, predicate), result
 
         after, result = run_again(base, attempt)
@@ -478,9 +474,11 @@ class ChangeSession:
             handle.move_to(after)
         return result
 
-    def append(
-        self, name: TableName, rows: Callable[[TargetTable], AbstractContextManager[pa.RecordBatchReader]]
-    ) -> int:
+    def _checked(self, snapshot: Snapshot, edits: RowEdits, name: TableName) -> RowEdits:
+        """Return edits whose primary keys are checked, unless the user turned the check off."""
+        return check_edits(snapshot, edits, name.name) if self.checks_keys else edits
+
+    def append(self, name: TableName, rows: OpenRows) -> int:
         """Append rows as one new version, and return their number. Zero rows do not create a version."""
         handle = self.handle(name)
         pending = None if self.block is None else self.block.changes_of(handle, name.name)
@@ -490,9 +488,10 @@ class ChangeSession:
             dataset = dataset_of(snapshot)  # other code may move the caller's dataset meanwhile
         settings = WriteSettings()
         with rows(self.table(name, dataset)) as reader:
-            staged = stage_append(reader, snapshot, settings)
+            staged, keys = stage_with_keys(reader, snapshot, settings, name.name if self.checks_keys else None)
         if staged.fragments and pending is not None:
-            pending.apply(Append(staged.fragments))
+            pending.apply(Append(staged.fragments), None if keys is None else keys.guard)
         elif staged.fragments:
-            handle.move_to(commit_added(staged, snapshot, settings))
+            guard = None if keys is None else keys.guard(snapshot, is_final=True)
+            handle.move_to(commit_added(staged, snapshot, settings, guard=guard))
         return sum(fragment.physical_rows for fragment in staged.fragments)

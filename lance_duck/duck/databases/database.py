@@ -29,6 +29,15 @@ SCHEMA: Final = "main"
 """The only schema of each database."""
 COMMENT: Final = "comment"
 """Metadata key for comments on tables and fields."""
+_NOT_IN_NAMES: Final = frozenset("/\\\0")
+
+
+def check_table_name(name: str) -> None:
+    """Check that a name is a valid folder name. Raises InvalidInputError."""
+    if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
+        raise InvalidInputError(
+            "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others.
+"""Settings of a connection: `SET lance_nearest`, `lance_nprobes`, `lance_check_primary_key` and others.
 
 Scripts for DuckDB's `lance` extension also run. The extension's settings `lance_knn_…` are aliases. INSTALL and LOAD of
 the extension do nothing.
@@ -56,7 +56,7 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings for implicit searches, which do not call a search function.
+    """Settings for implicit searches, which do not call a search function, and for changes.
 
     Attributes:
         nearest: "auto" uses an index if one exists. "exact" compares all vectors that satisfy WHERE. With "off", DuckDB
@@ -66,6 +66,7 @@ class SearchSettings:
         refine_factor: Number of index results to re-rank by exact distance, as a multiple of k. By default, slightly
             more than k results are re-ranked.
         recall: Target recall if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
+        check_primary_key: Whether changes reject rows with a primary key that the table already contains.
     """
 
     nearest: str = "auto"
@@ -73,6 +74,7 @@ class SearchSettings:
     ef: int | None = None
     refine_factor: int | None = None
     recall: float | None = None
+    check_primary_key: bool = True
 
     def changed(self, name: str, value: Any) -> SearchSettings:
         """Return a copy with one setting changed. The value None restores the default.
@@ -99,6 +101,8 @@ class SearchSettings:
             return replace(self, nearest=_mode(value))
         if name == "recall":
             return replace(self, recall=_share(value))
+        if name == "check_primary_key":
+            return replace(self, check_primary_key=_flag(name, value))
         return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # a whole number
 
 
@@ -153,7 +157,7 @@ class Session:
         value = getattr(self.settings, _ALIASES.get(name, name))
         if name == "knn_use_index":
             return str(value == "auto").lower()
-        return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+        return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value).lower()
 
 
 def is_setting(sql: str) -> bool:

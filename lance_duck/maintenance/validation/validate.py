@@ -14,6 +14,7 @@ from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.validation.blobs import blob_problems
 from lance_duck.maintenance.validation.files import check_data_file, check_sidecars, check_transaction
 from lance_duck.maintenance.validation.indexes import index_problems
+from lance_duck.maintenance.validation.keys import key_problems
 from lance_duck.maintenance.validation.problems import Problem as Problem
 from lance_duck.maintenance.validation.problems import problems_of
 from lance_duck.scan.options import ScanOptions
@@ -45,7 +46,10 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
 
 
 def find_problems(snapshot: Snapshot) -> list[Problem]:
-    """Return the problems of a version, in its manifest, references, deletion files, row ids, values and indexes."""
+    """Return the problems of a version, in its manifest, references, deletion files, row ids, values, indexes and keys.
+
+    Repeated keys are problems of tables that declare a primary key.
+    """
     problems = [*_manifest(snapshot), *_references(snapshot)]
     if any(problems_of("manifest", snapshot.fragments.check_ids)):
         return problems  # fragments cannot be distinguished
@@ -54,7 +58,7 @@ def find_problems(snapshot: Snapshot) -> list[Problem]:
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         for part in pool.map(lambda check: list(check()), checks):
             problems += part
-    return problems + list(_duplicate_ids(snapshot))
+    return [*problems, *_duplicate_ids(snapshot), *key_problems(snapshot)]
 
 
 def _manifest(snapshot: Snapshot) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
@@ -36,7 +37,7 @@ from lance_duck.spark.sql.views import refresh_views
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.spark.workers import map_batches
 from lance_duck.verbs.merge.builder import MergeInsertBuilder
-from lance_duck.verbs.merge.commit import MergeResult, commit_merge, joined_parts
+from lance_duck.verbs.merge.commit import MergeResult, commit_merge, joined_parts, merge_newest
 from lance_duck.verbs.merge.parts import MergePart, Pairs, table_keys, write_part
 from lance_duck.verbs.merge.plan import MergePlan
 from lance_duck.verbs.merge.source import MergeSource
@@ -102,7 +103,7 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Run the merge with one join and one commit.
+        """Run the merge with one join and one commit. There is no commit if no row changes.
 
         If a conflicting change is committed first, the join and the commit are repeated.
 
@@ -130,9 +131,8 @@ class SparkMerge(MergeInsertBuilder):
         source = _Source.of(self._df, start, plan)
         frame = source.frame.persist()
         try:
-            after, result = run_again(
-                start, lambda snapshot: self._attempt(snapshot, source), plan.retries, plan.timeout.total_seconds()
-            )
+            work = partial(merge_newest, attempt=partial(self._attempt, source=source))
+            after, result = run_again(start, work, plan.retries, plan.timeout.total_seconds())
         finally:
             frame.unpersist()
         self._dataset.handle.move_to(after)

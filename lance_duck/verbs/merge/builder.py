@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.columns import check_columns, rewrite_columns
-from lance_duck.verbs.merge.commit import MergeResult, WrittenMerge, commit_merge, joined_parts
+from lance_duck.verbs.merge.commit import MergeResult, WrittenMerge, commit_merge, joined_parts, merge_newest
 from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
@@ -156,7 +157,7 @@ class MergeInsertBuilder:
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Execute the merge and move the dataset to the new version.
+        """Execute the merge and move the dataset to the new version. There is none if no row changes.
 
         Args:
             data_obj: The source, in any form that `write_dataset` accepts.
@@ -234,7 +235,8 @@ class MergeInsertBuilder:
                 merged = _write_merge(snapshot, self._plan, source, options, draft)
                 return commit_merge(draft, merged, self._said)
 
-        return run_again(self._dataset.handle.base, attempt, self._plan.retries, self._plan.timeout.total_seconds())
+        work = partial(merge_newest, attempt=attempt)
+        return run_again(self._dataset.handle.base, work, self._plan.retries, self._plan.timeout.total_seconds())
 
     def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
         self._plan.check()

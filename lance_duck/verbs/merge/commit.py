@@ -102,7 +102,7 @@ def joined_parts(
 def commit_merge(
     draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
-    """Commit a merge whose files are written.
+    """Commit a merge whose files are written. Returns the same version if no row changes.
 
     Args:
         draft: The draft that recorded the files. It commits them.
@@ -112,8 +112,21 @@ def commit_merge(
     Raises:
         RetryableError: Another change was committed first. The merge must run again, starting with the join.
     """
+    if not any(merged.result.values()):
+        return draft.snapshot, merged.result
     after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result
+
+
+def merge_newest(
+    snapshot: Snapshot, attempt: Callable[[Snapshot], tuple[Snapshot, MergeResult]]
+) -> tuple[Snapshot, MergeResult]:
+    """Run a merge attempt. If it does not change any row, run it again until it has read the newest version."""
+    after, result = attempt(snapshot)
+    while after is snapshot and (newest := snapshot.checkout()) is not snapshot:
+        snapshot = newest
+        after, result = attempt(snapshot)
+    return after, result
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from lance_duck.errors import RetryableError
+from lance_duck.errors import LanceDuckError, RetryableError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -19,19 +19,33 @@ class InsertGuard:
         base: The version that the merge read.
         keys: Inserted keys. None if unknown, in which case any newer row may conflict.
         on: Key columns.
+        found: Returns the error for a version and a row of the source whose key the version contains. Defaults to a
+            RetryableError.
     """
 
-    def __init__(self, base: Snapshot, keys: KeyIndex | None, on: Sequence[str]) -> None:
+    def __init__(
+        self,
+        base: Snapshot,
+        keys: KeyIndex | None,
+        on: Sequence[str],
+        found: Callable[[Snapshot, int], LanceDuckError] | None = None,
+    ) -> None:
+        self._found = found
         self._keys = keys
         self._on = list(on)
-        self._seen = {_identity(fragment) for fragment in base.fragments}
+        self._base = base
+        self._seen: set[tuple[object, ...]] | None = None
 
     def __call__(self, newer: Snapshot) -> None:
         """Search the fragments of a newer version that were not searched before.
 
         Raises:
-            RetryableError: A fragment contains or may contain one of the keys.
+            LanceDuckError: A fragment contains or may contain one of the keys.
         """
+        if newer.manifest is self._base.manifest:
+            return
+        if self._seen is None:
+            self._seen = {_identity(fragment) for fragment in self._base.fragments}
         fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
         if not fresh:
             return
@@ -40,8 +54,11 @@ class InsertGuard:
         table = TableScan(newer, self._keys.sieve([(name,) for name in self._on]))
         options = ScanOptions(columns=self._on, fragments=[fragment.id for fragment in fresh])
         for batch in table.reader(table.plan(options)):
-            if (self._keys.find(batch.columns) >= 0).any():
-                raise _same_key(newer)
+            codes = self._keys.find(batch.columns)
+            known = codes[codes >= 0]
+            if len(known):
+                row = int(self._keys.first_rows[known[0]])
+                raise _same_key(newer) if self._found is None else self._found(newer, row)
         self._seen |= {_identity(fragment) for fragment in fresh}
 
 

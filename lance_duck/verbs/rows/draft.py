@@ -31,13 +31,16 @@ class UncommittedFiles:
         transaction: Name prefix of data files that other processes write (`WriteOptions.transaction`). Files with this
             prefix that are not in a recorded fragment are always deleted, because abandoned attempts left them.
 
+    Attributes:
+        snapshot: The version that is changed.
+
     Raises:
         UnsupportedError: The table has an unknown feature flag and must not be written.
     """
 
     def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = (), transaction: UUID | None = None) -> None:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._store = snapshot.store
         self._bases = bases
         self._files: list[str] = []
@@ -67,7 +70,7 @@ class UncommittedFiles:
             RetryableError: Another change was committed first.
         """
         self._committing = True
-        return commit(self._snapshot, operation, affected=affected, guard=guard, properties=properties)
+        return commit(self.snapshot, operation, affected=affected, guard=guard, properties=properties)
 
     def __enter__(self) -> UncommittedFiles:
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ def write_table(
     schema: pa.Schema | None = None,
     mode: str = "create",
     settings: WriteSettings | None = None,
+    append: Callable[[pa.RecordBatchReader, Snapshot, WriteSettings], Snapshot] | None = None,
 ) -> Snapshot:
     """Write data to a new or an existing table: see `write_dataset`.
 
@@ -49,6 +50,7 @@ def write_table(
         schema: Schema for data that does not include one.
         mode: One of `MODES`.
         settings: Other arguments of `write_dataset`.
+        append: Adds rows to a version of the table. Defaults to an append without a check of keys.
 
     Returns:
         The new version.
@@ -83,9 +85,13 @@ def write_table(
             return _create(reader, columns, target, settings, mode)
         flags.check_writable(current.manifest.writer_flags, current.uri)
         if is_append:
-            return commit_added(stage_append(reader, current, settings), current, settings)
+            return (append or _append)(reader, current, settings)
         staged = staging_new(columns, current.location, current.base_paths, settings, current).write(reader)
         return commit_replaced(staged, current, settings)
+
+
+def _append(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSettings) -> Snapshot:
+    return commit_added(stage_append(reader, current, settings), current, settings)
 
 
 def _with_vectors(

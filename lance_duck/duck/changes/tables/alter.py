@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
-from lance_duck.duck.changes.session import ChangeSession, check_table_name
+from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
     default_values,
@@ -30,11 +30,13 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
+from lance_duck.duck.databases.database import check_table_name
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
+from lance_duck.verbs.merge.primary_key import checked_key
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 from lance_duck.write.relations import refuse_enums, relation_reader
@@ -82,7 +84,7 @@ class AlterStatement(TableStatement):
         if verb == "add":
             self._add(session, dataset, place)
         elif verb == "drop":
-            self._drop(dataset, place)
+            self._drop(session, dataset, place)
         elif verb == "rename":
             self._rename_column(dataset, place)
         elif verb == "alter":
@@ -147,13 +149,16 @@ class AlterStatement(TableStatement):
             value = f"CAST(({expression.text}) AS {kind})"
             dataset.add_columns(default_values(dataset, path, value, self.subject))
 
-    def _drop(self, dataset: LanceDataset, place: int) -> None:
+    def _drop(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")
         path = self._path(place + (2 if may_miss else 0))
         end = path.after + (self.action.word(path.after) in _DEPENDENTS)
         if end < len(self.action):
             raise self._unsupported()
         dropped = dropped_field(dataset.handle.snapshot.schema, path, self.subject, may_miss=may_miss)
+        key = checked_key(dataset.handle.snapshot.schema) if session.checks_keys else ()
+        if len(key) > 1 and dropped in key:
+            raise self._repeats_keys("a column of a composite primary key cannot be dropped", ", ".join(key))
         if dropped is not None:
             dataset.drop_columns([dropped])
 
@@ -170,7 +175,11 @@ class AlterStatement(TableStatement):
         change = self._change(session, path)
         schema = dataset.handle.snapshot.schema
         field = path.field(schema, self.subject)
-        if change.get("data_type") != field.to_arrow().type:
+        old, new = field.storage_type, change.get("data_type")
+        is_coarser = pa.types.is_floating(old) and isinstance(new, pa.DataType) and new.bit_width < old.bit_width
+        if session.checks_keys and is_coarser and field.name in checked_key(schema):
+            raise self._repeats_keys("a primary key cannot get a less precise type", f"{old} to {new}")
+        if new != field.to_arrow().type:
             dataset.alter_columns({"path": lance_path(schema, field), **change})
 
     def _change(self, session: ChangeSession, path: ColumnPath) -> dict[str, object]:
@@ -183,6 +192,11 @@ class AlterStatement(TableStatement):
         if action.word(place) == "type" and action.find("using", start=place) < 0:
             return {"data_type": _arrow(session, action.part(place + 1).text.strip(), path.name)}
         raise self._unsupported()
+
+    def _repeats_keys(self, what: str, found: str) -> UnsupportedError:
+        """Return the error for a change after which keys may repeat."""
+        remedy = "SET lance_check_primary_key = false allows duplicate keys"
+        return UnsupportedError(what, where=self.subject, found=found, remedy=remedy)
 
     def _unsupported(self) -> UnsupportedError:
         words = {token.word for token in self.action.tokens}

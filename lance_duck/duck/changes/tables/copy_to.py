@@ -69,7 +69,8 @@ class CopyStatement(TableStatement):
         count = before.count_rows() if before is not None and mode == "append" else 0
         arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
         try:
-            table = write_query(session, query, path, **arguments)
+            name = self.target.name if session.checks_keys else None
+            table = write_query(session, query, path, name, **arguments)
         except AlreadyExistsError as error:
             remedy = "MODE 'append' adds rows, and MODE 'overwrite', the default, replaces them"
             raise AlreadyExistsError("the table exists", where=self.target.path, remedy=remedy) from error

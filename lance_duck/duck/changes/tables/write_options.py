@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
+from lance_duck.maintenance.auto_cleanup import auto_cleanup
+from lance_duck.verbs.merge.primary_key import append_with_keys
+from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.write_table import write_table
 from lance_duck.write.inputs import ROWS_AT_ONCE
 from lance_duck.write.relations import relation_reader, with_narrow_offsets
 from lance_duck.write.vectors import parse_vector_columns
@@ -38,7 +44,9 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) -> LanceDataset:
+def write_query(
+    session: ChangeSession, query: str, uri: str, checked_name: str | None = None, **arguments: Any
+) -> LanceDataset:
     """Write the rows of a query with `write_new_table`. Repeated column names are numbered, as in native tables.
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
@@ -51,17 +59,32 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
         with open_stream(session.native) as is_widened, ExitStack() as opened:
             reader = relation_reader(rows, ROWS_AT_ONCE, opened)
             narrow = with_narrow_offsets(reader) if is_wide or is_widened else reader
-            return write_new_table(narrow, uri, **arguments)
+            return write_new_table(narrow, uri, checked_name, **arguments)
 
     return with_one_version(lambda: run_with_wide_offsets(session.native, write))
 
 
-def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
-    """Write rows with `write_dataset`. Names in `vector_columns` are case-insensitive."""
+def write_new_table(
+    rows: pa.Table | pa.RecordBatchReader, uri: str, checked_name: str | None = None, **arguments: Any
+) -> LanceDataset:
+    """Write rows as `write_dataset` does. Names in `vector_columns` are case-insensitive.
+
+    Args:
+        rows: The rows.
+        uri: Path of the table.
+        checked_name: Name of the table, for errors about repeated primary keys. None does not check appended rows.
+        arguments: Arguments of `write_dataset`.
+    """
     forms = parse_vector_columns(arguments.pop("vector_columns", None))
     if forms:
         arguments["vector_columns"] = {_as_in(rows.schema.names, name): form for name, form in forms.items()}
-    return write_dataset(rows, uri, **arguments)
+    if checked_name is None or arguments["mode"] != "append":
+        return write_dataset(rows, uri, **arguments)
+    mode = arguments.pop("mode")
+    append = partial(append_with_keys, name=checked_name)
+    snapshot = write_table(rows, uri, None, mode, WriteSettings.of(arguments), append)
+    auto_cleanup(snapshot)
+    return dataset_of(snapshot)
 
 
 def _as_in(columns: Sequence[str], name: str) -> str:

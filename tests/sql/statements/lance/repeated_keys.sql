@@ -7,8 +7,10 @@ INSERT INTO t VALUES (1, 10), (2, 20), (1, 11), (NULL, 5), (NULL, 6);
 --= rows whose key is there repeatedly are left out
 
 CREATE TABLE lance.k (id INTEGER PRIMARY KEY, n INTEGER);
+SET lance_check_primary_key = false;
 INSERT INTO k VALUES (1, 10), (1, 11), (2, 20);
 --> 3
+RESET lance_check_primary_key;
 INSERT OR IGNORE INTO k VALUES (1, 99), (3, 30), (2, 99), (3, 31), (1, 98);
 --> 1
 FROM k ORDER BY ALL;
@@ -79,8 +81,10 @@ SELECT "id", count(*) FROM "t" GROUP BY "id" HAVING id IS NOT NULL AND count(*) 
 --= OR REPLACE of a repeated primary key is refused
 
 CREATE TABLE lance."t t" ("k k" VARCHAR PRIMARY KEY, n INTEGER);
+SET lance_check_primary_key = false;
 INSERT INTO "t t" VALUES ('a', 1), ('a', 2), ('b', 3);
 --> 3
+RESET lance_check_primary_key;
 INSERT OR REPLACE INTO "t t" VALUES ('a', 4);
 --! InvalidInputError: … 2 rows with k k = 'a'; find the duplicates with SELECT "k k", count(*) FROM "t t" GROUP BY "k k" HAVING count(*) > 1
 SELECT "k k", count(*) FROM "t t" GROUP BY "k k" HAVING count(*) > 1;
