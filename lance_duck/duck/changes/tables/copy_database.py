@@ -348,6 +348,5 @@ def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
     rows = session.relation(_LEFT_OUT.format(literal(source)), {}).fetchall()
     names = [f"{kind} {name if schema in (None, SCHEMA) else f'{schema}.{name}'}" for kind, schema, name in rows]
     if names:
-        warn_of_table(
-            f"COPY FROM DATABASE {source} TO {target} copies tables only, and leaves out: {', '.join(dict.fromkeys(names))}"
-        )
+        listed = ", ".join(dict.fromkeys(names))
+        warn_of_table(f"COPY FROM DATABASE {source} TO {target} copies tables only, and leaves out: {listed}")
