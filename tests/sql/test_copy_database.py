@@ -180,6 +180,26 @@ def test_a_rejected_copy_into_a_folder_leaves_no_table(
     assert "t" not in tables(con, "lance")
 
 
+def test_folders_of_others_are_never_removed(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE a.t AS SELECT 1 AS x; CREATE TABLE a.u AS SELECT 1 AS x")
+    notes = tmp_path / "lance" / "u.lance" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    with pytest.raises(AlreadyExistsError):
+        con.execute("COPY FROM DATABASE a TO lance")
+    assert (notes.read_text(), tables(con, "lance")) == ("mine", [])
+
+
+def test_an_error_while_files_are_copied_leaves_no_table(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE lance.t AS SELECT 1 AS x; CREATE TABLE lance.u AS SELECT 1 AS x")
+    (data,) = (tmp_path / "lance" / "u.lance" / "data").iterdir()
+    data.unlink()
+    with pytest.raises(NotFoundError, match=data.name):
+        con.execute("COPY FROM DATABASE lance TO other")
+    assert tables(con, "other") == []
+    assert list((tmp_path / "other").glob("*")) == []
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_rejected_copy_into_a_native_database_leaves_no_table(con: ld.Connection, begun: bool) -> None:
     con.execute("CREATE TABLE lance.a AS SELECT 1 AS x")

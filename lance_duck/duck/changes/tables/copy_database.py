@@ -132,13 +132,13 @@ class CopyDatabaseStatement(LanceStatement):
         database = session.catalog.database(target)
         if database is not None:
             session.refuse_in_transaction("COPY FROM DATABASE to Lance tables")
-        ours = session.catalog.database(source)
-        tables = _native_tables(session, source) if ours is None else _lance_tables(session, ours)
+        read = session.catalog.database(source)
+        tables = _native_tables(session, source) if read is None else _lance_tables(session, read)
         if database is None:
             count = self._into_native(session, tables, target)
         else:
             count = self._into_folder(session, tables, database)
-        if database is not None and ours is None and self.only != "data":
+        if database is not None and read is None and self.only != "data":
             _warn_of_objects(session, source, target)
         return counted(count) if self.only == "data" else nothing()
 
@@ -169,35 +169,39 @@ class CopyDatabaseStatement(LanceStatement):
                     where=f"database {database.name}",
                     remedy="drop one of the two tables, or add rows with COPY FROM DATABASE … (DATA)",
                 )
+        created = []
         try:
-            created = []
             for table in tables:
+                dataset = self._create(session, table, database)
                 created.append(table.name)
-                self._create(session, table, database)
+                if dataset.metadata.get(COMMENT) != table.comment:
+                    dataset.update_metadata({COMMENT: table.comment})
             session.catalog.refresh(force=True)
             with_rows = [table for table in tables if table.dataset is None and self.only != "schema"]
             return _insert(session, with_rows, database)
         except BaseException:
             for name in created:
-                _remove(session, database, name)
+                _remove(database, name)
             session.catalog.refresh(force=True)
             raise
 
-    def _create(self, session: ChangeSession, table: _Table, database: LanceDatabase) -> None:
+    def _create(self, session: ChangeSession, table: _Table, database: LanceDatabase) -> LanceDataset:
         """Create a Lance table. A clone also has the rows."""
-        uri, options = session.place_of(TableName((database.name, SCHEMA, table.name), None, 0, 0))
-        session.check_place(uri)
-        dataset = table.dataset
-        if dataset is not None and self.only != "schema":
-            dataset.deep_clone(uri, storage_options=options)
-            return
-        arguments: dict[str, Any] = {"mode": "create", "storage_options": options}
-        if dataset is not None:
-            arguments["data_storage_version"] = dataset.data_storage_version
-            arguments["enable_stable_row_ids"] = dataset.has_stable_row_ids
-        created = write_new_table(pa.Table.from_batches([], table.columns), uri, **arguments)
-        if table.comment is not None:
-            created.update_metadata({COMMENT: table.comment})
+        try:
+            uri, options = session.place_of(_name_in(database, table.name))
+            session.check_place(uri)
+            dataset = table.dataset
+            if dataset is not None and self.only != "schema":
+                return dataset.deep_clone(uri, storage_options=options)
+            arguments: dict[str, Any] = {"mode": "create", "storage_options": options}
+            if dataset is not None:
+                arguments["data_storage_version"] = dataset.data_storage_version
+                arguments["enable_stable_row_ids"] = dataset.has_stable_row_ids
+            return write_new_table(pa.Table.from_batches([], table.columns), uri, **arguments)
+        except BaseException:
+            if database.folder is not None:
+                database.folder.abandon(table.name)
+            raise
 
 
 @contextmanager
@@ -226,6 +230,10 @@ def _database_name(name: str, names: Sequence[str]) -> str:
     return found
 
 
+def _name_in(database: LanceDatabase, table: str) -> TableName:
+    return TableName((database.name, SCHEMA, table), None, 0, 0)
+
+
 def _qualified(database: str, table: str) -> str:
     return f"{quoted(database)}.{SCHEMA}.{quoted(table)}"
 
@@ -236,7 +244,7 @@ def _lance_tables(session: ChangeSession, database: LanceDatabase) -> list[_Tabl
         raise _of_table(error, name)
     tables = []
     for name in sorted(database.tables):
-        dataset = session.dataset(TableName((database.name, SCHEMA, name), None, 0, 0))
+        dataset = session.dataset(_name_in(database, name))
         sql = _qualified(database.name, name)
         tables.append(_Table(name, sql, dataset.schema, dataset.metadata.get(COMMENT), dataset))
     return tables
@@ -271,10 +279,10 @@ def _native_table(session: ChangeSession, database: str, name: str, comment: str
         schema_from_arrow(columns)
     except LanceDuckError as error:
         raise _of_table(error, name) from error
-    for place, field in enumerate(columns):
+    for number, field in enumerate(columns):
         if field.name in comments:
             metadata = {**(field.metadata or {}), COMMENT: comments[field.name]}
-            columns = columns.set(place, field.with_metadata(metadata))
+            columns = columns.set(number, field.with_metadata(metadata))
     return _Table(name, _qualified(database, name), columns, comment)
 
 
@@ -313,7 +321,7 @@ def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDat
     try:
         with _transaction(session):  # all tables are read as of one moment
             for table in tables:
-                target = TableName((database.name, SCHEMA, table.name), None, 0, 0)
+                target = _name_in(database, table.name)
                 handle = session.handle(target)
                 block = TransactionBlock()
                 block.begin(handle, table.name, handle.current().handle.base)
@@ -331,16 +339,12 @@ def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDat
     return count
 
 
-def _remove(session: ChangeSession, database: LanceDatabase, name: str) -> None:
-    """Remove a new table, or release its name if it was not written."""
+def _remove(database: LanceDatabase, name: str) -> None:
+    """Remove a new table."""
     folder = database.folder
     assert folder is not None
     with suppress(LanceDuckError):  # the original error is more specific
-        uri = folder.tables().get(name)
-        if uri is not None and session.exists(uri, folder.options_of(name)) is not None:
-            folder.drop(name, uri)
-        else:
-            folder.abandon(name)
+        folder.drop(name, folder.tables()[name])
 
 
 def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
