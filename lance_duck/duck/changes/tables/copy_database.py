@@ -28,7 +28,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, check_table_name
 from lance_duck.duck.changes.table_statement import LanceStatement
-from lance_duck.duck.changes.tables.create import described
+from lance_duck.duck.changes.tables.create import described_columns
 from lance_duck.duck.changes.tables.write_options import write_new_table
 from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -275,7 +275,7 @@ def _native_table(session: ChangeSession, database: str, name: str, comment: str
     sql = f"SELECT column_name, comment FROM duckdb_columns() WHERE {where} AND comment IS NOT NULL"  # noqa: S608
     comments = dict(session.relation(sql, {}).fetchall())
     try:
-        columns = described(session, _qualified(database, name)).schema
+        columns = described_columns(session, _qualified(database, name)).schema
         schema_from_arrow(columns)
     except LanceDuckError as error:
         raise _of_table(error, name) from error
