@@ -460,7 +460,7 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there are problems."""
+    """Read the whole table and list its problems. The exit code is 1 if there is damage."""
 
 
 @app.command()
@@ -473,7 +473,7 @@ def repair(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Commit a version without unreadable data. It omits unreadable rows and index segments."""
+    """Commit a version without unreadable data. It omits unreadable rows and index segments, and renames list items."""
 
 
 @app.command()

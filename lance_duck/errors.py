@@ -361,13 +361,14 @@ class IndexWarning(UserWarning):
 
 
 class TableWarning(UserWarning):
-    """A listed table cannot be found, and is skipped.
+    """A listed table is missing, or an object of a copied database is not a table. It is left out.
 
     Cause:
-        The listing of a namespace names a folder that does not exist.
+        The listing of a namespace names a folder that does not exist, or COPY FROM DATABASE meets views, sequences or
+        other objects that a folder cannot hold.
 
     Remedy:
-        Remove the entry from the namespace, or restore the folder.
+        Remove the entry from the namespace, or restore the folder. Keep the other objects in a native database.
     """
 
 

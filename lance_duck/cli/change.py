@@ -56,22 +56,22 @@ def cleanup(
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there are problems."""
+    """Read the whole table and list its problems. The exit code is 1 if there is damage."""
     dataset = open_table(table, version, tag)
     problems = dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():
         rows = ({"where": problem.where, "problem": problem.what} for problem in problems)
         show(rows, ["where", "problem"], as_json, max_rows=1000)
-    if problems:
+    if any(problem.is_damage for problem in problems):
         sys.exit(1)
     counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
     counts["indices"] = len(dataset.describe_indices())
     summary = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
-    complain(f"no problem in version {dataset.version} ({summary})")
+    complain(f"no {'damage' if problems else 'problem'} in version {dataset.version} ({summary})")
 
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
-    """Commit a version without unreadable data. It omits unreadable rows and index segments."""
+    """Commit a version without unreadable data. It omits unreadable rows and index segments, and renames list items."""
     dataset = open_table(table)
     losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [
@@ -82,6 +82,8 @@ def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_
         {"what": f"deleted rows of fragment {number}", "rows": None, "columns": None} for number in losses.deletions
     ]
     rows += [{"what": f"index {s.name} ({s.uuid})", "rows": None, "columns": None} for s in losses.segments]
+    if losses.renamed:
+        rows.append({"what": "names of list items", "rows": None, "columns": ", ".join(losses.renamed)})
     if rows or as_json or not sys.stdout.isatty():
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
     outcome = f"rows lost: {losses.num_rows:,}" if losses else "nothing is lost"

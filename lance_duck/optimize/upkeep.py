@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
+from lance_duck.commit import run_again
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.verbs.versions.config import ConfigChanges
 
@@ -139,12 +140,16 @@ class Upkeep(ConfigChanges):
         One damaged byte makes all rows in its chunk unreadable. Older versions still list the removed rows. Indexes can
         be rebuilt.
 
+        Also names the items of lists `item`, if they have the name `l` from DuckDB. pylance then uses indexes of these
+        lists. No file is rewritten.
+
         Args:
             dry_run: Only return the losses, without a commit.
             restore_deleted: Restore all rows of fragments whose deletion file cannot be read.
 
         Returns:
-            The losses: the data of this handle's version that cannot be read.
+            The losses: the data of this handle's version that cannot be read. `renamed` lists columns whose list items
+                were renamed.
 
         Raises:
             CorruptError: A deletion file cannot be read, and `restore_deleted` is not set.
@@ -162,6 +167,8 @@ class Upkeep(ConfigChanges):
         if found and not dry_run:
             after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments, found.overlays)
             self.handle.move_to(after)
+        if found.renamed and not dry_run:
+            self.handle.move_to(run_again(self.handle.snapshot, repairs.rename_items))
         return found
 
     def find_problems(self) -> list[validation.Problem]:

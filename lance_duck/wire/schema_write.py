@@ -11,6 +11,7 @@ Ids are assigned depth first. In addition to the message fields that `wire.schem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -222,12 +223,31 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
         return [pa.field("entries", entries, nullable=False)]
     if logical == "struct":
         return [storage.field(i) for i in range(storage.num_fields)]
-    if logical in ("list", "large_list", "list.struct", "large_list.struct") or logical.startswith(_FSL_STRUCT):
+    if _has_item(logical):
         item = storage.value_field
         if old is not None and len(old.children) == 1:
             return [item.with_name(old.children[0].name)]
         return [item.with_name("item") if item.name in _DUCKDB_ITEMS else item]
     return []
+
+
+def _has_item(logical: str) -> bool:
+    """Return whether a logical type is a list with an item field."""
+    return logical in ("list", "large_list", "list.struct", "large_list.struct") or logical.startswith(_FSL_STRUCT)
+
+
+def with_item_names(schema: Schema) -> Schema:
+    """Return the schema, with list items that have DuckDB's names renamed to "item". All field ids stay."""
+
+    def renamed(field: Field, name: str) -> Field:
+        has_item = _has_item(field.logical_type)
+        children = (
+            renamed(child, "item" if has_item and child.name in _DUCKDB_ITEMS else child.name)
+            for child in field.children
+        )
+        return replace(field, name=name, children=tuple(children))
+
+    return replace(schema, fields=tuple(renamed(field, field.name) for field in schema.fields))
 
 
 def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:

@@ -146,3 +146,86 @@ def test_statements_refuse_lists_mixed_with_arrays_of_structs(tmp_path: Path, st
         ):
             connection.execute(statement)
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+OLD = pa.list_(pa.field("l", pa.string()))
+OLD_COLUMNS = {
+    "id": pa.int64(),
+    "tags": OLD,
+    "deep": pa.list_(pa.field("l", pa.list_(pa.field("", pa.int32())))),
+    "s": pa.struct([("l", OLD), ("x", pa.int32())]),
+    "rows": pa.list_(pa.field("l", pa.struct([("l", pa.int32()), ("m", pa.large_list(pa.field("l", pa.int32())))]))),
+}
+OLD_ROWS = [
+    {"id": 1, "tags": ["a", "b"], "deep": [[1], []], "s": {"l": ["q"], "x": 1}, "rows": [{"l": 1, "m": [3]}]},
+    {"id": 2, "tags": ["b"], "deep": [], "s": {"l": [], "x": 2}, "rows": []},
+    {"id": 3, "tags": None, "deep": None, "s": None, "rows": [None]},
+]
+HAS_B = "array_has(tags, 'b')"
+
+
+def old_table(path: Path, version: str) -> dict[str, pa.DataType]:
+    """Write a table with the item names of older versions of this package, and an index. Returns its columns."""
+    columns = dict(OLD_COLUMNS)
+    if version == "2.2":
+        columns["m"] = pa.map_(pa.string(), OLD)
+    rows = [{**row, "m": [("k", ["v"])]} for row in (OLD_ROWS if version in ("2.1", "2.2") else OLD_ROWS[:2])]
+    data = pa.Table.from_pylist(rows, schema=pa.schema(columns.items()))
+    lance.write_dataset(data, path, data_storage_version=version)
+    ld.dataset(path).create_scalar_index("tags", "LABEL_LIST")  # in 0.1 files, pylance only reads items named "item"
+    return columns
+
+
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
+def test_a_repair_renames_items_without_rewriting_data(tmp_path: Path, version: str) -> None:
+    path = tmp_path / "t"
+    columns = old_table(path, version)
+    dataset = ld.dataset(path)
+    dataset.tags.create("before", dataset.version)
+    before, files = dataset.to_table(), [fragment.data_files() for fragment in dataset.get_fragments()]
+    found = [problem for problem in dataset.find_problems() if not problem.is_damage]
+    assert [problem.where for problem in found] == [f"column {name!r}" for name in columns if name != "id"]
+    dataset.validate()
+    assert dataset.repair(dry_run=True).renamed == tuple(name for name in columns if name != "id")
+    assert items_of(path) >= {"l"}
+    dataset.repair()
+    assert (dataset.version, items_of(path)) == (3, {"item"})
+    assert [fragment.data_files() for fragment in dataset.get_fragments()] == files
+    assert dataset.to_table().to_pylist() == before.to_pylist() == lance.dataset(path).to_table().to_pylist()
+    assert (dataset.find_problems(), dataset.repair().renamed, dataset.version) == ([], (), 3)
+    assert ld.dataset(path, version="before").to_table() == before
+    assert dataset.count_rows(HAS_B) == 2
+
+
+def test_pylance_uses_the_index_after_a_repair(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    old_table(path, "2.2")
+    ld.dataset(path).repair()
+    assert "ScalarIndexQuery" in lance.dataset(path).scanner(filter=HAS_B).explain_plan()
+    lance.write_dataset(lance.dataset(path).to_table().slice(0, 1), path, mode="append")
+    for change in (lambda table: table.optimize.optimize_indices(), lambda table: table.optimize.compact_files()):
+        change(lance.dataset(path))
+        assert lance.dataset(path).count_rows(HAS_B) == ld.dataset(path).count_rows(HAS_B) == 3
+    assert ld.dataset(path).find_problems() == []
+
+
+def test_a_repair_keeps_rows_that_were_appended_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    columns = old_table(path, "2.2")
+    dataset = ld.dataset(path)
+    ld.write_dataset(
+        pa.Table.from_pylist([{"id": 9, "tags": ["b"]}], schema=pa.schema(columns.items())), path, mode="append"
+    )
+    dataset.repair()
+    assert (dataset.version, dataset.count_rows(), items_of(path)) == (4, 4, {"item"})
+    assert lance.dataset(path).count_rows(HAS_B) == 3
+
+
+def test_items_are_also_renamed_by_alter_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    old_table(path, "2.2")
+    dataset = ld.dataset(path)
+    dataset.alter_columns({"path": "tags.l", "name": "item"}, {"path": "rows.l", "name": "element"})
+    types = lance.dataset(path).schema
+    assert (types.field("tags").type, types.field("rows").type.value_field.name) == (pa.list_(pa.string()), "element")
+    assert lance.dataset(path).to_table().to_pylist() == dataset.to_table().to_pylist()

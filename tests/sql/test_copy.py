@@ -138,12 +138,6 @@ def test_an_explained_copy_writes_nothing(con: ld.Connection) -> None:
     assert con.execute("FROM t").fetchall() == []
 
 
-def test_copy_from_database_is_rejected(con: ld.Connection) -> None:
-    for sql in ("COPY FROM DATABASE lance TO memory", "COPY FROM DATABASE memory TO lance (SCHEMA)"):
-        with pytest.raises(UnsupportedError, match="each table"):
-            con.execute(sql)
-
-
 def test_copy_options_equal_those_of_write_dataset(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("COPY t FROM 'plain.csv'")
     options = "FORMAT LANCE, MODE Create, MAX_ROWS_PER_FILE 1, DATA_STORAGE_VERSION 2.1, ENABLE_STABLE_ROW_IDS"

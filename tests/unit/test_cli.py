@@ -338,6 +338,18 @@ def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) ->
     assert json.loads(found.stdout)["where"] == f"fragment 2: {data.name}"
 
 
+def test_repair_renames_items_of_lists(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    ld.write_dataset(pa.table({"tags": [["a"]]}), table).alter_columns({"path": "tags.item", "name": "l"})
+    found = run("validate", table)
+    assert (found.exit_code, "column 'tags'" in found.stdout, "repair()" in found.stdout) == (0, True, True)
+    assert found.stderr == "lance-duck: no damage in version 2 (rows: 1, fragments: 1, indices: 0)\n"
+    repaired = run("repair", table)
+    assert repaired.stdout == "what,rows,columns\nnames of list items,,tags\n"
+    assert repaired.stderr == "lance-duck: nothing is lost; version 3\n"
+    assert run("validate", table).stdout == "where,problem\n"
+
+
 def test_repair_lists_its_losses(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     assert run("write", table, "(SELECT unnest(range(5)) AS id)").exit_code == 0

@@ -17,7 +17,8 @@ from lance_duck.duck.changes.rows.update import UpdateStatement
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.alter import AlterStatement
 from lance_duck.duck.changes.tables.comment import CommentStatement
-from lance_duck.duck.changes.tables.copy_from import CopyDatabaseStatement, CopyFromStatement
+from lance_duck.duck.changes.tables.copy_database import CopyDatabaseStatement
+from lance_duck.duck.changes.tables.copy_from import CopyFromStatement
 from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.describe import DescribeStatement

@@ -333,7 +333,7 @@ class ChangeSession:
         self.explain_query(sql, tables)
         with self.stream_of(lambda: self.relation(sql, tables), tables) as reader:
             has_durations = any("duration" in str(column.arrow) for column in table.columns)
-            yield table.stored(reader.read_all()).to_reader() if has_durations else reader
+            yield table.stored(reader.read_all()).to_reader() if has_durations else table.with_field_names(reader)
 
     @contextmanager
     def stream_of(self, relation: Callable[[], Any], tables: Mapping[str, Any]) -> Iterator[pa.RecordBatchReader]:

@@ -232,12 +232,33 @@ class TargetTable:
             raise InvalidInputError(f"column {repeated!r} is named twice", where=f"table {self.name}")
         return columns
 
+    def with_field_names(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return rows whose nested fields have the names of the table.
+
+        If names differ only by case, a CAST to the column's type keeps the names of the source.
+        """
+        schema = self._renamed(rows.schema)
+        if schema == rows.schema:
+            return rows
+        return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(_Retyped(batch, schema)) for batch in rows))
+
+    def named_as_stored(self, values: pa.Table) -> pa.Table:
+        """Return a table whose nested fields have the names of this table. See `with_field_names`."""
+        if self._renamed(values.schema) == values.schema:
+            return values
+        return self.with_field_names(values.to_reader()).read_all()
+
+    def _renamed(self, schema: pa.Schema) -> pa.Schema:
+        types = {column.name: column.arrow for column in self.columns}
+        return pa.schema([field.with_type(_named_as(field.type, types.get(field.name))) for field in schema])
+
     def stored(self, values: pa.Table) -> pa.Table:
         """Return values from DuckDB in the table's types. DuckDB returns durations as microseconds.
 
         Raises:
             UnsupportedError: A struct or list contains durations.
         """
+        values = self.named_as_stored(values)
         for column in self.columns:
             place = values.schema.get_field_index(column.name)
             if place < 0:
@@ -274,6 +295,39 @@ def _ambiguous_fields(type_: pa.DataType) -> dict[str, list[str]]:
     for i in range(type_.num_fields):
         found |= _ambiguous_fields(type_.field(i).type)
     return found
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """A batch with another schema of the same layout."""
+
+    batch: pa.RecordBatch
+    schema: pa.Schema
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self.schema.__arrow_c_schema__(), self.batch.__arrow_c_array__()[1]
+
+
+def _named_as(type_: pa.DataType, stored: pa.DataType | None) -> pa.DataType:
+    """Return a type with the field names of the stored type. Types of another structure are returned unchanged."""
+    if stored is None or not type_.num_fields or type_.num_fields != stored.num_fields:
+        return type_
+    if pa.types.is_struct(type_) and pa.types.is_struct(stored):
+        if [folded(field.name) for field in type_] != [folded(field.name) for field in stored]:
+            return type_
+        pairs = zip(type_, stored, strict=True)
+        return pa.struct([pa.field(new.name, _named_as(old.type, new.type), old.nullable) for old, new in pairs])
+    if pa.types.is_map(type_) and pa.types.is_map(stored):
+        key = type_.key_field.with_type(_named_as(type_.key_type, stored.key_type))
+        return pa.map_(key, type_.item_field.with_type(_named_as(type_.item_type, stored.item_type)))
+    if not hasattr(type_, "value_field") or not hasattr(stored, "value_field"):
+        return type_
+    item = type_.value_field.with_type(_named_as(type_.value_type, stored.value_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(item, type_.list_size)
+    return (
+        pa.list_(item) if pa.types.is_list(type_) else pa.large_list(item) if pa.types.is_large_list(type_) else type_
+    )
 
 
 def _has_inner_duration(type_: pa.DataType) -> bool:

@@ -78,6 +78,11 @@ class LanceDatabase:
         return list(self._views)
 
     @property
+    def broken_tables(self) -> dict[str, LanceDuckError]:
+        """The reasons why listed tables cannot be opened, by table name."""
+        return dict(self._broken)
+
+    @property
     def roots(self) -> list[str]:
         """The location of the folder, and of each table that the caller named."""
         folder = [] if self.folder is None else [self.folder.uri]

@@ -26,7 +26,8 @@ from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.limits import ROW_OFFSETS
-from lance_duck.wire.schema import Field
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema_write import with_item_names
 
 _FEWEST: Final = 64
 """Ranges of at most this many rows are not halved further, because chunks of pages rarely have fewer rows."""
@@ -45,6 +46,7 @@ class Losses:
         deletions: Ids of the fragments with an unreadable deletion file, whose deleted rows are unknown.
         segments: Index segments with a damaged file.
         overlays: Overlays that cannot be opened, by fragment. The rows that they cover are lost.
+        renamed: Names of the columns whose list items a repair renames. They are not losses.
     """
 
     rows: Mapping[int, NDArray[np.uint32]]
@@ -52,6 +54,7 @@ class Losses:
     deletions: tuple[int, ...]
     segments: tuple[IndexMetadata, ...]
     overlays: Mapping[int, tuple[Overlay, ...]]
+    renamed: tuple[str, ...] = ()
 
     @property
     def num_rows(self) -> int:
@@ -87,7 +90,14 @@ def find_losses(snapshot: Snapshot) -> Losses:
             if any(file.checksums == DAMAGED and not file.file.endswith(RECALL_FILE) for file in files)
         ),
         {number: one.overlays for number, one in lost.items() if one.overlays},
+        renamed_lists(snapshot.schema),
     )
+
+
+def renamed_lists(schema: Schema) -> tuple[str, ...]:
+    """Return the names of the columns with list items that have DuckDB's names, at any depth."""
+    pairs = zip(schema.fields, with_item_names(schema).fields, strict=True)
+    return tuple(before.name for before, after in pairs if before != after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ class Problem:
     Attributes:
         where: The fragment, file, index, tag or branch.
         what: Description of the problem.
+        is_damage: Whether the data or the metadata are wrong. Other problems only limit other programs.
     """
 
     where: str
     what: str
+    is_damage: bool = True
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"

@@ -15,6 +15,7 @@ from lance_duck.maintenance.validation.blobs import blob_problems
 from lance_duck.maintenance.validation.files import check_data_file, check_sidecars, check_transaction
 from lance_duck.maintenance.validation.indexes import index_problems
 from lance_duck.maintenance.validation.keys import key_problems
+from lance_duck.maintenance.validation.losses import renamed_lists
 from lance_duck.maintenance.validation.problems import Problem as Problem
 from lance_duck.maintenance.validation.problems import problems_of
 from lance_duck.scan.options import ScanOptions
@@ -34,7 +35,8 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
     Raises:
         CorruptError: There are problems. The message lists them.
     """
-    problems = find_problems(snapshot) if fragment is None else list(_fragment(snapshot, fragment))
+    found = find_problems(snapshot) if fragment is None else _fragment(snapshot, fragment)
+    problems = [problem for problem in found if problem.is_damage]
     if problems:
         lines = "\n  ".join(str(p) for p in problems[:_NAMED])
         more = f"\n  and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
@@ -50,7 +52,7 @@ def find_problems(snapshot: Snapshot) -> list[Problem]:
 
     Repeated keys are problems of tables that declare a primary key.
     """
-    problems = [*_manifest(snapshot), *_references(snapshot)]
+    problems = [*_manifest(snapshot), *_references(snapshot), *_item_names(snapshot)]
     if any(problems_of("manifest", snapshot.fragments.check_ids)):
         return problems  # fragments cannot be distinguished
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
@@ -81,6 +83,12 @@ def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
         )
     elif (transaction := check_transaction(snapshot)) is not None:
         yield from (Problem(transaction.file, what) for what in transaction.damage)
+
+
+def _item_names(snapshot: Snapshot) -> Iterator[Problem]:
+    for name in renamed_lists(snapshot.schema):
+        what = "pylance does not use indexes of lists whose items have DuckDB's name 'l'; repair() names them 'item'"
+        yield Problem(f"column {name!r}", what, is_damage=False)
 
 
 def _transaction(snapshot: Snapshot) -> None:

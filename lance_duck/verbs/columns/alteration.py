@@ -89,7 +89,7 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
         if alteration is None:
             return None
         _refuse_in_map(path_of(schema, field.id), alteration)
-        result = _relabelled(schema, field, alteration)
+        result = _relabelled(field, alteration)
         if alteration.data_type is None:
             return result if not result.children else replace(result, children=_below(result, change))
         _refuse_changes_below(field, targets)
@@ -133,12 +133,10 @@ def _parse(raw: Any) -> Alteration:
     return alteration
 
 
-def _relabelled(schema: Schema, field: Field, alteration: Alteration) -> Field:
+def _relabelled(field: Field, alteration: Alteration) -> Field:
     """Return the field with its new name and nullability."""
     if alteration.name is not None:
         check_column_name(alteration.name, (), alteration.path)
-        if field.parent_id >= 0 and schema.by_id(field.parent_id).logical_type != "struct":
-            raise InvalidInputError("only columns and struct fields can be renamed", where=alteration.path)
     if alteration.nullable and is_primary_key(field):
         raise InvalidInputError("a primary key column cannot become nullable", where=alteration.path)
     name = field.name if alteration.name is None else alteration.name

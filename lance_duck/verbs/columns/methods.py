@@ -116,6 +116,8 @@ class ColumnChanges(TableMethods):
     ) -> None:
         """Rename columns, change their nullability, or change their type.
 
+        pylance only uses indexes of lists whose item is named "item". {"path": "tags.l", "name": "item"} renames it.
+
         Args:
             alterations: Mappings with "path" ("a.b.c" for struct fields, "l.item" for list items) and any of "name",
                 "nullable" and "data_type". "data_type" is a pyarrow type of the same kind as the old type. The kinds

@@ -13,7 +13,7 @@ from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from lance_duck.redact import has_secrets, shown
 from lance_duck.snapshot import Location, Snapshot
 from lance_duck.snapshot.versions import latest_version
-from lance_duck.store import Store, copy_bytes
+from lance_duck.store import Store, copy_bytes, local_path, new_folder
 from lance_duck.wire import flags, paths
 
 
@@ -46,10 +46,22 @@ def clone(
     store = target.store()
     refuse_existing(store)
     flags.check_writable(source.manifest.writer_flags, source.uri)
-    for source_store, path, place in _external(source) if shallow else _files(source):
-        copy_bytes(source_store.open(path), store.create(place))
+    _copy_files(_external(source) if shallow else _files(source), store)
     operation = Clone(shallow, source.branch, source.version, shown(source.uri), branch)
     return create_clone(target, source, operation, properties=properties)
+
+
+def _copy_files(files: Iterable[tuple[Store, str, str]], target: Store) -> None:
+    """Copy files to a new table. After an error, removes the copies."""
+    copied: list[str] = []
+    with new_folder(local_path(target.uri)):
+        try:
+            for store, path, place in files:
+                copied.append(place)
+                copy_bytes(store.open(path), target.create(place))
+        except BaseException:
+            target.delete(copied)
+            raise
 
 
 def refuse_existing(store: Store) -> None:

@@ -1,4 +1,7 @@
-"""Repair: commits versions without unreadable rows and index segments. Imported only when a repair runs."""
+"""Repair: commits versions without unreadable rows and index segments, and renames list items.
+
+Imported only when a repair runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.commit import commit
-from lance_duck.commit.operations import CreateIndex, Delete
+from lance_duck.commit.operations import CreateIndex, Delete, Project
 from lance_duck.rows import DeletionVector
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.draft import UncommittedFiles
@@ -17,6 +20,7 @@ from lance_duck.verbs.rows.rows_moved import delete_offsets
 from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.schema_write import with_item_names
 from lance_duck.write.deletions import write_deletions
 
 Rows = Mapping[int, NDArray[np.uint32]]
@@ -71,6 +75,16 @@ def repair(
         fragments = [_without(fragment, overlays.get(fragment.id, ())) for fragment in fragments]
         operation = Delete(fragments, empty_ids, "rows that cannot be read")
         return draft.commit(operation, affected=deletion.affected, properties=properties)
+
+
+def rename_items(snapshot: Snapshot) -> Snapshot:
+    """Commit a version in which list items with DuckDB's names are named "item". Data files and indexes stay.
+
+    Raises:
+        RetryableError: Another change was committed first.
+    """
+    schema = with_item_names(snapshot.schema)
+    return snapshot if schema == snapshot.schema else commit(snapshot, Project(schema, preserves_nullability=True))
 
 
 def _without(fragment: Fragment, overlays: Sequence[Overlay]) -> Fragment:

@@ -267,6 +267,7 @@ class MergeStatement(TableStatement):
         if rows is None:
             return None  # DuckDB reports the error for a row with several matches
         addresses, values, inserted, kept = rows
+        values, inserted = table.named_as_stored(values), table.named_as_stored(inserted)
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
         new = inserted if inserted.num_rows else None

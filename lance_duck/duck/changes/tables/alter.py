@@ -4,7 +4,7 @@
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
         DROP [COLUMN] [IF EXISTS] c [CASCADE | RESTRICT]
         RENAME [COLUMN] c TO d
-        ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
+        ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
 c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. A table is named
@@ -188,7 +188,7 @@ class AlterStatement(TableStatement):
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):
                 return {"nullable": nullable}
-        place += 2 if action.says(place, "set", "data") else 0
+        place += (action.word(place) == "set") + action.says(place, "set", "data")
         if action.word(place) == "type" and action.find("using", start=place) < 0:
             return {"data_type": _arrow(session, action.part(place + 1).text.strip(), path.name)}
         raise self._unsupported()

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -85,40 +84,3 @@ class CopyFromStatement(TableStatement):
             values = ", ".join(column.cast(column.quoted) for column in table.columns)
             with session.stream(f"SELECT {values} FROM {SHADOW}", {}, table) as reader:  # noqa: S608
                 yield reader
-
-
-@dataclass(frozen=True)
-class CopyDatabaseStatement(LanceStatement):
-    """A COPY FROM DATABASE a TO b, which is not supported.
-
-    Attributes:
-        names: The databases.
-    """
-
-    names: tuple[str, ...]
-
-    @classmethod
-    def read(cls, head: StatementHead) -> CopyDatabaseStatement | None:
-        """Read the clauses. Returns None for other statements."""
-        body = head.body
-        if not body.says(1, "from", "database") or body.word(4) != "to":
-            return None
-        names = (body.tokens[place].name for place in (3, 5) if place < len(body))
-        return cls(tuple(name for name in names if name is not None))
-
-    @property
-    def subject(self) -> str:
-        """The databases, for errors."""
-        return f"databases {' and '.join(self.names)}"
-
-    def concerns(self, session: ChangeSession) -> bool:
-        """Return whether either is a Lance database."""
-        return any(session.catalog.database(name) is not None for name in self.names)
-
-    def run(self, session: ChangeSession) -> NoReturn:
-        """Raise UnsupportedError."""
-        raise UnsupportedError(
-            "COPY FROM DATABASE is not supported with Lance tables",
-            where=" to ".join(self.names),
-            remedy="copy each table with CREATE TABLE … AS FROM …",
-        )

@@ -162,7 +162,7 @@ class CreateStatement(TableStatement):
             )
         try:
             with temporary_table(session, self.columns.text, self.target.name):
-                return _described(session, SHADOW)
+                return described_columns(session, SHADOW)
         except duckdb.Error as error:
             raise type(error)(str(error).partition("\n\nLINE ")[0]) from error  # the line is generated SQL
 
@@ -178,10 +178,10 @@ class CreateStatement(TableStatement):
         if session.is_ours(other):
             schema = session.handle(other).current().schema
             return pa.Table.from_batches([], schema).rename_columns(shown_names(schema.names))
-        return _described(session, self.like.text)
+        return described_columns(session, self.like.text)
 
 
-def _described(session: ChangeSession, table: str) -> pa.Table:
+def described_columns(session: ChangeSession, table: str) -> pa.Table:
     """Return an empty table with the columns, nullability and keys of a native table."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
     with ExitStack() as opened:

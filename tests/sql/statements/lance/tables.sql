@@ -107,6 +107,7 @@ FROM trips ORDER BY 1 LIMIT 1;
 --> 0 | NULL | 1.50
 ALTER TABLE lance.trips RENAME x TO "the x";
 ALTER TABLE lance.trips ALTER COLUMN id TYPE INTEGER;
+ALTER TABLE lance.trips ALTER COLUMN id SET TYPE TINYINT;
 ALTER TABLE lance.trips ALTER id SET DATA TYPE SMALLINT;
 SELECT column_name, column_type FROM (DESCRIBE trips);
 --> id | SMALLINT

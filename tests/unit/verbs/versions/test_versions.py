@@ -97,6 +97,14 @@ def test_a_clone_is_an_independent_table(table: ld.LanceDataset, tmp_path: Path,
     assert not (tmp_path / "other").exists()
 
 
+def test_a_failed_clone_leaves_no_files(table: ld.LanceDataset, tmp_path: Path) -> None:
+    last = sorted((Path(table.uri) / "data").iterdir())[-1]
+    last.unlink()
+    with pytest.raises(NotFoundError, match=last.name):
+        table.deep_clone(tmp_path / "folder" / "copy")
+    assert not (tmp_path / "folder").exists()
+
+
 def test_a_deep_clone_of_a_shallow_clone_is_self_contained(table: ld.LanceDataset, tmp_path: Path) -> None:
     shallow = table.create_branch("dev").shallow_clone(tmp_path / "shallow", ("dev", None))
     deep = shallow.deep_clone(tmp_path / "deep", shallow.version)

@@ -1,0 +1,356 @@
+"""COPY FROM DATABASE, if one of the databases contains Lance tables.
+
+    COPY FROM DATABASE a TO b [(SCHEMA | DATA)]
+
+    native to Lance    CREATE TABLE, COMMENT and INSERT of each table
+    Lance to native    the same, in one transaction
+    Lance to Lance     a deep clone of each table, with its indexes
+
+SCHEMA creates the tables without rows. DATA adds rows to tables that exist. Rows are never left out: a table that the
+target cannot hold is rejected before anything is written. A warning lists other objects that a folder cannot hold, such
+as views and sequences. If a table fails, the tables created so far are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.arguments import did_you_mean
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.block import TransactionBlock
+from lance_duck.duck.changes.result import ChangeResult, counted, nothing
+from lance_duck.duck.changes.rows.insert import InsertStatement
+from lance_duck.duck.changes.session import ChangeSession, check_table_name
+from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.changes.tables.create import described_columns
+from lance_duck.duck.changes.tables.write_options import write_new_table
+from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+    warn_of_table,
+)
+from lance_duck.wire.schema_write import primary_key, schema_from_arrow
+
+_PARTS: Final = ("schema", "data")
+_LEFT_OUT: Final = """
+    SELECT 'schema', NULL, schema_name FROM duckdb_schemas() WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'view', schema_name, view_name FROM duckdb_views() WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'sequence', schema_name, sequence_name FROM duckdb_sequences() WHERE database_name = {0}
+    UNION ALL SELECT DISTINCT 'macro', schema_name, function_name FROM duckdb_functions()
+        WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'type', schema_name, type_name FROM duckdb_types() WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'index', schema_name, index_name FROM duckdb_indexes() WHERE database_name = {0}
+    UNION ALL SELECT 'default of', schema_name, table_name || '.' || column_name FROM duckdb_columns()
+        WHERE database_name = {0} AND NOT internal AND column_default IS NOT NULL
+    UNION ALL SELECT lower(constraint_type) || ' of', schema_name, table_name FROM duckdb_constraints()
+        WHERE database_name = {0} AND constraint_type IN ('CHECK', 'UNIQUE', 'FOREIGN KEY')
+"""
+"""Lists objects of a native database that a folder does not keep: kind, schema and name."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of the source.
+
+    Attributes:
+        name: Its name.
+        sql: Its qualified name.
+        columns: Its columns with their nullability, keys and comments.
+        comment: Its comment.
+        dataset: Its version, if it is a Lance table.
+    """
+
+    name: str
+    sql: str
+    columns: pa.Schema
+    comment: str | None
+    dataset: LanceDataset | None = None
+
+
+@dataclass(frozen=True)
+class CopyDatabaseStatement(LanceStatement):
+    """A COPY FROM DATABASE.
+
+    Attributes:
+        source: Name of the database to read.
+        target: Name of the database to write.
+        only: "schema" or "data" for one of the two, otherwise empty.
+    """
+
+    source: str
+    target: str
+    only: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CopyDatabaseStatement | None:
+        """Read the clauses. Returns None for other statements."""
+        body = head.body
+        if not body.says(1, "from", "database") or body.word(4) != "to" or len(body) not in (6, 9):
+            return None
+        source, target = body.tokens[3].name, body.tokens[5].name
+        only = body.word(7) or "" if len(body) == 9 else ""
+        has_option = body.text_at(6) == "(" and body.text_at(8) == ")" and only in _PARTS
+        if source is None or target is None or (len(body) == 9 and not has_option):
+            return None
+        return cls(source, target, only)
+
+    @property
+    def subject(self) -> str:
+        """The databases, for errors."""
+        return f"databases {self.source} and {self.target}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether either is a Lance database."""
+        return any(session.catalog.database(name) is not None for name in (self.source, self.target))
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the target, if it is a Lance database."""
+        target = session.catalog.database(self.target)
+        return () if target is None else (target,)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Copy the tables."""
+        session.explain_words("The tables of the database would be copied. Nothing was written.")
+        session.catalog.refresh(force=True)
+        names = [name for (name,) in session.relation("SELECT database_name FROM duckdb_databases()", {}).fetchall()]
+        source, target = (_database_name(name, names) for name in (self.source, self.target))
+        if source == target:
+            raise InvalidInputError(f'Cannot copy from "{source}" to "{target}" - FROM and TO databases are the same')
+        database = session.catalog.database(target)
+        if database is not None:
+            session.refuse_in_transaction("COPY FROM DATABASE to Lance tables")
+        read = session.catalog.database(source)
+        tables = _native_tables(session, source) if read is None else _lance_tables(session, read)
+        if database is None:
+            count = self._into_native(session, tables, target)
+        else:
+            count = self._into_folder(session, tables, database)
+        if database is not None and read is None and self.only != "data":
+            _warn_of_objects(session, source, target)
+        return counted(count) if self.only == "data" else nothing()
+
+    def _into_native(self, session: ChangeSession, tables: Sequence[_Table], target: str) -> int:
+        """Copy Lance tables into a native database. Returns the number of rows."""
+        count = 0
+        with _transaction(session):
+            for table in tables:
+                name = _qualified(target, table.name)
+                if self.only != "data":
+                    _create_native(session, table, name)
+                if self.only != "schema":
+                    count += session.affected(f"INSERT INTO {name} SELECT * FROM {table.sql}", {})  # noqa: S608
+        return count
+
+    def _into_folder(self, session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase) -> int:
+        """Copy tables into a Lance database. Returns the number of rows."""
+        if self.only == "data":
+            for table in tables:
+                if database.find(table.name) is None:
+                    raise database.broken(table.name) or NotFoundError(f"Table with name {table.name} does not exist!")
+            return _insert(session, tables, database)
+        for table in tables:
+            check_table_name(table.name)
+            if database.find(table.name) is not None or database.broken(table.name) is not None:
+                raise AlreadyExistsError(
+                    f'Table with name "{table.name}" already exists!',
+                    where=f"database {database.name}",
+                    remedy="drop one of the two tables, or add rows with COPY FROM DATABASE … (DATA)",
+                )
+        created = []
+        try:
+            for table in tables:
+                dataset = self._create(session, table, database)
+                created.append(table.name)
+                if dataset.metadata.get(COMMENT) != table.comment:
+                    dataset.update_metadata({COMMENT: table.comment})
+            session.catalog.refresh(force=True)
+            with_rows = [table for table in tables if table.dataset is None and self.only != "schema"]
+            return _insert(session, with_rows, database)
+        except BaseException:
+            for name in created:
+                _remove(database, name)
+            session.catalog.refresh(force=True)
+            raise
+
+    def _create(self, session: ChangeSession, table: _Table, database: LanceDatabase) -> LanceDataset:
+        """Create a Lance table. A clone also has the rows."""
+        try:
+            uri, options = session.place_of(_name_in(database, table.name))
+            session.check_place(uri)
+            dataset = table.dataset
+            if dataset is not None and self.only != "schema":
+                return dataset.deep_clone(uri, storage_options=options)
+            arguments: dict[str, Any] = {"mode": "create", "storage_options": options}
+            if dataset is not None:
+                arguments["data_storage_version"] = dataset.data_storage_version
+                arguments["enable_stable_row_ids"] = dataset.has_stable_row_ids
+            return write_new_table(pa.Table.from_batches([], table.columns), uri, **arguments)
+        except BaseException:
+            if database.folder is not None:
+                database.folder.abandon(table.name)
+            raise
+
+
+@contextmanager
+def _transaction(session: ChangeSession) -> Iterator[None]:
+    """Run native statements in one transaction: the caller's, or a new one. An error discards all their changes."""
+    is_own = session.block is None
+    if is_own:
+        session.run("BEGIN TRANSACTION")
+    try:
+        yield
+    except BaseException:
+        with suppress(duckdb.Error):
+            if is_own:
+                session.run("ROLLBACK")
+            else:  # DuckDB 1.5 would keep the tables that were created before the error
+                session.native.execute("SELECT error('COPY FROM DATABASE failed')").fetchall()
+        raise
+    if is_own:
+        session.run("COMMIT")
+
+
+def _database_name(name: str, names: Sequence[str]) -> str:
+    found = next((each for each in names if folded(each) == folded(name)), None)
+    if found is None:
+        raise NotFoundError(f'Catalog "{name}" does not exist!', remedy=did_you_mean(name, names))
+    return found
+
+
+def _name_in(database: LanceDatabase, table: str) -> TableName:
+    return TableName((database.name, SCHEMA, table), None, 0, 0)
+
+
+def _qualified(database: str, table: str) -> str:
+    return f"{quoted(database)}.{SCHEMA}.{quoted(table)}"
+
+
+def _lance_tables(session: ChangeSession, database: LanceDatabase) -> list[_Table]:
+    """Return the tables of a Lance database. Raises the error of a table that cannot be opened."""
+    for name, error in database.broken_tables.items():
+        raise _of_table(error, name)
+    tables = []
+    for name in sorted(database.tables):
+        dataset = session.dataset(_name_in(database, name))
+        sql = _qualified(database.name, name)
+        tables.append(_Table(name, sql, dataset.schema, dataset.metadata.get(COMMENT), dataset))
+    return tables
+
+
+def _native_tables(session: ChangeSession, database: str) -> list[_Table]:
+    """Return the tables of a native database.
+
+    Raises:
+        UnsupportedError: A table is in another schema than main, or has a type that Lance cannot store.
+    """
+    sql = f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE database_name = {literal(database)}"  # noqa: S608
+    rows = sorted(session.relation(sql, {}).fetchall())
+    others = [f"{schema}.{name}" for schema, name, _ in rows if schema != SCHEMA]
+    if others:
+        raise UnsupportedError(
+            "a database of Lance tables has one schema",
+            where=f"database {database}",
+            expected=f"tables of the schema {SCHEMA}",
+            found=", ".join(others),
+            remedy="copy these tables with CREATE TABLE … AS, into a folder for each schema",
+        )
+    return [_native_table(session, database, name, comment) for _, name, comment in rows]
+
+
+def _native_table(session: ChangeSession, database: str, name: str, comment: str | None) -> _Table:
+    where = f"database_name = {literal(database)} AND schema_name = '{SCHEMA}' AND table_name = {literal(name)}"
+    sql = f"SELECT column_name, comment FROM duckdb_columns() WHERE {where} AND comment IS NOT NULL"  # noqa: S608
+    comments = dict(session.relation(sql, {}).fetchall())
+    try:
+        columns = described_columns(session, _qualified(database, name)).schema
+        schema_from_arrow(columns)
+    except LanceDuckError as error:
+        raise _of_table(error, name) from error
+    for number, field in enumerate(columns):
+        if field.name in comments:
+            metadata = {**(field.metadata or {}), COMMENT: comments[field.name]}
+            columns = columns.set(number, field.with_metadata(metadata))
+    return _Table(name, _qualified(database, name), columns, comment)
+
+
+def _of_table(error: LanceDuckError, name: str) -> LanceDuckError:
+    """Return an error with the name of its table."""
+    where = f"table {name}" if error.where is None else f"table {name}, {error.where}"
+    return type(error)(error.what, where=where, expected=error.expected, found=error.found, remedy=error.remedy)
+
+
+def _create_native(session: ChangeSession, table: _Table, name: str) -> None:
+    """Create a native table with the columns that a SELECT of the Lance table returns."""
+    assert table.dataset is not None
+    rows = session.relation(f"SELECT * FROM {table.sql}", {})  # noqa: S608
+    keys = primary_key(table.dataset.handle.snapshot.schema)
+    shown = dict(zip((field.id for field in table.dataset.handle.snapshot.schema.fields), rows.columns, strict=True))
+    columns = [
+        f"{quoted(column)} {type_}{'' if field.nullable else ' NOT NULL'}"
+        for column, type_, field in zip(rows.columns, rows.types, table.columns, strict=True)
+    ]
+    if keys and all(key.id in shown for key in keys):
+        columns.append(f"PRIMARY KEY ({', '.join(quoted(shown[key.id]) for key in keys)})")
+    session.run(f"CREATE TABLE {name} ({', '.join(columns)})")
+    comments = {f"TABLE {name}": table.comment}
+    for column, field in zip(rows.columns, table.columns, strict=True):
+        comment = (field.metadata or {}).get(COMMENT.encode())
+        comments[f"COLUMN {name}.{quoted(column)}"] = None if comment is None else comment.decode()
+    for subject, text in comments.items():
+        if text is not None:
+            session.run(f"COMMENT ON {subject} IS {literal(text)}")
+
+
+def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase) -> int:
+    """Insert the rows of tables into Lance tables of the same names. All files are written before the first commit."""
+    blocks: list[TransactionBlock] = []
+    count = 0
+    try:
+        with _transaction(session):  # all tables are read as of one moment
+            for table in tables:
+                target = _name_in(database, table.name)
+                handle = session.handle(target)
+                block = TransactionBlock()
+                block.begin(handle, table.name, handle.current().handle.base)
+                blocks.append(block)
+                rows = Clauses.of(f"SELECT * FROM {table.sql}")  # noqa: S608
+                none = rows.part(len(rows))
+                insert = InsertStatement(target, none, table.name, None, False, rows, none, None, none)
+                count += insert.run(replace(session, block=block)).rowcount
+        for block in blocks:
+            block.commit()
+    except BaseException:
+        for block in blocks:
+            block.discard()
+        raise
+    return count
+
+
+def _remove(database: LanceDatabase, name: str) -> None:
+    """Remove a new table."""
+    folder = database.folder
+    assert folder is not None
+    with suppress(LanceDuckError):  # the original error is more specific
+        folder.drop(name, folder.tables()[name])
+
+
+def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
+    """Warn of the objects of a native database that were not copied."""
+    rows = session.relation(_LEFT_OUT.format(literal(source)), {}).fetchall()
+    names = [f"{kind} {name if schema in (None, SCHEMA) else f'{schema}.{name}'}" for kind, schema, name in rows]
+    if names:
+        listed = ", ".join(dict.fromkeys(names))
+        warn_of_table(f"COPY FROM DATABASE {source} TO {target} copies tables only, and leaves out: {listed}")
