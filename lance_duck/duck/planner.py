@@ -27,6 +27,7 @@ from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows,
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.rules import (
     aggregates,
+    indexed_condition,
     join_keys,
     lateral,
     nearest_by,
@@ -35,7 +36,6 @@ from lance_duck.duck.rules import (
     prefilter_condition,
     repeated_tables,
     spelling,
-    text_filter,
     text_match,
     vector_call,
 )
@@ -45,8 +45,8 @@ from lance_duck.duck.run import (
     order_by_search,
     prefetch_rows,
     prefetch_search,
+    restricted_tables,
     semi_join_pushdown,
-    text_tables,
 )
 from lance_duck.duck.run import repeated_tables as shared_tables
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
@@ -176,8 +176,8 @@ RULES: Final = (
         'END) AS m FROM <rows> AS "t"',
     ),
     Rule(
-        text_filter.find,
-        text_tables.run,
+        indexed_condition.find,
+        restricted_tables.run,
         later=True,
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",

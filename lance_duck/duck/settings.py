@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Flag, auto
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import pyarrow as pa
@@ -131,6 +133,8 @@ def _about_type(type_: pa.DataType) -> About:
     plain = pa.types.is_primitive(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     if plain or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return About(0)
+    if type_.num_fields:
+        return reduce(or_, (_about_type(type_.field(i).type) for i in range(type_.num_fields)))
     return About.TEXTS if holds_texts(type_) else About.TEXTS | About.MOMENTS
 
 

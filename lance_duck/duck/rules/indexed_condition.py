@@ -1,0 +1,219 @@
+"""Finds the conditions of each table that an index may answer, although DuckDB does not pass them to a scan. Pure.
+
+DuckDB passes comparisons of a column with constants to a scan in Python. It evaluates all other conditions itself:
+LIKE, tests of list items, IS NOT DISTINCT FROM, and in DuckDB 1.x also an OR of several columns.
+
+    FROM t JOIN u ON … WHERE list_contains(t.tags, 'x') AND u.k = 1         t: list_contains(tags, 'x'); u: k = 1
+    FROM (SELECT id, tags AS words FROM t) AS q WHERE 'x' IN q.words        t: 'x' IN tags
+
+The conditions stay in the statement. A table may therefore be replaced by any of its rows that include the matching
+ones. Conditions on a subquery or common table expression apply to the columns that it returns unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from lance_duck.duck.rules.join_chain import Chain, FromItem
+from lance_duck.duck.rules.table_read import Condition, TablePlace, without_table
+from lance_duck.duck.statement.deterministic_sql import (
+    Node,
+    calls_functions,
+    is_plain_condition,
+    is_plain_table,
+    names_a_column,
+)
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+
+_MAYBE: Final = re.compile(
+    r"\b(where|on)\b.*(like\b|~|\^@|@>|<@|&&|\b(distinct|or|glob|similar)\b|\bin\s+[\w\"]"
+    r"|\b(contains|prefix|suffix|lower|upper|regexp_\w+|(starts|ends)_with|(list|array)_(contains|has\w*))\s*\()",
+    re.IGNORECASE | re.DOTALL,
+)
+_WHERE: Final = re.compile(r"\b(where|on)\b", re.IGNORECASE)
+_ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
+_PASSING: Final = frozenset({"expressions", "from_", "joins", "where", "order", "with_"})
+"""Clauses of a SELECT that returns a row for each row of its tables that satisfies WHERE."""
+_NOT_PASSING: Final = (exp.AggFunc, exp.Window, exp.Unnest, exp.Explode, exp.Anonymous)
+
+
+@dataclass(frozen=True)
+class IndexedCondition:
+    """A table of a statement, and conditions that its rows must satisfy.
+
+    Attributes:
+        table: The table in the text.
+        condition: The conditions that DuckDB does not pass to the scan and that indexes may answer, or None.
+        passed: The conditions that DuckDB passes to the scan, or None.
+        evaluated: Each condition that DuckDB does not pass to the scan. Only given for an EXPLAIN.
+    """
+
+    table: TablePlace
+    condition: Condition | None
+    passed: Condition | None
+    evaluated: tuple[Condition, ...] = ()
+
+
+def find(statement: Statement) -> tuple[IndexedCondition, ...]:
+    """Find the tables of a statement with conditions that DuckDB does not pass to a scan."""
+    is_explained = statement.opening is not None and statement.opening.explained
+    pattern = _WHERE if is_explained else _MAYBE
+    if len(statement.text) > LONGEST or not pattern.search(statement.text):
+        return ()
+    tree = None if statement.opening is None or statement.opening.stores else statement.tree
+    if tree is None or tree.find(*_ODD):
+        return ()
+    try:
+        return tuple(_Finder(tree, statement, is_explained).found())
+    except (RecursionError, LookupError, ValueError):
+        return ()
+
+
+class _Finder:
+    """Finder for one statement.
+
+    Args:
+        tree: Its tree.
+        statement: The statement.
+        is_explained: Whether it is an EXPLAIN.
+    """
+
+    def __init__(self, tree: Node, statement: Statement, is_explained: bool) -> None:
+        self._tree = tree
+        self._statement = statement
+        self._is_explained = is_explained
+        self._ctes = [cte for with_ in tree.find_all(exp.With) for cte in with_.expressions]
+        self._named = {cte.alias.lower() for cte in self._ctes}
+        self._has_long_names = any(column.args.get("db") for column in tree.find_all(exp.Column))
+        self._chains: dict[int, Chain | None] = {}
+
+    def found(self) -> Iterator[IndexedCondition]:
+        """Yield the tables."""
+        for select in self._tree.find_all(exp.Select):
+            chain = self._chain(select)
+            for source in () if chain is None else chain.sources:
+                found = self._table(chain, source) if self._is_table(source) else None
+                if found is not None:
+                    yield found
+
+    def _table(self, chain: Chain, source: FromItem) -> IndexedCondition | None:
+        left: list[Node] = []
+        passed: list[Node] = []
+        evaluated: list[Node] = []
+        for part in self._conditions(chain, source):
+            is_known = is_plain_condition(part, [""], lists=True, functions=True)
+            is_left = not is_known or _is_left_to_duckdb(part)
+            evaluated += [part] if is_left and self._is_explained else []
+            (left if is_left else passed).extend([part] if is_known else [])
+        if not left and not evaluated:
+            return None
+        place = TablePlace.of(source.node, self._statement)
+        return IndexedCondition(place, Condition.of(left), Condition.of(passed), tuple(map(Condition.of_one, evaluated)))
+
+    def _is_table(self, source: FromItem) -> bool:
+        """Return whether an item of FROM is a named table that may be replaced."""
+        table = source.node
+        if not is_plain_table(table) or names_a_column(table):
+            return False
+        # An alias replaces the qualifiers, to which columns may refer.
+        return not self._has_long_names if table.db else table.name.lower() not in self._named
+
+    def _conditions(self, chain: Chain, source: FromItem) -> Iterator[Node]:
+        """Yield the conditions that apply to the rows of a source before the joins, with unqualified columns."""
+        hidden = {each.alias.lower() for each in chain.select.expressions if isinstance(each, exp.Alias)}
+        others = {each.alias for each in chain.sources if each is not source}
+        outer = self._outer_conditions(chain) if chain.is_sure(source) else ()
+        of_where = ((part, hidden) for part in chain.sure_of(source))
+        of_joins = ((part, ()) for part in chain.sure_of_joins(source))
+        for part, names in (*of_where, *of_joins, *((part, ()) for part in outer)):
+            bare = without_table(part, source.alias, names, others)
+            if bare is not None and bare.find(exp.Column) is not None:
+                yield bare
+
+    def _outer_conditions(self, chain: Chain) -> Iterator[Node]:
+        """Yield the conditions that other SELECTs apply to the rows of a SELECT, in terms of its own tables."""
+        reader = self._reader(chain.select) if _passes_rows(chain.select) else None
+        for condition in () if reader is None else self._conditions(*reader):
+            inner = _through(condition, chain)
+            if inner is not None:
+                yield inner
+
+    def _reader(self, select: exp.Select) -> tuple[Chain, FromItem] | None:
+        """Return the only source that reads the rows of a SELECT, and its FROM clause. Returns None if unknown."""
+        query = select.parent
+        node = query
+        if isinstance(query, exp.CTE):
+            if query.args["alias"].args.get("columns") or query.parent.args.get("recursive"):
+                return None
+            name = query.alias.lower()
+            reads = [t for t in self._tree.find_all(exp.Table) if not t.db and t.name.lower() == name]
+            if len(reads) != 1 or sum(cte.alias.lower() == name for cte in self._ctes) != 1:
+                return None
+            node = reads[0]
+            if not is_plain_table(node):
+                return None
+        elif not isinstance(query, exp.Subquery) or query.alias_column_names or not query.alias:
+            return None
+        outer = node.find_ancestor(exp.Select)
+        chain = None if outer is None else self._chain(outer)
+        source = None if chain is None else next((each for each in chain.sources if each.node is node), None)
+        return None if chain is None or source is None else (chain, source)
+
+    def _chain(self, select: exp.Select) -> Chain | None:
+        if id(select) not in self._chains:
+            self._chains[id(select)] = Chain.of(select)
+        return self._chains[id(select)]
+
+
+def _is_left_to_duckdb(condition: Node) -> bool:
+    """Return whether DuckDB does not pass a condition to a scan in Python."""
+    if calls_functions(condition):
+        return True
+    columns = {column.name.lower() for column in condition.find_all(exp.Column)}
+    return not SPEAKS_SOURCE and len(columns) > 1 and condition.find(exp.Or) is not None
+
+
+def _passes_rows(select: exp.Select) -> bool:
+    """Return whether a SELECT returns a row for each row of its tables that satisfies WHERE."""
+    shape = {name for name, value in select.args.items() if value}
+    return shape <= _PASSING and not any(each.find(*_NOT_PASSING) for each in select.expressions)
+
+
+def _through(condition: Node, chain: Chain) -> Node | None:
+    """Return a condition on the columns of a SELECT as a condition on its tables. Returns None if it is uncertain."""
+    inner = condition.copy()
+    for column in list(inner.find_all(exp.Column)):
+        origin = _origin(column.name.lower(), chain)
+        if origin is None:
+            return None
+        if column is inner:
+            inner = origin
+        else:
+            column.replace(origin)
+    return inner
+
+
+def _origin(name: str, chain: Chain) -> Node | None:
+    """Return the column that a SELECT returns unchanged under a name, or None."""
+    items = chain.select.expressions
+    named = [each for each in items if each.alias_or_name.lower() == name and not each.is_star]
+    if not any(each.is_star for each in items):
+        item = named[0].unalias() if len(named) == 1 else None
+        return item.copy() if isinstance(item, exp.Column) else None
+    is_plain_star = all(not each.is_star or _is_plain_star(each, chain) for each in items)
+    return exp.column(name, quoted=True) if is_plain_star and not named and len(chain.sources) == 1 else None
+
+
+def _is_plain_star(item: Node, chain: Chain) -> bool:
+    """Return whether a star returns columns of the only table unchanged, under their own names."""
+    star = item.this if isinstance(item, exp.Column) else item
+    if not isinstance(star, exp.Star) or (isinstance(item, exp.Column) and item.table.lower() != chain.sources[0].alias):
+        return False
+    return not star.args.get("replace") and not star.args.get("rename")
