@@ -249,12 +249,9 @@ class ChangeSession:
             values = self.parameters.used_by(text)
             return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
 
-        given = self.parameters.given
-        searches, columns = searched(statement, given, lambda read: self._table_read(read, tables))
-        narrowed, fewer = restricted(
-            statement, ParameterValues((), given), self.names, lambda name: self._named_table(name, tables)
-        )
-        searches += [each for each in narrowed if not any(e.overlaps(each.start, each.end) for e in searches)]
+        given, table_of = self.parameters.given, lambda read: self._table_read(read, tables)
+        searches, columns = searched(statement, given, table_of)
+        searches, fewer = restricted(statement, ParameterValues((), given), self.names, table_of, searches)
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
             with suppress(duckdb.BinderException):  # a name that only the original query can resolve
@@ -279,20 +276,12 @@ class ChangeSession:
                 return False
         return True
 
-    def _named_table(self, name: tuple[str, ...], tables: Mapping[str, Any]) -> DuckTable | None:
-        """Return a Lance table that a query reads by its name, or None for other tables."""
-        table = tables.get(name[0], tables.get(folded(name[0]))) if len(name) == 1 else None
-        if table is not None:
-            return table if isinstance(table, DuckTable) else None
-        handle = self.names.table(name, later=True)
-        return None if handle is None else DuckTable(handle.current, pinned=True)
-
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
         """Return a Lance table that a query reads, at the requested version, or None for other tables."""
-        if read.name is not None and len(read.name) == 1 and not read.version:
-            table = tables.get(read.name[0], tables.get(folded(read.name[0])))
-            if table is not None:
-                return table if isinstance(table, DuckTable) else None
+        name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
+        table = tables.get(name, tables.get(folded(name)))
+        if table is not None:
+            return table if isinstance(table, DuckTable) else None
         if read.columns is not None:
             return None
         handle = handle_of(read, self.catalog, self.names, later=True)

@@ -154,7 +154,7 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
         return None
     if asked_table.is_kept:
         return Rewriting(tuple(columns.reading(asked_table, _kept(asked_table, columns))))
-    computed = [*_own_columns(asked_table.read, handle), *columns.columns]
+    computed = [*own_columns(asked_table.read, handle), *columns.columns]
     table = named(database.native, TableWithColumns(handle.reader(), computed))
     return Rewriting(tuple(columns.reading(asked_table, f"({select_all(quoted(table.name))})")), (table,))
 
@@ -206,7 +206,7 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
     return f"__lance_matching({literal(table)}, {literal(asked.text)})"
 
 
-def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
+def own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
     """Return the computed columns that a mention of a table already has."""
     if table_read.columns is None:
         return []

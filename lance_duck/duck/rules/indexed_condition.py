@@ -20,7 +20,7 @@ from typing import Final
 from sqlglot import exp
 
 from lance_duck.duck.rules.join_chain import Chain, FromItem
-from lance_duck.duck.rules.table_read import Condition, TablePlace, without_table
+from lance_duck.duck.rules.table_read import Condition, without_table
 from lance_duck.duck.statement.deterministic_sql import (
     Node,
     calls_functions,
@@ -28,6 +28,9 @@ from lance_duck.duck.statement.deterministic_sql import (
     is_plain_table,
     names_a_column,
 )
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -49,16 +52,37 @@ class IndexedCondition:
     """A table of a statement, and conditions that its rows must satisfy.
 
     Attributes:
-        table: The table in the text.
+        start, end: Range of its name, path or call in the text, in characters.
+        alias: Alias to add to the text, or None if the text has one.
+        read: The table's mention in the statement.
+        qualifiers: Ranges of the qualifiers that repeat the name of the table's database, in characters.
         condition: The conditions that DuckDB does not pass to the scan and that indexes may answer, or None.
         passed: The conditions that DuckDB passes to the scan, or None.
         evaluated: Each condition that DuckDB does not pass to the scan. Only given for an EXPLAIN.
     """
 
-    table: TablePlace
+    start: int
+    end: int
+    alias: str | None
+    read: TableRead
+    qualifiers: tuple[tuple[int, int], ...]
     condition: Condition | None
     passed: Condition | None
     evaluated: tuple[Condition, ...] = ()
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """Parts of a name that the statement resolves like the table."""
+        return self.read.name or (self.read.alias,)
+
+    def reading(self, source: str) -> Iterator[Edit]:
+        """Yield the edits that replace the table with a different source under the same alias.
+
+        Args:
+            source: SQL for FROM: a name, or a query in parentheses.
+        """
+        yield Edit(self.start, self.end, source if self.alias is None else f"{source} AS {quoted(self.alias)}")
+        yield from (Edit(start, end, "") for start, end in self.qualifiers)
 
 
 def find(statement: Statement) -> tuple[IndexedCondition, ...]:
@@ -90,8 +114,9 @@ class _Finder:
         self._statement = statement
         self._is_explained = is_explained
         self._ctes = [cte for with_ in tree.find_all(exp.With) for cte in with_.expressions]
-        self._named = {cte.alias.lower() for cte in self._ctes}
-        self._has_long_names = any(column.args.get("db") for column in tree.find_all(exp.Column))
+        tokens = statement.scopes.tokens
+        reads = [(read, *read.place) for read in statement.scopes.tables if read.place is not None]
+        self._reads = {tokens[first].start: (read, tokens[last - 1].end) for read, first, last in reads}
         self._chains: dict[int, Chain | None] = {}
 
     def found(self) -> Iterator[IndexedCondition]:
@@ -99,31 +124,49 @@ class _Finder:
         for select in self._tree.find_all(exp.Select):
             chain = self._chain(select)
             for source in () if chain is None else chain.sources:
-                found = self._table(chain, source) if self._is_table(source) else None
+                mention = self._mention(source.node)
+                found = None if mention is None else self._table(chain, source, *mention)
                 if found is not None:
                     yield found
 
-    def _table(self, chain: Chain, source: FromItem) -> IndexedCondition | None:
+    def _mention(self, node: Node) -> tuple[int, int, TableRead] | None:
+        """Return the range and the description of a named table, a path or a call of `lance_scan`.
+
+        Returns None for other items of FROM.
+        """
+        if not (is_plain_table(node) or _is_call(node)) or names_a_column(node):
+            return None
+        first = node.this if _is_call(node) else node.parts[0]
+        start = self._statement.for_sqlglot.origin(first.meta["start"])
+        read, end = self._reads.get(start, (None, 0))
+        return None if read is None or (read.name is None and read.path is None) else (start, end, read)
+
+    def _table(
+        self, chain: Chain, source: FromItem, start: int, end: int, read: TableRead
+    ) -> IndexedCondition | None:
         left: list[Node] = []
         passed: list[Node] = []
         evaluated: list[Node] = []
         for part in self._conditions(chain, source):
             is_known = is_plain_condition(part, [""], lists=True, functions=True)
             is_left = not is_known or _is_left_to_duckdb(part)
-            evaluated += [part] if is_left and self._is_explained else []
+            evaluated += [part] if is_left and self._is_explained and part.find(exp.Query) is None else []
             (left if is_left else passed).extend([part] if is_known else [])
         if not left and not evaluated:
             return None
-        place = TablePlace.of(source.node, self._statement)
-        return IndexedCondition(place, Condition.of(left), Condition.of(passed), tuple(map(Condition.of_one, evaluated)))
+        alias = None if source.node.alias else source.node.name or source.node.this.name
+        qualifiers = tuple(self._qualifiers(source.node))
+        conditions = Condition.of(left), Condition.of(passed), tuple(map(Condition.of_one, evaluated))
+        return IndexedCondition(start, end, alias, read, qualifiers, *conditions)
 
-    def _is_table(self, source: FromItem) -> bool:
-        """Return whether an item of FROM is a named table that may be replaced."""
-        table = source.node
-        if not is_plain_table(table) or names_a_column(table):
-            return False
-        # An alias replaces the qualifiers, to which columns may refer.
-        return not self._has_long_names if table.db else table.name.lower() not in self._named
+    def _qualifiers(self, table: Node) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of the database and schema before the name of a table, in the names of columns."""
+        name = [part.name.lower() for part in table.parts] if is_plain_table(table) else []
+        for column in self._tree.find_all(exp.Column) if len(name) > 1 else ():
+            parts = column.parts
+            if len(parts) > len(name) and [part.name.lower() for part in parts[: len(name)]] == name:
+                first, last = parts[0].meta["start"], parts[len(name) - 1].meta["start"]
+                yield self._statement.for_sqlglot.origin(first), self._statement.for_sqlglot.origin(last)
 
     def _conditions(self, chain: Chain, source: FromItem) -> Iterator[Node]:
         """Yield the conditions that apply to the rows of a source before the joins, with unqualified columns."""
@@ -133,9 +176,15 @@ class _Finder:
         of_where = ((part, hidden) for part in chain.sure_of(source))
         of_joins = ((part, ()) for part in chain.sure_of_joins(source))
         for part, names in (*of_where, *of_joins, *((part, ()) for part in outer)):
-            bare = without_table(part, source.alias, names, others)
+            bare = without_table(part, self._qualifier(source), names, others)
             if bare is not None and bare.find(exp.Column) is not None:
                 yield bare
+
+    def _qualifier(self, source: FromItem) -> tuple[str, ...]:
+        """Return the parts of the longest qualifier of a source's columns, in lower case."""
+        if source.node.alias or not is_plain_table(source.node):
+            return (source.alias,)
+        return tuple(part.name.lower() for part in source.node.parts)
 
     def _outer_conditions(self, chain: Chain) -> Iterator[Node]:
         """Yield the conditions that other SELECTs apply to the rows of a SELECT, in terms of its own tables."""
@@ -170,6 +219,12 @@ class _Finder:
         if id(select) not in self._chains:
             self._chains[id(select)] = Chain.of(select)
         return self._chains[id(select)]
+
+
+def _is_call(node: Node) -> bool:
+    """Return whether an item of FROM is a call with at most an alias."""
+    is_call = isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous)
+    return is_call and not node.alias_column_names and {n for n, v in node.args.items() if v} <= {"this", "alias"}
 
 
 def _is_left_to_duckdb(condition: Node) -> bool:
@@ -214,6 +269,6 @@ def _origin(name: str, chain: Chain) -> Node | None:
 def _is_plain_star(item: Node, chain: Chain) -> bool:
     """Return whether a star returns columns of the only table unchanged, under their own names."""
     star = item.this if isinstance(item, exp.Column) else item
-    if not isinstance(star, exp.Star) or (isinstance(item, exp.Column) and item.table.lower() != chain.sources[0].alias):
+    if not isinstance(star, exp.Star) or star.args.get("replace") or star.args.get("rename"):
         return False
-    return not star.args.get("replace") and not star.args.get("rename")
+    return star is item or item.table.lower() == chain.sources[0].alias

@@ -129,7 +129,7 @@ class Condition:
 
 
 def without_table(
-    condition: Node, alias: str, hidden: Collection[str], others: Collection[str] = ()
+    condition: Node, alias: str | tuple[str, ...], hidden: Collection[str], others: Collection[str] = ()
 ) -> Node | None:
     """Return a condition with unqualified columns, or None if a column may belong to a different table.
 
@@ -137,17 +137,22 @@ def without_table(
 
     Args:
         condition: Condition of a statement that reads one table, or joins tables.
-        alias: Alias or name of the table, in lower case.
+        alias: Alias or name of the table, in lower case. A qualified name is a tuple of its parts.
         hidden: Names that do not refer to columns of the table, in lower case.
         others: Aliases of the joined tables, in lower case.
     """
     bare = condition.copy()
+    qualifier = (alias,) if isinstance(alias, str) else alias
     for extract in list(bare.find_all(exp.StructExtract)):
         if extract.expression.is_string:
-            extract.replace(exp.Dot(this=extract.this, expression=exp.to_identifier(extract.expression.name, quoted=True)))
+            name = exp.to_identifier(extract.expression.name, quoted=True)
+            extract.replace(exp.Dot(this=extract.this, expression=name))
     for column in list(bare.find_all(exp.Column)):
         names = column.parts
-        if len(names) > 1 and names[0].name.lower() == alias:
+        lowered = tuple(name.name.lower() for name in names)
+        if len(names) > len(qualifier) and lowered[: len(qualifier)] == qualifier:
+            names = names[len(qualifier) :]
+        elif len(names) > 1 and lowered[0] == qualifier[-1]:
             names = names[1:]
         elif len(names) > 1 and names[0].name.lower() in others:
             return None

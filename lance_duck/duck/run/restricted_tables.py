@@ -5,11 +5,12 @@ The conditions stay in the statement. DuckDB evaluates them on the remaining row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.full_text.match_columns import handle_of, own_columns
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules.indexed_condition import IndexedCondition, find
 from lance_duck.duck.rules.table_read import Condition
@@ -21,7 +22,9 @@ from lance_duck.duck.settings import about_condition
 from lance_duck.duck.statement.deterministic_sql import CONDITION_FUNCTIONS
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.computed_columns import TableWithColumns
 from lance_duck.duck.tables.table import DuckTable, Note, Restriction, select_all
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.catalog import catalog
@@ -36,23 +39,34 @@ _ORIGIN: Final = "implied by the statement's conditions, which DuckDB then check
 
 def run(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
     """Restrict a table to possible matches. Returns None if no index excludes rows."""
-    place, names, later = proposal.table, database.names, request.later
-    handle = names.table(place.name, later=later) if request.is_free(place.start, place.end) else None
-    if handle is None:
+    names, later = database.names, request.later
+    if not all(request.is_free(*place) for place in ((proposal.start, proposal.end), *proposal.qualifiers)):
         return None
     holds = names.constancy() if later else _always
     try:
+        handle = handle_of(proposal.read, database.catalog, names, later=later)
+        if handle is None:
+            return None
         restriction = _Conditions(proposal, request.values, names, later).restriction(handle.current(), holds)
+        own = own_columns(proposal.read, handle)
     except LanceDuckError:
         return None  # the error is raised when the statement runs
     if restriction is None:
         return None
-    table = named(database.native, DuckTable(handle.current, restriction=restriction))
-    return Rewriting((place.reading(f"({select_all(quoted(table.name))})"),), (table,))
+    if own:
+        table: DuckTable = TableWithColumns(handle.reader(), own, restriction=restriction)
+    else:
+        table = DuckTable(handle.current, restriction=restriction)
+    source = named(database.native, table)
+    return Rewriting(tuple(proposal.reading(f"({select_all(quoted(source.name))})")), (source,))
 
 
 def restricted(
-    statement: Statement, values: ParameterValues, names: Names, table_of: Callable[[tuple[str, ...]], DuckTable | None]
+    statement: Statement,
+    values: ParameterValues,
+    names: Names,
+    table_of: Callable[[TableRead], DuckTable | None],
+    edits: Sequence[Edit],
 ) -> tuple[list[Edit], dict[str, DuckTable]]:
     """Return edits that make a query read restricted tables, and these tables, by name.
 
@@ -60,23 +74,27 @@ def restricted(
         statement: The query.
         values: Its parameter values.
         names: Resolves names on the connection.
-        table_of: Returns the Lance table with a name, or None for other tables.
+        table_of: Returns a Lance table of the query at the requested version, or None for other tables.
+        edits: Edits of the query, which are part of the result.
     """
-    edits: list[Edit] = []
+    all_edits = list(edits)
     tables: dict[str, DuckTable] = {}
     proposals: tuple[IndexedCondition, ...] = statement.result("indexed conditions", find)
     for proposal in proposals:
+        name = f"__lance_restricted_{proposal.start}"
+        own = list(proposal.reading(quoted(name)))
+        if any(edit.overlaps(each.start, each.end) for edit in all_edits for each in own):
+            continue
         try:
-            table = table_of(proposal.table.name)
+            table = table_of(proposal.read)
             conditions = _Conditions(proposal, values, names, later=True)
             restriction = None if table is None else conditions.restriction(table.dataset, _always)
         except LanceDuckError:
             continue  # the error is raised when the statement runs
         if table is not None and restriction is not None:
-            name = f"__lance_restricted_{proposal.table.start}"
             tables[name] = table.restricted(restriction)
-            edits.append(proposal.table.reading(quoted(name)))
-    return edits, tables
+            all_edits += own
+    return all_edits, tables
 
 
 @dataclass(frozen=True)
@@ -130,7 +148,7 @@ class _Conditions:
         except NotFoundHere:
             return None
         about = about_condition(condition, dataset.schema, values)
-        if not self.names.dialect(self.proposal.table.name, later=self.later).is_usual(about):
+        if not self.names.dialect(self.proposal.name, later=self.later).is_usual(about):
             return None
 
         def read() -> TreeFilter | None:

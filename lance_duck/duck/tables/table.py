@@ -169,6 +169,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return DuckTable(lambda: dataset, pinned=True, hidden=self._hidden, restriction=restriction)
 
     @property
+    def is_restricted(self) -> bool:
+        """Whether a restriction applies, or explains why none applies."""
+        return self._restriction is not None
+
+    @property
     def condition(self) -> Predicate | None:
         """A condition on rows that applies in addition to DuckDB's filters."""
         return None if self._restriction is None else self._restriction.condition
