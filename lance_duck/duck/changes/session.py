@@ -25,8 +25,8 @@ from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.explain import explained
-from lance_duck.duck.full_text.match_columns import handle_of, searched
-from lance_duck.duck.names import Names
+from lance_duck.duck.full_text.match_columns import searched
+from lance_duck.duck.names import Names, handle_of
 from lance_duck.duck.row_identifiers.rewrite import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.run.parameters import ParameterValues
@@ -279,12 +279,9 @@ class ChangeSession:
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
         """Return a Lance table that a query reads, at the requested version, or None for other tables."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
-        table = tables.get(name, tables.get(folded(name)))
-        if table is not None:
+        if (table := tables.get(name, tables.get(folded(name)))) is not None:
             return table if isinstance(table, DuckTable) else None
-        if read.columns is not None:
-            return None
-        handle = handle_of(read, self.catalog, self.names, later=True)
+        handle = None if read.columns is not None else handle_of(read, self.catalog, self.names, later=True)
         return None if handle is None else DuckTable(handle.current, pinned=True)
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:

@@ -95,12 +95,12 @@ def find(statement: Statement) -> tuple[IndexedCondition, ...]:
     if tree is None or tree.find(*_ODD):
         return ()
     try:
-        return tuple(_Finder(tree, statement, is_explained).found())
+        return tuple(_ConditionFinder(tree, statement, is_explained).found())
     except (RecursionError, LookupError, ValueError):
         return ()
 
 
-class _Finder:
+class _ConditionFinder:
     """Finder for one statement.
 
     Args:
@@ -134,16 +134,14 @@ class _Finder:
 
         Returns None for other items of FROM.
         """
-        if not (is_plain_table(node) or _is_call(node)) or names_a_column(node):
+        if not (is_plain_table(node, joined=True) or _is_call(node)) or names_a_column(node):
             return None
         first = node.this if _is_call(node) else node.parts[0]
         start = self._statement.for_sqlglot.origin(first.meta["start"])
         read, end = self._reads.get(start, (None, 0))
         return None if read is None or (read.name is None and read.path is None) else (start, end, read)
 
-    def _table(
-        self, chain: Chain, source: FromItem, start: int, end: int, read: TableRead
-    ) -> IndexedCondition | None:
+    def _table(self, chain: Chain, source: FromItem, start: int, end: int, read: TableRead) -> IndexedCondition | None:
         left: list[Node] = []
         passed: list[Node] = []
         evaluated: list[Node] = []
@@ -154,14 +152,14 @@ class _Finder:
             (left if is_left else passed).extend([part] if is_known else [])
         if not left and not evaluated:
             return None
-        alias = None if source.node.alias else source.node.name or source.node.this.name
+        alias = None if read.is_called else read.alias or source.node.this.name
         qualifiers = tuple(self._qualifiers(source.node))
         conditions = Condition.of(left), Condition.of(passed), tuple(map(Condition.of_one, evaluated))
         return IndexedCondition(start, end, alias, read, qualifiers, *conditions)
 
     def _qualifiers(self, table: Node) -> Iterator[tuple[int, int]]:
         """Yield the ranges of the database and schema before the name of a table, in the names of columns."""
-        name = [part.name.lower() for part in table.parts] if is_plain_table(table) else []
+        name = [part.name.lower() for part in table.parts] if is_plain_table(table, joined=True) else []
         for column in self._tree.find_all(exp.Column) if len(name) > 1 else ():
             parts = column.parts
             if len(parts) > len(name) and [part.name.lower() for part in parts[: len(name)]] == name:
@@ -182,7 +180,7 @@ class _Finder:
 
     def _qualifier(self, source: FromItem) -> tuple[str, ...]:
         """Return the parts of the longest qualifier of a source's columns, in lower case."""
-        if source.node.alias or not is_plain_table(source.node):
+        if source.node.alias or not is_plain_table(source.node, joined=True):
             return (source.alias,)
         return tuple(part.name.lower() for part in source.node.parts)
 
@@ -206,7 +204,7 @@ class _Finder:
             if len(reads) != 1 or sum(cte.alias.lower() == name for cte in self._ctes) != 1:
                 return None
             node = reads[0]
-            if not is_plain_table(node):
+            if not is_plain_table(node, joined=True):
                 return None
         elif not isinstance(query, exp.Subquery) or query.alias_column_names or not query.alias:
             return None
@@ -224,7 +222,7 @@ class _Finder:
 def _is_call(node: Node) -> bool:
     """Return whether an item of FROM is a call with at most an alias."""
     is_call = isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous)
-    return is_call and not node.alias_column_names and {n for n, v in node.args.items() if v} <= {"this", "alias"}
+    return is_call and not node.alias_column_names and {n for n, v in node.args.items() if v} <= {"this", "alias", "joins"}
 
 
 def _is_left_to_duckdb(condition: Node) -> bool:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.full_text.match_columns import handle_of, own_columns
-from lance_duck.duck.names import Names
+from lance_duck.duck.names import Names, handle_of
 from lance_duck.duck.rules.indexed_condition import IndexedCondition, find
 from lance_duck.duck.rules.table_read import Condition
 from lance_duck.duck.run.candidates import NotFoundHere
@@ -25,6 +24,7 @@ from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns
+from lance_duck.duck.tables.row_identifier_columns import own_columns
 from lance_duck.duck.tables.table import DuckTable, Note, Restriction, select_all
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.catalog import catalog

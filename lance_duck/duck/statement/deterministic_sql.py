@@ -91,11 +91,17 @@ def is_plain_values(node: Node) -> bool:
     return isinstance(node, exp.Values) and all(isinstance(p, kinds) and _is_known(p) for p in node.walk())
 
 
-def is_plain_table(node: Node) -> bool:
-    """Return whether a node is a named table without a sample, column aliases or other modifiers."""
+def is_plain_table(node: Node, *, joined: bool = False) -> bool:
+    """Return whether a node is a named table without a sample, column aliases or other modifiers.
+
+    Args:
+        node: The node.
+        joined: Accept a table that other tables are joined to. Sqlglot reads `FROM t, u` without SELECT like this.
+    """
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         return False
-    return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
+    joins = ("joins",) if joined else ()
+    return _has_only(node, "this", "alias", "db", "catalog", *joins) and not node.alias_column_names
 
 
 def names_a_column(node: Node) -> bool:

@@ -217,9 +217,7 @@ class TableWithColumns(DuckTable):
         options: See `DuckTable`.
     """
 
-    def __init__(
-        self, resolve: Callable[[], LanceDataset], computed: Sequence[ComputedColumn], **options: Any
-    ) -> None:
+    def __init__(self, resolve: Callable[[], LanceDataset], computed: Sequence[ComputedColumn], **options: Any) -> None:
         self.computed = {column.field.name: column for column in computed}
         super().__init__(resolve, **options)
 
