@@ -221,8 +221,9 @@ class _ConditionFinder:
 
 def _is_call(node: Node) -> bool:
     """Return whether an item of FROM is a call with at most an alias."""
-    is_call = isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous)
-    return is_call and not node.alias_column_names and {n for n, v in node.args.items() if v} <= {"this", "alias", "joins"}
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Anonymous) or node.alias_column_names:
+        return False
+    return {name for name, value in node.args.items() if value} <= {"this", "alias", "joins"}
 
 
 def _is_left_to_duckdb(condition: Node) -> bool:
