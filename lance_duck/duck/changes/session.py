@@ -270,8 +270,8 @@ class ChangeSession:
         with self.native.cursor() as cursor:
             try:
                 cursor.execute(f"SET search_path = {literal(path)}")
-                values = self.parameters.used_by(sql)
-                call_as_user(partial(cursor.execute, f"EXPLAIN {sql}", parameters=values), tables).fetchall()
+                values, text = self.parameters.used_by(sql), f"EXPLAIN {sql.removeprefix(self.explain)}"
+                call_as_user(partial(cursor.execute, text, parameters=values), tables).fetchall()
             except duckdb.Error:
                 return False
         return True

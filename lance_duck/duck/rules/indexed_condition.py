@@ -91,7 +91,7 @@ def find(statement: Statement) -> tuple[IndexedCondition, ...]:
     pattern = _WHERE if is_explained else _MAYBE
     if len(statement.text) > LONGEST or not pattern.search(statement.text):
         return ()
-    tree = None if statement.opening is None or statement.opening.stores else statement.tree
+    tree = statement.tree
     if tree is None or tree.find(*_ODD):
         return ()
     try:
