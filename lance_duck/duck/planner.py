@@ -25,6 +25,8 @@ from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows, unanswered_calls
 from lance_duck.duck.history.names import may_be_called
+from lance_duck.duck.restrictions import tables as restricted_tables
+from lance_duck.duck.restrictions import views as restricted_views
 from lance_duck.duck.rules import (
     aggregates,
     indexed_condition,
@@ -45,7 +47,6 @@ from lance_duck.duck.run import (
     order_by_search,
     prefetch_rows,
     prefetch_search,
-    restricted_tables,
     semi_join_pushdown,
 )
 from lance_duck.duck.run import repeated_tables as shared_tables
@@ -90,6 +91,11 @@ class Rule:
     later: bool
     example: str
     becomes: str
+
+
+def _restricted(proposal: indexed_condition.IndexedCondition, request: Request, database: Database) -> Rewriting | None:
+    """Restrict a table or the tables of a view."""
+    return restricted_tables.run(proposal, request, database) or restricted_views.run(proposal, request, database)
 
 
 RULES: Final = (
@@ -177,7 +183,7 @@ RULES: Final = (
     ),
     Rule(
         indexed_condition.find,
-        restricted_tables.run,
+        _restricted,
         later=True,
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
@@ -227,6 +233,8 @@ class _Kind(Enum):
 
     OURS = auto()
     """Mentions a Lance table, a path, or a function of lance_duck."""
+    VIEWS = auto()
+    """Like FOREIGN or EXPLAIN, with conditions that indexes may answer if a name refers to a view."""
     EXPLAIN = auto()
     """An EXPLAIN that does not mention any of these. Its views may still read Lance tables."""
     SETTING = auto()
@@ -267,7 +275,11 @@ class Planner:
         sql = lifted.sql
         if later is False and not options and (lookup := self._lookup(method, sql)) is not None:
             yield lookup
-        match self._kind(lifted):
+        kind = self._kind(lifted)
+        if kind is _Kind.VIEWS:
+            reads_view = later is not None and self._reads_view(lifted.statement, later=later)
+            kind = _Kind.OURS if reads_view else _kind_of_foreign(sql)
+        match kind:
             case _Kind.SETTING:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
@@ -345,10 +357,15 @@ class Planner:
             statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
-        kind = _Kind.EXPLAIN if FirstWords.of(text).explain else _Kind.FOREIGN
+        kind = _Kind.VIEWS if indexed_condition.may_find(text) else _kind_of_foreign(text)
         if len(text) <= LONGEST:
             self._kinds[text] = kind
         return kind
+
+    def _reads_view(self, statement: Statement, *, later: bool) -> bool:
+        """Return whether a statement reads a view, which may read Lance tables."""
+        names = {read.name for read in statement.scopes.tables if read.name is not None}
+        return any(self._database.names.view(name, later=later) is not None for name in names)
 
     def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:
         """Return a statement with function calls instead of syntax that only a DuckDB catalog could resolve."""
@@ -404,6 +421,11 @@ class Planner:
 
         rows = explained(sql, lambda text: run(text).fetchall(), plan) if isinstance(sql, str) else None
         return run(sql) if rows is None else method(rows_as_statement(rows))
+
+
+def _kind_of_foreign(text: str) -> _Kind:
+    """Return the kind of a statement that does not mention Lance tables."""
+    return _Kind.EXPLAIN if FirstWords.of(text).explain else _Kind.FOREIGN
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:

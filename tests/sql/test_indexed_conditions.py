@@ -46,6 +46,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ld.Connection]:
         connection.execute("CREATE INDEX ON lance.u USING LABEL_LIST (words)")
     ld.dataset(folder / "t.lance").create_scalar_index("st.tags", "LABEL_LIST")
     with ld.connect(folder) as connection:
+        connection.execute("CREATE VIEW plain AS FROM lance.t")
+        connection.execute("CREATE VIEW narrow AS SELECT id, tags AS labels FROM plain WHERE k < 5")
         yield connection
 
 
@@ -84,6 +86,8 @@ def plan(connection: ld.Connection, sql: str, parameters: Any = None) -> str:
         ("UPDATE t SET k = 1 FROM u WHERE t.id = u.id AND list_contains(tags, ?)", ["x1"]),
         ("DELETE FROM t WHERE 'x1' IN tags", None),
         ("DELETE FROM t AS a USING u WHERE a.id = u.id AND array_has(a.tags, 'x1')", None),
+        ("SELECT id FROM narrow WHERE list_contains(labels, 'x1')", None),
+        ("SELECT * FROM u JOIN narrow AS n ON u.id = n.id AND 'x1' IN n.labels", None),
         ("INSERT INTO u SELECT id, tags FROM t WHERE list_contains(tags, 'x1')", None),
         ("CREATE TABLE lance.copied AS SELECT * FROM t WHERE list_contains(tags, 'x1')", None),
     ],
@@ -174,6 +178,19 @@ def test_lists_of_numbers_are_compared_in_every_time_zone(tmp_path: Path) -> Non
         con.execute("SET TimeZone = 'Asia/Tokyo'")
         assert "LabelList, segments" in plan(con, "SELECT * FROM t WHERE n && [1, 2, 3]")
         assert con.execute("SELECT id FROM t WHERE n && [1, 2, 3] ORDER BY id").fetchall() == [(1,), (2,), (3,)]
+
+
+def test_the_result_of_a_view_follows_changes_of_its_table(tmp_path: Path) -> None:
+    with ld.connect(tmp_path) as con:
+        con.execute("CREATE TABLE lance.t AS SELECT i AS id, ['x' || i] AS tags FROM range(9) r(i)")
+        con.execute("CREATE INDEX ON lance.t USING LABEL_LIST (tags)")
+        con.execute("CREATE VIEW v AS SELECT * FROM t")
+        sql = "SELECT * FROM v WHERE 'x3' IN tags"
+        assert con.execute(sql).fetchall() == [(3, ["x3"])]
+        con.execute("ALTER TABLE t ADD COLUMN z INTEGER")
+        assert con.execute(sql).fetchall() == [(3, ["x3"], None)]
+        con.execute("CREATE OR REPLACE VIEW v AS SELECT 7 AS id, ['x3'] AS tags")
+        assert con.execute(sql).fetchall() == [(7, ["x3"])]
 
 
 def test_relations_and_transactions_see_their_own_rows(tmp_path: Path) -> None:

@@ -27,10 +27,10 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import searched
 from lance_duck.duck.names import Names, handle_of
+from lance_duck.duck.restrictions.tables import restricted
 from lance_duck.duck.row_identifiers.rewrite import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.run.parameters import ParameterValues
-from lance_duck.duck.run.restricted_tables import restricted
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, quoted

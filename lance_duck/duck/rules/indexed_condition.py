@@ -13,8 +13,8 @@ ones. Conditions on a subquery or common table expression apply to the columns t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import exp
@@ -59,6 +59,7 @@ class IndexedCondition:
         condition: The conditions that DuckDB does not pass to the scan and that indexes may answer, or None.
         passed: The conditions that DuckDB passes to the scan, or None.
         evaluated: Each condition that DuckDB does not pass to the scan. Only given for an EXPLAIN.
+        nodes: The syntax of the known conditions, with unqualified columns.
     """
 
     start: int
@@ -69,6 +70,7 @@ class IndexedCondition:
     condition: Condition | None
     passed: Condition | None
     evaluated: tuple[Condition, ...] = ()
+    nodes: tuple[Node, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -91,11 +93,29 @@ def find(statement: Statement) -> tuple[IndexedCondition, ...]:
     pattern = _WHERE if is_explained else _MAYBE
     if len(statement.text) > LONGEST or not pattern.search(statement.text):
         return ()
-    tree = statement.tree
+    return find_within(statement, (), is_explained=is_explained)
+
+
+def may_find(text: str) -> bool:
+    """Return whether a text may contain such conditions. Strings and comments also count."""
+    return len(text) <= LONGEST and _MAYBE.search(text) is not None
+
+
+def find_within(
+    query: Statement, conditions: Sequence[Node], *, is_explained: bool = False
+) -> tuple[IndexedCondition, ...]:
+    """Find the tables of a query with conditions that DuckDB does not pass to a scan.
+
+    Args:
+        query: The query.
+        conditions: Conditions on its result, in addition to the conditions in its text.
+        is_explained: Whether the query is part of an EXPLAIN.
+    """
+    tree = query.tree
     if tree is None or tree.find(*_ODD):
         return ()
     try:
-        return tuple(_ConditionFinder(tree, statement, is_explained).found())
+        return tuple(_ConditionFinder(tree, query, conditions, is_explained).found())
     except (RecursionError, LookupError, ValueError):
         return ()
 
@@ -106,11 +126,13 @@ class _ConditionFinder:
     Args:
         tree: Its tree.
         statement: The statement.
+        conditions: Conditions on its result.
         is_explained: Whether it is an EXPLAIN.
     """
 
-    def __init__(self, tree: Node, statement: Statement, is_explained: bool) -> None:
+    def __init__(self, tree: Node, statement: Statement, conditions: Sequence[Node], is_explained: bool) -> None:
         self._tree = tree
+        self._conditions_on_result = conditions
         self._statement = statement
         self._is_explained = is_explained
         self._ctes = [cte for with_ in tree.find_all(exp.With) for cte in with_.expressions]
@@ -155,7 +177,7 @@ class _ConditionFinder:
         alias = None if read.is_called else read.alias or source.node.this.name
         qualifiers = tuple(self._qualifiers(source.node))
         conditions = Condition.of(left), Condition.of(passed), tuple(map(Condition.of_one, evaluated))
-        return IndexedCondition(start, end, alias, read, qualifiers, *conditions)
+        return IndexedCondition(start, end, alias, read, qualifiers, *conditions, (*left, *passed))
 
     def _qualifiers(self, table: Node) -> Iterator[tuple[int, int]]:
         """Yield the ranges of the database and schema before the name of a table, in the names of columns."""
@@ -186,8 +208,11 @@ class _ConditionFinder:
 
     def _outer_conditions(self, chain: Chain) -> Iterator[Node]:
         """Yield the conditions that other SELECTs apply to the rows of a SELECT, in terms of its own tables."""
-        reader = self._reader(chain.select) if _passes_rows(chain.select) else None
-        for condition in () if reader is None else self._conditions(*reader):
+        if not _passes_rows(chain.select):
+            return
+        reader = self._reader(chain.select)
+        conditions = () if reader is None else self._conditions(*reader)
+        for condition in self._conditions_on_result if chain.select is self._tree else conditions:
             inner = _through(condition, chain)
             if inner is not None:
                 yield inner

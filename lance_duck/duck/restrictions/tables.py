@@ -14,7 +14,7 @@ from lance_duck.duck.names import Names, handle_of
 from lance_duck.duck.rules.indexed_condition import IndexedCondition, find
 from lance_duck.duck.rules.table_read import Condition
 from lance_duck.duck.run.candidates import NotFoundHere
-from lance_duck.duck.run.named_tables import named
+from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
@@ -24,6 +24,7 @@ from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns
+from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.row_identifier_columns import own_columns
 from lance_duck.duck.tables.table import DuckTable, Note, Restriction, select_all
 from lance_duck.errors import LanceDuckError
@@ -39,26 +40,43 @@ _ORIGIN: Final = "implied by the statement's conditions, which DuckDB then check
 
 def run(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
     """Restrict a table to possible matches. Returns None if no index excludes rows."""
-    names, later = database.names, request.later
     if not all(request.is_free(*place) for place in ((proposal.start, proposal.end), *proposal.qualifiers)):
         return None
-    holds = names.constancy() if later else _always
+    later = request.later
+    handle = handle_of(proposal.read, database.catalog, database.names, later=later)
     try:
-        handle = handle_of(proposal.read, database.catalog, names, later=later)
-        if handle is None:
-            return None
-        restriction = _Conditions(proposal, request.values, names, later).restriction(handle.current(), holds)
-        own = own_columns(proposal.read, handle)
+        found = None if handle is None else restricted_source(proposal, handle, request, database)
     except LanceDuckError:
         return None  # the error is raised when the statement runs
+    return None if found is None else Rewriting(tuple(proposal.reading(found[0])), (found[1],))
+
+
+def restricted_source(
+    proposal: IndexedCondition, handle: TableHandle, request: Request, database: Database
+) -> tuple[str, NamedTable] | None:
+    """Return SQL that reads a restricted table, and the table. Returns None if no index excludes rows.
+
+    Args:
+        proposal: The conditions.
+        handle: The table.
+        request: The run of the statement.
+        database: The connection.
+
+    Raises:
+        LanceDuckError: The table cannot be read.
+    """
+    names, later = database.names, request.later
+    holds = names.constancy() if later else _always
+    restriction = _Conditions(proposal, request.values, names, later).restriction(handle.current(), holds)
     if restriction is None:
         return None
+    own = own_columns(proposal.read, handle)
     if own:
         table: DuckTable = TableWithColumns(handle.reader(), own, restriction=restriction)
     else:
         table = DuckTable(handle.current, restriction=restriction)
     source = named(database.native, table)
-    return Rewriting(tuple(proposal.reading(f"({select_all(quoted(source.name))})")), (source,))
+    return f"({select_all(quoted(source.name))})", source
 
 
 def restricted(
