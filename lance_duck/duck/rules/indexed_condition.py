@@ -145,7 +145,9 @@ class _ConditionFinder:
         """Yield the tables."""
         for select in self._tree.find_all(exp.Select):
             chain = self._chain(select)
-            for source in () if chain is None else chain.sources:
+            if chain is None:
+                continue
+            for source in chain.sources:
                 mention = self._mention(source.node)
                 found = None if mention is None else self._table(chain, source, *mention)
                 if found is not None:
@@ -219,7 +221,7 @@ class _ConditionFinder:
 
     def _reader(self, select: exp.Select) -> tuple[Chain, FromItem] | None:
         """Return the only source that reads the rows of a SELECT, and its FROM clause. Returns None if unknown."""
-        query = select.parent
+        query: Node = select.parent
         node = query
         if isinstance(query, exp.CTE):
             if query.args["alias"].args.get("columns") or query.parent.args.get("recursive"):

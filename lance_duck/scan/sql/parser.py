@@ -33,6 +33,7 @@ from lance_duck.scan.predicate.tree import (
 )
 from lance_duck.scan.sql.compare import (
     Argument,
+    contains_item,
     either,
     has_item,
     like,
@@ -154,7 +155,7 @@ class Parser:
             negative = self._takes("keyword", "not")
             if negative or self._peek() == _IN:
                 self._needs("keyword", "in")
-                test = has_item(*self._path(), value)
+                test = contains_item(*self._path(), value)
                 return Not(test) if negative else test
             op = MIRRORED[self._op()]
             path, type_ = self._path()
@@ -376,7 +377,8 @@ def _unquoted(text: str) -> str:
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, Argument], Predicate]]] = {
     **dict.fromkeys(("starts_with", "prefix"), starts_with),
-    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has", "contains"), has_item),
+    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), has_item),
+    "contains": contains_item,
     **dict.fromkeys(("list_has_any", "array_has_any"), list_has_any),
     **dict.fromkeys(("list_has_all", "array_has_all"), list_has_all),
 }
