@@ -224,7 +224,8 @@ class _ConditionFinder:
         query: Node = select.parent
         node = query
         if isinstance(query, exp.CTE):
-            if query.args["alias"].args.get("columns") or query.parent.args.get("recursive"):
+            with_: Node = query.parent
+            if query.args["alias"].args.get("columns") or with_.args.get("recursive"):
                 return None
             name = query.alias.lower()
             reads = [t for t in self._tree.find_all(exp.Table) if not t.db and t.name.lower() == name]
