@@ -4,7 +4,8 @@
     → numbers in a plain WHERE become parameters, which makes more texts equal and cacheable
     → `FROM 'x.lance'` and `AT (…)` become calls (`rules.spelling`)
     → `rules` and `full_text` find proposals from the text alone, once per text
-    → `run`, `restrictions` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the same range
+    → `run`, `restrictions` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the
+      same range
     → attempts: the edited text with its tables and parameters, then the original text
 
 A new optimization of SELECT needs a module in `rules`, one in `run`, and an entry in `RULES`. `changes` handles
