@@ -13,12 +13,14 @@ from typing import Any
 import duckdb
 import lance
 import numpy as np
+import pyarrow as pa
 
 import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, clock_of, options, race, report
-from benchmarks.indexes import table
+from benchmarks._indexed_tables import indexed_table
+from benchmarks.indexes import LIBRARIES, table
 
-Parameters = Callable[[np.random.Generator, int], list[int]]
+Parameters = Callable[[np.random.Generator, int], list[Any]]
 
 WANTED = "SELECT t.id, t.name, t.value FROM t JOIN wanted w ON t.id = w.id"
 AMONG = ", ".join("?" * 100)
@@ -41,17 +43,36 @@ def main() -> None:
 
 
 def connect(rows: int) -> dict[str, Any]:
-    """Return connections with the large table `t`, indexed by `id`, and the table `wanted` of two keys."""
+    """Return connections with the large tables `t` and `labelled`, and the table `wanted` of two keys.
+
+    `t` is indexed by `id` and `name`, and `labelled` by the items of its list column `tags`.
+    """
     theirs, native = duckdb.connect(), duckdb.connect()
-    found = lance.dataset(table("pylance", rows))
-    theirs.register("t", found)
-    native.register("source", found)
-    native.execute("CREATE TABLE t AS FROM source")
+    for name, path in (("t", table("pylance", rows)), ("labelled", labelled("pylance", rows))):
+        found = lance.dataset(path)
+        theirs.register(name, found)
+        native.register("source", found)
+        native.execute(f"CREATE TABLE {name} AS FROM source")
     native.execute("CREATE INDEX by_id ON t (id)")
-    connections = {OURS: ld.connect({"t": table(OURS, rows)}), "pylance": theirs, "native table": native}
+    ours = ld.connect({"t": table(OURS, rows), "labelled": labelled(OURS, rows)})
+    connections = {OURS: ours, "pylance": theirs, "native table": native}
     for connection in connections.values():
         connection.execute(f"CREATE TABLE wanted AS SELECT unnest([{rows // 7}, {rows // 3}])::BIGINT AS id")
     return connections
+
+
+def labelled(who: str, rows: int) -> str:
+    """Return the path of the table with lists. Write it and its index if they do not exist."""
+    return indexed_table(f"labelled-{rows}-{who}", LIBRARIES[who], lists, rows, {"tags": "LABEL_LIST"})
+
+
+def lists(start: int, count: int, _: int) -> pa.RecordBatch:
+    """Return rows with three of 3,000 labels each."""
+    items = np.random.default_rng(start).integers(0, 3000, 3 * count)
+    tags = pa.ListArray.from_arrays(
+        np.arange(0, 3 * count + 1, 3, np.int32), pa.array(items.tolist()).cast(pa.string())
+    )
+    return pa.record_batch({"id": np.arange(start, start + count), "tags": tags, "value": items[:count]})
 
 
 def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
@@ -86,6 +107,16 @@ def hundred(rng: np.random.Generator, rows: int) -> list[int]:
     return rng.integers(0, rows, 100).tolist()
 
 
+def label(rng: np.random.Generator, _: int) -> list[str]:
+    """Return a label."""
+    return [str(rng.integers(0, 3000))]
+
+
+def prefix(rng: np.random.Generator, rows: int) -> list[str]:
+    """Return the first characters of ten names."""
+    return [f"name {rng.integers(0, rows // 10):09d}"]
+
+
 def none(_: np.random.Generator, __: int) -> list[int]:
     """Return an empty list."""
     return []
@@ -102,6 +133,9 @@ QUESTIONS: dict[str, tuple[str, Parameters]] = {
     "join with VALUES of two keys": ("SELECT t.id, t.value FROM t JOIN (VALUES (?), (?)) w(id) ON t.id = w.id", two),
     "IN (SELECT …)": ("SELECT id, value FROM t WHERE id IN (SELECT id FROM wanted)", none),
     "min and max of the key": ("SELECT min(id), max(id) FROM t", none),
+    "rows with a label": ("SELECT id, value FROM labelled WHERE list_contains(tags, ?)", label),
+    "count of a label": ("SELECT count(*) FROM labelled WHERE ? IN tags", label),
+    "prefix of a string": ("SELECT id, name, value FROM t WHERE starts_with(name, ?)", prefix),
     "EXISTS": ("SELECT t.value FROM t WHERE EXISTS (SELECT 1 FROM wanted w WHERE w.id = t.id)", none),
 }
 

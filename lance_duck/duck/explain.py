@@ -136,12 +136,15 @@ def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[Rea
     searches = {table.explained(): table for table in watch.bound if isinstance(table, SearchRows)}
     yield from (_search_plan(searches[text]) for text in sorted(searches))
     tables = list({id(table): table for table in watch.bound if not isinstance(table, SearchRows)}.values())
+    restricted = {id(table): table for table in tables if isinstance(table, DuckTable) and table.is_restricted}
     for node in nodes:
         names = _list(node.get("Projections"))
         filters = [text.removeprefix(_OPTIONAL) for text in _list(node.get("Filters"))]
         found = [(table, parts) for table in tables if (parts := _parts(table, names, filters)) is not None]
         if len({(table.dataset.uri, str(table.condition)) for table, _ in found}) == 1:
+            restricted.pop(id(found[-1][0]), None)
             yield _read_plan(*found[-1], [])
+    yield from (_read_plan(table, [], []) for table in restricted.values())
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:

@@ -16,7 +16,9 @@ from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, qualified_names, quoted
-from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.statement.scope import TableRead
+from lance_duck.duck.tables.computed_columns import AskedColumns
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import InvalidInputError
 
 _KEPT: Final = 256
@@ -349,6 +351,31 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
         case (database, schema):
             return (database, schema) if (database, schema) in objects else None
     return None
+
+
+def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
+    """Return the Lance table that a SELECT reads. Returns None for other tables, or if the version is an expression."""
+    handle: TableHandle | None
+    if table_read.path is not None:
+        handle = catalog.path_handle(table_read.path)
+    else:
+        handle = None if table_read.name is None else names.table(table_read.name, later=later)
+    if table_read.columns is not None and handle is not None:
+        version = AskedColumns.of(table_read.columns).version
+        return handle.at(VersionChoice(**version)) if version else handle
+    if handle is None or not table_read.version:
+        return handle
+    texts = version_texts(table_read)
+    if "asof" in texts or not all(
+        part.string is not None or texts[name].isdecimal() for name, part in table_read.version
+    ):
+        return None
+    return handle.at(VersionChoice(**texts))
+
+
+def version_texts(table_read: TableRead) -> dict[str, str]:
+    """Return the version that a statement specifies for a table, as arguments of `VersionChoice`."""
+    return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
 
 
 @dataclass

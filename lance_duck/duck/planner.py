@@ -4,7 +4,8 @@
     → numbers in a plain WHERE become parameters, which makes more texts equal and cacheable
     → `FROM 'x.lance'` and `AT (…)` become calls (`rules.spelling`)
     → `rules` and `full_text` find proposals from the text alone, once per text
-    → `run` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the same range
+    → `run`, `restrictions` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the
+      same range
     → attempts: the edited text with its tables and parameters, then the original text
 
 A new optimization of SELECT needs a module in `rules`, one in `run`, and an entry in `RULES`. `changes` handles
@@ -25,8 +26,11 @@ from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows, unanswered_calls
 from lance_duck.duck.history.names import may_be_called
+from lance_duck.duck.restrictions import tables as restricted_tables
+from lance_duck.duck.restrictions import views as restricted_views
 from lance_duck.duck.rules import (
     aggregates,
+    indexed_condition,
     join_keys,
     lateral,
     nearest_by,
@@ -34,7 +38,6 @@ from lance_duck.duck.rules import (
     point_lookup,
     repeated_tables,
     spelling,
-    text_filter,
     text_match,
     vector_call,
 )
@@ -45,7 +48,6 @@ from lance_duck.duck.run import (
     prefetch_rows,
     prefetch_search,
     semi_join_pushdown,
-    text_tables,
 )
 from lance_duck.duck.run import repeated_tables as shared_tables
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
@@ -89,6 +91,11 @@ class Rule:
     later: bool
     example: str
     becomes: str
+
+
+def _restricted(proposal: indexed_condition.IndexedCondition, request: Request, database: Database) -> Rewriting | None:
+    """Restrict a table or the tables of a view."""
+    return restricted_tables.run(proposal, request, database) or restricted_views.run(proposal, request, database)
 
 
 RULES: Final = (
@@ -166,8 +173,8 @@ RULES: Final = (
         'END) AS m FROM <rows> AS "t"',
     ),
     Rule(
-        text_filter.find,
-        text_tables.run,
+        indexed_condition.find,
+        _restricted,
         later=True,
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
@@ -217,6 +224,8 @@ class _Kind(Enum):
 
     OURS = auto()
     """Mentions a Lance table, a path, or a function of lance_duck."""
+    VIEWS = auto()
+    """Like FOREIGN or EXPLAIN, with conditions that indexes may answer if a name refers to a view."""
     EXPLAIN = auto()
     """An EXPLAIN that does not mention any of these. Its views may still read Lance tables."""
     SETTING = auto()
@@ -257,7 +266,11 @@ class Planner:
         sql = lifted.sql
         if later is False and not options and (lookup := self._lookup(method, sql)) is not None:
             yield lookup
-        match self._kind(lifted):
+        kind = self._kind(lifted)
+        if kind is _Kind.VIEWS:
+            reads_view = later is not None and self._reads_view(lifted.statement, later=later)
+            kind = _Kind.OURS if reads_view else _kind_of_foreign(sql)
+        match kind:
             case _Kind.SETTING:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
@@ -335,10 +348,15 @@ class Planner:
             statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
-        kind = _Kind.EXPLAIN if FirstWords.of(text).explain else _Kind.FOREIGN
+        kind = _Kind.VIEWS if indexed_condition.may_find(text) else _kind_of_foreign(text)
         if len(text) <= LONGEST:
             self._kinds[text] = kind
         return kind
+
+    def _reads_view(self, statement: Statement, *, later: bool) -> bool:
+        """Return whether a statement reads a view, which may read Lance tables."""
+        names = {read.name for read in statement.scopes.tables if read.name is not None}
+        return any(self._database.names.view(name, later=later) is not None for name in names)
 
     def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:
         """Return a statement with function calls instead of syntax that only a DuckDB catalog could resolve."""
@@ -394,6 +412,11 @@ class Planner:
 
         rows = explained(sql, lambda text: run(text).fetchall(), plan) if isinstance(sql, str) else None
         return run(sql) if rows is None else method(rows_as_statement(rows))
+
+
+def _kind_of_foreign(text: str) -> _Kind:
+    """Return the kind of a statement that does not mention Lance tables."""
+    return _Kind.EXPLAIN if FirstWords.of(text).explain else _Kind.FOREIGN
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:

@@ -135,11 +135,10 @@ def _about_type(type_: pa.DataType) -> About:
     plain = pa.types.is_primitive(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     if plain or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return About(0)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        return _about_type(type_.value_type)
-    if pa.types.is_struct(type_):
-        inner = reduce(or_, (_about_type(field.type) for field in type_.fields), About(0))
-        return inner if are_distinct([field.name for field in type_.fields]) else inner | About.NAMES
+    if type_.num_fields:
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        inner = reduce(or_, (_about_type(field.type) for field in fields))
+        return inner if are_distinct([field.name for field in fields]) else inner | About.NAMES
     return About.TEXTS if holds_texts(type_) else About.TEXTS | About.MOMENTS
 
 

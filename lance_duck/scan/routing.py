@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lance_duck.index.aggregates import count
 from lance_duck.index.aggregates import extremes as indexed_extremes
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog, catalog
+from lance_duck.scan.costs import ANSWER_ROWS, ANSWER_SHARE
 from lance_duck.scan.filters import Filter, SqlFilter
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
 from lance_duck.scan.indexes.lookup import IndexRows
@@ -85,15 +86,37 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
 
 def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
     """Return the maximum number of rows that a scan with indexes reads, or None if no index helps."""
+    best = _best_estimate(snapshot, index_routes)
+    return None if best is None else sum(best)
+
+
+def rows_left(snapshot: Snapshot, index_routes: Routes) -> int | None:
+    """Return the maximum number of rows that a scan with indexes reads, or None if no index excludes enough rows.
+
+    Unlike `rows_expected`, searches the indexes if that is the only way to know the number.
+    """
+    best = _best_estimate(snapshot, index_routes)
+    if best is None:
+        if index_routes.are_open:
+            return None
+        rows = IndexRows(snapshot, snapshot.fragments.id_set, index_routes.estimates)
+        choices = Choices(index_routes.parts, rows.each(index_routes.plans), rows.log)
+        if not choices.total.closed:
+            return None
+        best = len(choices.rows), _open_rows(snapshot, choices.total.closed)
+    chosen, rest = best
+    is_most = chosen > max(ANSWER_ROWS, ANSWER_SHARE * (snapshot.count_rows() - rest))
+    return None if is_most else chosen + rest
+
+
+def _best_estimate(snapshot: Snapshot, index_routes: Routes) -> tuple[int, int] | None:
+    """Return the maximum number of rows that the best index chooses, and the number of rows that it does not cover."""
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, snapshot.fragments.id_set, index_routes.estimates)
     estimates = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
-    helping = [(count, closed) for count, closed in estimates if count is not None and closed]
-    if not helping:
-        return None
-    count, closed = min(helping, key=lambda each: each[0] + _open_rows(snapshot, each[1]))
-    return count + _open_rows(snapshot, closed)
+    helping = [(count, _open_rows(snapshot, closed)) for count, closed in estimates if count is not None and closed]
+    return min(helping, key=sum, default=None)
 
 
 def rows_chosen(plan: ScanPlan) -> int | None:

@@ -161,6 +161,13 @@ class TableScan:
         condition = make_filter(filter_, self._option_cache.readable(self.snapshot.schema))
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
+    def rows_left(self, condition: Filter) -> int | None:
+        """Return the maximum number of rows that a filtered scan reads, or None if no index helps.
+
+        Unlike `index_estimate`, searches the indexes if necessary.
+        """
+        return routing.rows_left(self.snapshot, self.routes(condition))
+
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
         """Stream the rows of a plan, sorted if the options request it."""
         workers = 1 if options is not None and not options.use_threads else None

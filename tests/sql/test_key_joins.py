@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from lance_duck.duck import planner
 from lance_duck.duck.rules import join_keys
 from lance_duck.duck.run import named_tables, semi_join_pushdown
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.table import Restriction
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.read.fragment_reader import FragmentReader
 
 STATEMENTS = 2000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 100
@@ -39,14 +41,17 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def held(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each scan of a narrowed table, whether its keys still held."""
     seen: list[bool] = []
-    implied = semi_join_pushdown.NarrowedTable.implied
 
-    def noted(table: semi_join_pushdown.NarrowedTable) -> Any:
-        found = implied(table)
-        seen.append(found is not None)
-        return found
+    def noted(
+        condition: Predicate, rows: int, origin: str, schema: pa.Schema, holds: Callable[[], bool]
+    ) -> Restriction:
+        def noted_holds() -> bool:
+            seen.append(holds())
+            return seen[-1]
 
-    monkeypatch.setattr(semi_join_pushdown.NarrowedTable, "implied", noted)
+        return Restriction(condition, rows, origin, schema, noted_holds)
+
+    monkeypatch.setattr(semi_join_pushdown, "Restriction", noted)
     return seen
 
 

@@ -25,10 +25,12 @@ from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase, check_table_name
 from lance_duck.duck.explain import explained
-from lance_duck.duck.full_text.match_columns import handle_of, searched
-from lance_duck.duck.names import Names
+from lance_duck.duck.full_text.match_columns import searched
+from lance_duck.duck.names import Names, handle_of
+from lance_duck.duck.restrictions.tables import restricted
 from lance_duck.duck.row_identifiers.rewrite import with_row_identifiers
 from lance_duck.duck.rules import spelling
+from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
@@ -241,11 +243,13 @@ class ChangeSession:
             values = self.parameters.used_by(text)
             return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
 
-        searches, columns = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
+        given, table_of = self.parameters.given, lambda read: self._table_read(read, tables)
+        searches, columns = searched(statement, given, table_of)
+        searches, fewer = restricted(statement, ParameterValues((), given), self.names, table_of, searches)
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
-            with suppress(duckdb.BinderException):  # only the rewrite of text functions can resolve the column
-                text, tables_too = edited(sql, (*left, *searches)), {**tables, **columns}
+            with suppress(duckdb.BinderException):  # a name that only the original query can resolve
+                text, tables_too = edited(sql, (*left, *searches)), {**tables, **columns, **fewer}
                 if self.block is None or self._binds(text, {**paths, **tables_too}):
                     return call(text, tables_too)
         return call(edited(sql, edits), tables)
@@ -260,8 +264,8 @@ class ChangeSession:
         with self.native.cursor() as cursor:
             try:
                 cursor.execute(f"SET search_path = {literal(path)}")
-                values = self.parameters.used_by(sql)
-                call_as_user(partial(cursor.execute, f"EXPLAIN {sql}", parameters=values), tables).fetchall()
+                values, text = self.parameters.used_by(sql), f"EXPLAIN {sql.removeprefix(self.explain)}"
+                call_as_user(partial(cursor.execute, text, parameters=values), tables).fetchall()
             except duckdb.Error:
                 return False
         return True
@@ -269,12 +273,9 @@ class ChangeSession:
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
         """Return a Lance table that a query reads, at the requested version, or None for other tables."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
-        table = tables.get(name, tables.get(folded(name)))
-        if table is not None:
+        if (table := tables.get(name, tables.get(folded(name)))) is not None:
             return table if isinstance(table, DuckTable) else None
-        if read.columns is not None:
-            return None
-        handle = handle_of(read, self.catalog, self.names, later=True)
+        handle = None if read.columns is not None else handle_of(read, self.catalog, self.names, later=True)
         return None if handle is None else DuckTable(handle.current, pinned=True)
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:

@@ -16,6 +16,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.identifiers import folded, quoted, shown_names
 from lance_duck.duck.tables.computed_columns import TOKEN, AddressColumn, ComputedColumn, TableWithColumns
+from lance_duck.duck.tables.table import Restriction
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.table_scan import TableScan
@@ -37,15 +38,26 @@ class AddressedTable(TableWithColumns):
     Args:
         dataset: The version.
         computed: Computed columns in addition to the address.
+        restriction: See `DuckTable`.
     """
 
-    def __init__(self, dataset: LanceDataset, computed: Sequence[ComputedColumn] = ()) -> None:
-        super().__init__(lambda: dataset, [AddressColumn(ADDRESS), *computed], pinned=True, hidden=False)
+    def __init__(
+        self, dataset: LanceDataset, computed: Sequence[ComputedColumn] = (), restriction: Restriction | None = None
+    ) -> None:
+        columns = [AddressColumn(ADDRESS), *computed]
+        super().__init__(lambda: dataset, columns, pinned=True, hidden=False, restriction=restriction)
 
     def widened(self, columns: Sequence[ComputedColumn]) -> AddressedTable:
         """See `TableWithColumns`."""
-        own = (column for name, column in self.computed.items() if name != ADDRESS)
-        return AddressedTable(self.dataset, [*own, *columns])
+        return AddressedTable(self.dataset, [*self._own, *columns], self._restriction)
+
+    def restricted(self, restriction: Restriction) -> AddressedTable:
+        """See `DuckTable.restricted`."""
+        return AddressedTable(self.dataset, self._own, restriction)
+
+    @property
+    def _own(self) -> list[ComputedColumn]:
+        return [column for name, column in self.computed.items() if name != ADDRESS]
 
     def accepts(self, predicate: Any) -> bool:
         """Return whether a filter can be applied exactly.

@@ -17,9 +17,8 @@ from itertools import count
 from typing import Any, Final
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.asked_tables import AskedCall, AskedTable, find_asked_tables
-from lance_duck.duck.names import Names
+from lance_duck.duck.names import handle_of, version_texts
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.parameters import ParameterValues
@@ -32,14 +31,13 @@ from lance_duck.duck.tables.computed_columns import (
     TOKEN,
     AskedColumn,
     AskedColumns,
-    ComputedColumn,
     MatchColumn,
     TableWithColumns,
     TextMatches,
     with_columns,
 )
-from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
-from lance_duck.duck.tables.row_identifier_columns import row_identifiers
+from lance_duck.duck.tables.handle import TableHandle, pinned_versions
+from lance_duck.duck.tables.row_identifier_columns import own_columns
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import LanceDuckError
@@ -154,7 +152,7 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
         return None
     if asked_table.is_kept:
         return Rewriting(tuple(columns.reading(asked_table, _kept(asked_table, columns))))
-    computed = [*_own_columns(asked_table.read, handle), *columns.columns]
+    computed = [*own_columns(asked_table.read, handle), *columns.columns]
     table = named(database.native, TableWithColumns(handle.reader(), computed))
     return Rewriting(tuple(columns.reading(asked_table, f"({select_all(quoted(table.name))})")), (table,))
 
@@ -206,45 +204,12 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
     return f"__lance_matching({literal(table)}, {literal(asked.text)})"
 
 
-def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
-    """Return the computed columns that a mention of a table already has."""
-    if table_read.columns is None:
-        return []
-    asked = AskedColumns.of(table_read.columns)
-    return [*asked.computed(TextMatches), *row_identifiers(asked.identifiers, handle.current())]
-
-
-def version_texts(table_read: TableRead) -> dict[str, str]:
-    """Return the version that a statement specifies for a table, as arguments of `VersionChoice`."""
-    return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
-
-
 def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: TableHandle) -> MatchColumns | None:
     """Return the match columns of a table, or None if a search cannot answer any call."""
     try:
         return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
         return None  # the error is raised when the statement runs
-
-
-def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
-    """Return the Lance table that a SELECT reads. Returns None for other tables, or if the version is an expression."""
-    handle: TableHandle | None
-    if table_read.path is not None:
-        handle = catalog.path_handle(table_read.path)
-    else:
-        handle = None if table_read.name is None else names.table(table_read.name, later=later)
-    if table_read.columns is not None and handle is not None:
-        version = AskedColumns.of(table_read.columns).version
-        return handle.at(VersionChoice(**version)) if version else handle
-    if handle is None or not table_read.version:
-        return handle
-    texts = version_texts(table_read)
-    if "asof" in texts or not all(
-        part.string is not None or texts[name].isdecimal() for name, part in table_read.version
-    ):
-        return None
-    return handle.at(VersionChoice(**texts))
 
 
 def _query(

@@ -168,8 +168,8 @@ class Origins:
     def _text_of(self, table_read: TableRead, view: View) -> QueryText | None:
         """Return the query of a view that a SELECT reads, or None if the view renames columns."""
         if table_read not in self._views:
-            scopes = _query_of_view(view.sql)
-            self._views[table_read] = None if scopes is None else QueryText(scopes, view)
+            query = query_of_view(view.sql)
+            self._views[table_read] = None if query is None else QueryText(query.scopes, view)
         return self._views[table_read]
 
     def _in_query(
@@ -238,14 +238,14 @@ def _select_of(scopes: Scopes, query: tuple[int, int]) -> Scope | None:
     return None if is_turned else scope
 
 
-def _query_of_view(sql: str) -> Scopes | None:
-    """Return the SELECTs of a view, or None if the view lists column names."""
+def query_of_view(sql: str) -> Statement | None:
+    """Return the query of a view, or None if the view lists column names."""
     tokens = Statement.of(sql).tokens
     begin = next((at for at, token in enumerate(tokens) if token.word == "as" or token.text == "("), len(tokens))
     if begin == len(tokens) or tokens[begin].text == "(":
         return None
     end = tokens[-1].start if tokens[-1].text == ";" else len(sql)
-    return Statement.of(sql[tokens[begin].end : end]).scopes
+    return Statement.of(sql[tokens[begin].end : end])
 
 
 def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
-from lance_duck.duck.full_text.match_columns import handle_of
+from lance_duck.duck.names import handle_of
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.scope import list_parts

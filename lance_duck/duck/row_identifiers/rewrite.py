@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.full_text.match_columns import handle_of, version_texts
-from lance_duck.duck.names import Names
+from lance_duck.duck.names import Names, handle_of, version_texts
 from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import literal, quoted

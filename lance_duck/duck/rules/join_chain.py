@@ -113,15 +113,30 @@ class Chain:
         return kind in ("", "RIGHT", "SEMI")
 
     def sure_of(self, source: FromItem) -> list[Node]:
-        """Return the WHERE conditions that apply to a table's rows before the joins.
-
-        Empty if a join fills its columns with NULL or hides them, and for NEAREST joins.
-        """
-        place = self.sources.index(source)
-        filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
+        """Return the WHERE conditions that apply to a table's rows before the joins. See `is_sure`."""
         where = self.select.args.get("where")
-        unseen = source.kind in ("SEMI", "ANTI")
-        return [] if filled or unseen or source.is_nearest or where is None else list(and_operands(where.this))
+        return list(and_operands(where.this)) if where is not None and self.is_sure(source) else []
+
+    def is_sure(self, source: FromItem) -> bool:
+        """Return whether conditions on the result of the joins apply to a table's rows before the joins.
+
+        This is not the case if a join fills its columns with NULL or hides them, and for NEAREST joins.
+        """
+        return not self._is_filled(source, len(self.sources)) and not source.is_nearest
+
+    def sure_of_joins(self, source: FromItem) -> Iterator[Node]:
+        """Yield the ON conditions that apply to a table's rows before the joins."""
+        place = self.sources.index(source)
+        for i, other in enumerate(self.sources[place:], place):
+            on = None if other.join is None or other.is_nearest else other.join.args.get("on")
+            is_seen = i == place or not self._is_filled(source, i)
+            if on is not None and is_seen and not source.is_nearest and self.may_narrow(source, i):
+                yield from and_operands(on)
+
+    def _is_filled(self, source: FromItem, before: int) -> bool:
+        """Return whether joins before an item fill a table's columns with NULL, or hide them."""
+        later = self.sources[self.sources.index(source) + 1 : before]
+        return source.kind in ("LEFT", "SEMI", "ANTI") or any(each.kind == "RIGHT" for each in later)
 
 
 def and_operands(condition: Node) -> Iterator[Node]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 
 from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, sql_of
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.statement.text import Statement
 
+_MARK: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\?|\$(\w+)""")
+"""Matches a string, a quoted name or a parameter."""
 Key = int | str
 """A parameter: its position, counted from 1, or its name."""
 
@@ -72,6 +76,11 @@ class Condition:
         return cls._read(" AND ".join(f"({sql_of(node)})" for node in nodes), nodes) if nodes else None
 
     @classmethod
+    def of_one(cls, node: Node) -> Condition:
+        """Return a condition without parentheses."""
+        return cls._read(sql_of(node), [node])
+
+    @classmethod
     def of_where(cls, where: exp.Where, alias: str, hidden: Collection[str] = ()) -> Condition:
         """Return the whole WHERE as a condition.
 
@@ -91,26 +100,71 @@ class Condition:
             raise ValueError("WHERE has parameters without names")
         return condition
 
+    def with_lists(self, lists: Sequence[str]) -> Condition:
+        """Return the condition with the original number lists in place of their parameters. See `LiftedText`."""
+        if not any(str(key).startswith(LISTED) for key in self.keys):
+            return self
+        keys = iter(self.keys)
+
+        def text(match: re.Match[str]) -> str:
+            key = str(next(keys)) if match[0] == "?" else ""
+            return lists[int(key.removeprefix(LISTED))] if key.startswith(LISTED) else match[0]
+
+        rest = tuple(key for key in self.keys if not str(key).startswith(LISTED))
+        return Condition(_MARK.sub(text, self.where), rest, self.columns)
+
     @classmethod
     def _read(cls, text: str, nodes: Iterable[Node]) -> Condition:
         names = frozenset(column.name for node in nodes for column in node.find_all(exp.Column))
-        keys = tuple(map(as_key, re.findall(r"\$(\w+)", text)))
-        return cls(re.sub(r"\$\w+", "?", text), keys, names)
+        keys: list[Key] = []
+
+        def mark(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0]
+            keys.append(as_key(match[1]))
+            return "?"
+
+        where = _MARK.sub(mark, text)
+        return cls(where, tuple(keys), names)
 
 
-def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
+def without_table(
+    condition: Node, alias: str | tuple[str, ...], hidden: Collection[str], others: Collection[str] = ()
+) -> Node | None:
     """Return a condition with unqualified columns, or None if a column may belong to a different table.
 
+    The fields of a struct become operands of dots: `a.st.x` and `struct_extract(a.st, 'x')` become `st.x`.
+
     Args:
-        condition: Condition of a statement that reads one table.
-        alias: Alias or name of the table, in lower case.
+        condition: Condition of a statement that reads one table, or joins tables.
+        alias: Alias or name of the table, in lower case. A qualified name is a tuple of its parts.
         hidden: Names that do not refer to columns of the table, in lower case.
+        others: Aliases of the joined tables, in lower case.
     """
     bare = condition.copy()
+    qualifier = (alias,) if isinstance(alias, str) else alias
+    for extract in list(bare.find_all(exp.StructExtract)):
+        if extract.expression.is_string:
+            name = exp.to_identifier(extract.expression.name, quoted=True)
+            extract.replace(exp.Dot(this=extract.this, expression=name))
     for column in list(bare.find_all(exp.Column)):
-        if column.args.get("db") or column.table.lower() not in ("", alias) or column.name.lower() in hidden:
+        names = column.parts
+        lowered = tuple(name.name.lower() for name in names)
+        if len(names) > len(qualifier) and lowered[: len(qualifier)] == qualifier:
+            names = names[len(qualifier) :]
+        elif len(names) > 1 and lowered[0] == qualifier[-1]:
+            names = names[1:]
+        elif len(names) > 1 and names[0].name.lower() in others:
             return None
-        column.set("table", None)
+        if names[0].name.lower() in hidden:
+            return None
+        path: Node = exp.Column(this=names[0].copy())
+        for name in names[1:]:
+            path = exp.Dot(this=path, expression=name.copy())
+        if column is bare:
+            bare = path
+        else:
+            column.replace(path)
     return bare
 
 

@@ -23,7 +23,7 @@ class ParameterValues:
     """
 
     def __init__(self, lists: Sequence[str], bound: Any) -> None:
-        self._lists = lists
+        self.lists = lists
         self.bound = bound
 
     def value(self, key: Key) -> Any:
@@ -67,7 +67,7 @@ class ParameterValues:
         """
         try:
             if isinstance(key, str) and key.startswith(LISTED):
-                text = self._lists[int(key.removeprefix(LISTED))]
+                text = self.lists[int(key.removeprefix(LISTED))]
                 return np.array([float(part) for part in text.strip("[]").split(",")], np.float64)
         except (ValueError, TypeError) as error:
             raise NotFoundHere("no vector of numbers") from error

@@ -21,48 +21,17 @@ from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import are_distinct, literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
-from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.tables.table import DuckTable, Restriction, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
-from lance_duck.scan.predicate.tree import In, Predicate
+from lance_duck.scan.predicate.tree import In
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
 """Increments of DuckDB's transaction id: from one statement to the next, and from a statement to queries during the
 next one."""
 _FRAMES: Final = ("pandas", "polars")
-
-
-class NarrowedTable(DuckTable):
-    """A table without rows that fail a condition. The condition is applied only while the statement implies it.
-
-    Args:
-        resolve: See `DuckTable`.
-        condition: Condition on rows.
-        rows: Estimated number of rows that satisfy it.
-        holds: Returns whether the statement would read the same keys again. Called before each scan.
-    """
-
-    def __init__(
-        self, resolve: Callable[[], LanceDataset], condition: Predicate, rows: int, holds: Callable[[], bool]
-    ) -> None:
-        super().__init__(resolve)
-        self._condition = condition
-        self._rows = rows
-        self._holds = holds
-
-    def rows(self) -> int:
-        """Return the estimated row count."""
-        return self._rows
-
-    @property
-    def condition(self) -> Predicate | None:
-        """See `DuckTable.condition`."""
-        return self._condition
-
-    def implied(self) -> Predicate | None:
-        """See `DuckTable.implied`."""
-        return self._condition if self._holds() else None
+_ORIGIN: Final = "keys: read before the statement, from the other side of a join or of IN"
 
 
 def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
@@ -145,7 +114,7 @@ class _Pushdown:
         if rows * SELECTIVE > table.count_rows():
             return None
         holds = self._holding(join, reading, run, keys, parameters)
-        return NarrowedTable(handle.current, condition, rows, holds)
+        return DuckTable(handle.current, restriction=Restriction(condition, rows, _ORIGIN, table.schema, holds))
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
         """Return the sources of the keys. Returns None if a source cannot be read twice, or is not small."""

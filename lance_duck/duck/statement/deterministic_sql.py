@@ -23,15 +23,23 @@ _CONDITION: Final = (
     *(exp.Cast, exp.DataType, exp.Add, exp.Sub, exp.Mul),
 )
 _TEXTS: Final = (
-    *(exp.Contains, exp.ILike, exp.StartsWith, exp.EndsWith, exp.RegexpLike, exp.RegexpFullMatch, exp.SimilarTo),
-    *(exp.Glob, exp.Escape, exp.Lower, exp.Upper, exp.Anonymous),
+    *(exp.Contains, exp.ILike, exp.StartsWith, exp.EndsWith, exp.RegexpLike, exp.RegexpFullMatch),
+    *(exp.SimilarTo, exp.Glob, exp.Escape, exp.Lower, exp.Upper, exp.Anonymous),
 )
+_NEW: Final = (exp.ArrayContainedBy,) if hasattr(exp, "ArrayContainedBy") else ()  # older sqlglot swaps the operands
+_LISTS: Final = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, *_NEW)
+_FUNCTIONS: Final = (*_TEXTS, *_LISTS, exp.NullSafeEQ, exp.NullSafeNEQ)
+_FIELDS: Final = (exp.Array, exp.Dot, exp.Bracket)
 _TEXT_CALLS: Final = frozenset({"prefix", "suffix", "ends_with", "starts_with", "contains", "regexp_full_match"})
-TEXT_FUNCTIONS: Final = (
+_LIST_CALLS: Final = frozenset(
+    f"{type_}_{name}" for type_ in ("list", "array") for name in ("contains", "has", "has_any", "has_all")
+)
+CONDITION_FUNCTIONS: Final = (
     *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
     *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@"),
+    *(*sorted(_LIST_CALLS), "@>", "<@", "&&", "list_value", "struct_extract", "array_extract"),
 )
-"""DuckDB functions and operators for string conditions."""
+"""DuckDB functions and operators for conditions on strings and lists."""
 
 _QUERY: Final = (
     *(exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Values, exp.Tuple),
@@ -40,21 +48,23 @@ _QUERY: Final = (
 )
 _CASTS: Final = frozenset(
     {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT", "VARCHAR", "TEXT", "DATE"}
+    | {"FLOAT", "DOUBLE", "TIMESTAMP", "BOOLEAN"}
 )
 _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI", "OUTER"})
 
 
-def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False, texts: bool = False) -> bool:
+def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False, functions: bool = False) -> bool:
     """Return whether an expression is deterministic and only reads columns of the given tables.
 
     Args:
         node: The expression.
         aliases: Table aliases, in lower case. Each column must be qualified.
         lists: Accept parameters that replace number lists. See `LiftedText`.
-        texts: Accept string functions. The caller must check that macros do not override them.
+        functions: Accept functions of strings and lists, and struct fields. The caller must check that macros do not
+            override `CONDITION_FUNCTIONS`.
     """
     known = set(aliases)
-    kinds = _CONDITION + _TEXTS if texts else _CONDITION
+    kinds = (*_CONDITION, *_FUNCTIONS, *_FIELDS) if functions else _CONDITION
     for part in node.walk():
         if not isinstance(part, kinds) or not (_is_known(part) or (lists and _is_list(part))):
             return False
@@ -63,9 +73,9 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
     return True
 
 
-def calls_text_functions(node: Node) -> bool:
-    """Return whether a condition calls string functions."""
-    return node.find(exp.Like, *_TEXTS) is not None
+def calls_functions(node: Node) -> bool:
+    """Return whether a condition tests strings or lists, or compares with IS DISTINCT FROM."""
+    return node.find(exp.Like, *_FUNCTIONS) is not None or any(part.args.get("field") for part in node.find_all(exp.In))
 
 
 def is_plain_query(node: Node) -> bool:
@@ -81,11 +91,17 @@ def is_plain_values(node: Node) -> bool:
     return isinstance(node, exp.Values) and all(isinstance(p, kinds) and _is_known(p) for p in node.walk())
 
 
-def is_plain_table(node: Node) -> bool:
-    """Return whether a node is a named table without a sample, column aliases or other modifiers."""
+def is_plain_table(node: Node, *, joined: bool = False) -> bool:
+    """Return whether a node is a named table without a sample, column aliases or other modifiers.
+
+    Args:
+        node: The node.
+        joined: Accept a table that other tables are joined to. Sqlglot reads `FROM t, u` without SELECT like this.
+    """
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         return False
-    return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
+    joins = ("joins",) if joined else ()
+    return _has_only(node, "this", "alias", "db", "catalog", *joins) and not node.alias_column_names
 
 
 def names_a_column(node: Node) -> bool:
@@ -111,7 +127,16 @@ def _is_known(part: Node) -> bool:
         case exp.Column():
             return _has_only(part, "this", "table") and isinstance(part.this, exp.Identifier | exp.Star)
         case exp.Anonymous():
-            return str(part.this).lower() in _TEXT_CALLS and _has_only(part, "this", "expressions")
+            return str(part.this).lower() in _TEXT_CALLS | _LIST_CALLS and _has_only(part, "this", "expressions")
+        case exp.ArrayContains() | exp.ArrayContainsAll() | exp.ArrayOverlaps():
+            return _has_only(part, "this", "expression")
+        case exp.Array():
+            return _has_only(part, "expressions")
+        case exp.Dot():
+            return isinstance(part.expression, exp.Identifier)
+        case exp.Bracket():
+            keys = part.expressions
+            return _has_only(part, "this", "expressions") and len(keys) == 1 and bool(keys[0].is_string)
         case exp.RegexpLike() | exp.RegexpFullMatch():
             return _has_only(part, "this", "expression", "flag", "options")
         case exp.Cast():
@@ -131,7 +156,7 @@ def _is_known(part: Node) -> bool:
         case exp.Subquery():
             return _has_only(part, "this", "alias")
         case exp.In():
-            return _has_only(part, "this", "expressions", "query")
+            return _has_only(part, "this", "expressions", "query", "field")
         case exp.Max() | exp.Min():
             return _has_only(part, "this")
         case exp.Count():

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.tables.table import DuckTable
+from lance_duck.duck.tables.table import DuckTable, Restriction
 from lance_duck.duck.tables.text_functions import search_of
 from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import InternalError, InvalidInputError
@@ -217,15 +217,17 @@ class TableWithColumns(DuckTable):
         options: See `DuckTable`.
     """
 
-    def __init__(
-        self, resolve: Callable[[], LanceDataset], computed: Sequence[ComputedColumn], **options: bool
-    ) -> None:
+    def __init__(self, resolve: Callable[[], LanceDataset], computed: Sequence[ComputedColumn], **options: Any) -> None:
         self.computed = {column.field.name: column for column in computed}
         super().__init__(resolve, **options)
 
     def widened(self, columns: Sequence[ComputedColumn]) -> TableWithColumns:
         """Return the version that was read last, with additional columns."""
-        return with_columns(self.dataset, [*self.computed.values(), *columns])
+        return with_columns(self.dataset, [*self.computed.values(), *columns], self._restriction)
+
+    def restricted(self, restriction: Restriction) -> TableWithColumns:
+        """See `DuckTable.restricted`."""
+        return with_columns(self.dataset, list(self.computed.values()), restriction)
 
     @property
     def queries(self) -> Iterator[MatchQuery | PhraseQuery]:
@@ -302,6 +304,8 @@ class TableWithColumns(DuckTable):
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def with_columns(dataset: LanceDataset, columns: Sequence[ComputedColumn]) -> TableWithColumns:
+def with_columns(
+    dataset: LanceDataset, columns: Sequence[ComputedColumn], restriction: Restriction | None = None
+) -> TableWithColumns:
     """Return a table version with computed columns, for generated statements."""
-    return TableWithColumns(lambda: dataset, columns, pinned=True, hidden=False)
+    return TableWithColumns(lambda: dataset, columns, pinned=True, hidden=False, restriction=restriction)

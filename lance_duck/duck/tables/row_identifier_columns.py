@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.tables.computed_columns import ComputedColumn
+from lance_duck.duck.statement.scope import TableRead
+from lance_duck.duck.tables.computed_columns import AskedColumns, ComputedColumn, TextMatches
+from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InternalError
 from lance_duck.scan.predicate.tree import Compare, ConstantCondition, In, IsNull, Predicate
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
@@ -64,3 +66,11 @@ def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIden
         for name, source in _SOURCES.items()
         if name in wanted and stored.isdisjoint((name, source))
     ]
+
+
+def own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
+    """Return the computed columns that a mention of a table already has."""
+    if table_read.columns is None:
+        return []
+    asked = AskedColumns.of(table_read.columns)
+    return [*asked.computed(TextMatches), *row_identifiers(asked.identifiers, handle.current())]

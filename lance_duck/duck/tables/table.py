@@ -8,6 +8,7 @@ A hidden column `ROWS` of type null precedes the table's columns. If a statement
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -38,6 +39,40 @@ def select_all(source: str) -> str:
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
+@dataclass(frozen=True)
+class Note:
+    """A line of a plan: why no index answers a condition.
+
+    Attributes:
+        columns: Names of the columns that the condition reads, in lower case.
+        text: The line.
+    """
+
+    columns: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """A condition that a statement implies for the rows of one of its tables. DuckDB evaluates the statement itself.
+
+    Attributes:
+        condition: The condition, or None if no rows are skipped.
+        rows: Estimated number of rows that satisfy it.
+        origin: Plan text for the origin of the condition.
+        schema: Columns of the table for which the condition was made.
+        holds: Returns whether the statement still implies the condition. Called before each scan.
+        notes: Further lines of the plan. A line is omitted if DuckDB passes a filter on one of its columns.
+    """
+
+    condition: Predicate | None
+    rows: int
+    origin: str
+    schema: pa.Schema
+    holds: Callable[[], bool]
+    notes: tuple[Note, ...] = ()
+
+
 class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     """The rows of a table. At each bind by DuckDB, `resolve` returns the version to read.
 
@@ -45,15 +80,24 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         resolve: Returns the dataset to read, such as the newest version. Called at each bind.
         pinned: Whether to resolve only once, at creation.
         hidden: Whether to add the hidden column. Without it, the source can be read with `SELECT *`.
+        restriction: Restricts the rows, or None to read all rows.
     """
 
-    def __init__(self, resolve: Callable[[], LanceDataset], *, pinned: bool = False, hidden: bool = True) -> None:
+    def __init__(
+        self,
+        resolve: Callable[[], LanceDataset],
+        *,
+        pinned: bool = False,
+        hidden: bool = True,
+        restriction: Restriction | None = None,
+    ) -> None:
         self.obj = self
         self._hidden = hidden
         self._resolve = resolve
         self._lock = Lock()
         self._dataset = resolve() if pinned else None
         self._pinned = pinned
+        self._restriction = restriction
         self._known: tuple[pa.Schema, pa.Schema] | None = None
 
     @property
@@ -119,19 +163,25 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """Translate a DuckDB filter to a filter on stored columns."""
         return predicate
 
+    def restricted(self, restriction: Restriction) -> DuckTable:
+        """Return the version that was read last, with only the rows that satisfy a condition."""
+        dataset = self.dataset
+        return DuckTable(lambda: dataset, pinned=True, hidden=self._hidden, restriction=restriction)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a restriction applies, or explains why none applies."""
+        return self._restriction is not None
+
     @property
     def condition(self) -> Predicate | None:
         """A condition on rows that applies in addition to DuckDB's filters."""
-        return None
+        return None if self._restriction is None else self._restriction.condition
 
-    @property
-    def condition_words(self) -> str:
-        """Plan text for the origin of the condition."""
-        return "keys: read before the statement, from the other side of a join or of IN"
-
-    def implied(self) -> Predicate | None:
-        """Return the condition for a scan, or None once it no longer holds."""
-        return self.condition
+    def rows(self) -> int:
+        """Return the row count, which is an estimate if the rows are restricted."""
+        restriction = self._restriction
+        return self.count_rows() if restriction is None or restriction.condition is None else restriction.rows
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """Describe in words how the rows are found.
@@ -142,8 +192,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         conditions = [part for part in (self.condition, *parts) if part is not None]
         plan = self.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
         lines = [line for line in plan.splitlines() if not line.startswith(("  columns:", "  read"))]
-        if self.condition is not None:
-            lines.append(f"  {self.condition_words}")
+        if self._restriction is not None:
+            if self._restriction.condition is not None:
+                lines.append(f"  {self._restriction.origin}")
+            passed = {column.lower() for part in parts for column in part.columns()}
+            lines += [f"  {note.text}" for note in self._restriction.notes if passed.isdisjoint(note.columns)]
         return "\n".join(lines) + "\n"
 
     def _noted(self) -> None:
@@ -158,8 +211,15 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def _with_implied(self, dataset: LanceDataset, predicate: Predicate | None) -> Predicate | None:
         pushed = None if predicate is None else self.stored(dataset, predicate)
-        parts = [part for part in (self.implied(), pushed) if part is not None]
+        parts = [part for part in (self._implied(dataset), pushed) if part is not None]
         return all_of(*parts) if parts else None
+
+    def _implied(self, dataset: LanceDataset) -> Predicate | None:
+        """Return the condition of the restriction, or None once it no longer holds."""
+        restriction = self._restriction
+        if restriction is None or not restriction.schema.equals(dataset.schema) or not restriction.holds():
+            return None
+        return restriction.condition
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
         schemas = self._known

@@ -128,6 +128,17 @@ def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
     return leaves.has_item(path, _items([item], type_)[0])
 
 
+def contains_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
+    """Build contains, or IN with a list column. Raises NotSimpleError if the column does not contain lists.
+
+    DuckDB evaluates the condition for an empty string, because its result depends on the version: DuckDB 1.5 returns
+    true for every list.
+    """
+    if not isinstance(item, Literal) or item.value == "":
+        raise NotSimpleError
+    return has_item(path, type_, item)
+
+
 def list_has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
     """Build list_has_any. Raises NotSimpleError if the column does not contain lists."""
     if isinstance(items, Literal):

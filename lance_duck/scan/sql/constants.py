@@ -39,7 +39,7 @@ _WORDS: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 _MARKS: Final = frozenset("( ) , . :: - + * / % |".split())  # noqa: SIM905
-_ENDS: Final = (")", "]", ",", "and", "or")
+_ENDS: Final = (")", "]", ",", "and", "or", "not", "in")
 _OPENING: Final = SqlToken("mark", "(")
 _CLOSING: Final = SqlToken("mark", ")")
 
@@ -63,7 +63,7 @@ def constant_tokens(tokens: Iterable[SqlToken]) -> int:
 
 
 def ends_constant(token: SqlToken) -> bool:
-    """Return whether a constant ends before a token: a comparison, AND, OR, a comma, a closing bracket, or the end."""
+    """Return whether a constant ends before a token: a comparison, AND, OR, NOT, IN, a comma, a bracket, or the end."""
     return token.kind in ("op", "end") or token.text in _ENDS
 
 

@@ -2,7 +2,8 @@
 
 Simple conditions compare a column with a constant or parameter, or consist of a boolean column. They also include IN,
 BETWEEN, starts_with, LIKE with a prefix, tests of list items, and IS with [NOT] NULL, TRUE, FALSE or DISTINCT FROM.
-They are joined by AND, OR, NOT and parentheses. For other text, and for constants that cannot be compared exactly, the
+Tests of list items are calls such as list_contains, the operators @>, <@ and &&, and IN with a list column. Conditions
+are joined by AND, OR, NOT and parentheses. For other text, and for constants that cannot be compared exactly, the
 result is None, and DuckDB must evaluate the filter.
 """
 
@@ -32,6 +33,7 @@ from lance_duck.scan.predicate.tree import (
 )
 from lance_duck.scan.sql.compare import (
     Argument,
+    contains_item,
     either,
     has_item,
     like,
@@ -146,8 +148,15 @@ class Parser:
         return inside
 
     def _leaf(self) -> Predicate:
+        if self._peek() == _LIST:
+            return self._list_first()
         if not self._is_name():
             value = self._literal()
+            negative = self._takes("keyword", "not")
+            if negative or self._peek() == _IN:
+                self._needs("keyword", "in")
+                test = contains_item(*self._path(), value)
+                return Not(test) if negative else test
             op = MIRRORED[self._op()]
             path, type_ = self._path()
             return literal_comparison(op, path, value, type_)
@@ -177,6 +186,14 @@ class Parser:
         self._needs("mark", ")")
         return ask(path, type_, argument)
 
+    def _list_first(self) -> Predicate:
+        """Return the condition that a list of constants overlaps with a list column, or is contained in it."""
+        items = self._argument()
+        ask = _LIST_FIRST.get(self._next().text)
+        if ask is None:
+            raise NotSimpleError
+        return ask(*self._path(), items)
+
     def _argument(self) -> Argument:
         """Return a constant, or a list of constants."""
         if not self._takes("mark", "["):
@@ -197,7 +214,8 @@ class Parser:
             test: Predicate = IsNull(path)
         elif self._takes("keyword", "distinct"):
             self._needs("keyword", "from")
-            test = Not(leaves.not_distinct(path, literal_comparison("=", path, self._literal(), type_)))
+            same = leaves.not_distinct(path, literal_comparison("=", path, self._literal(), type_))
+            return same if negative else Not(same)
         elif type_ == pa.bool_() and self._peek().text in ("true", "false"):
             test = leaves.truth(path, self._next() == SqlToken("keyword", "true"))
         else:
@@ -360,7 +378,11 @@ def _unquoted(text: str) -> str:
 _FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, Argument], Predicate]]] = {
     **dict.fromkeys(("starts_with", "prefix"), starts_with),
     **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), has_item),
+    "contains": contains_item,
     **dict.fromkeys(("list_has_any", "array_has_any"), list_has_any),
     **dict.fromkeys(("list_has_all", "array_has_all"), list_has_all),
 }
 OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}
+_LIST_FIRST: Final = {"&&": list_has_any, "<@": list_has_all}
+_LIST: Final = SqlToken("mark", "[")
+_IN: Final = SqlToken("keyword", "in")
