@@ -18,6 +18,7 @@ from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.alter import AlterStatement
 from lance_duck.duck.changes.tables.comment import CommentStatement
 from lance_duck.duck.changes.tables.copy_from import CopyDatabaseStatement, CopyFromStatement
+from lance_duck.duck.changes.tables.copy_lance import CopyLanceStatement
 from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.describe import DescribeStatement
@@ -54,6 +55,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "attach": (AttachStatement.read, ForeignFileStatement.read),
     "detach": (DetachStatement.read,),
     "copy": (
+        CopyLanceStatement.read,
         CopyFromStatement.read,
         CopyDatabaseStatement.read,
         CopyStatement.read,

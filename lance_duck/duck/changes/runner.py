@@ -213,7 +213,7 @@ class ChangeRunner:
             if last is not None and last.is_only_ours and isinstance(last, TableStatement):
                 raise self._session().unknown_table(last.target)
             return None
-        if change.writes:
+        if change.changes_lance(self._session()):
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
         is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
         if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
