@@ -134,7 +134,13 @@ class ChangeRunner:
         statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
             return None
-        return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        try:
+            return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        except duckdb.ParserException:
+            if self._block is not None:
+                with suppress(duckdb.Error):  # DuckDB decides whether its own error aborts the transaction
+                    (self._native.sql if later else self._native.execute)(statements[0].text)
+            raise
 
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a script if they must run separately. Returns None for other texts.
@@ -265,8 +271,9 @@ class ChangeRunner:
                 result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
-        except (LanceDuckError, KeyboardInterrupt):
-            self._fail()
+        except (LanceDuckError, KeyboardInterrupt) as error:
+            if later is None or not isinstance(error, UnsupportedError):  # a refused statement has changed nothing
+                self._fail()
             raise
         except (duckdb.Error, OSError, RuntimeError, pa.ArrowException) as error:
             meaning = unwrapped(error)
