@@ -389,7 +389,7 @@ class Binder:
             self.access.check(path)
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
-        if named is None and key not in self._handles and _NAME.fullmatch(path):
+        if named is None and key not in self._handles and (_NAME.fullmatch(path) or self._names_database(path)):
             self._check_there(path, handle.storage_options)
         with self._lock:
             handle = self._handles.setdefault(key, handle)
@@ -397,6 +397,12 @@ class Binder:
             while len(self._handles) > _KEPT:
                 self._handles.popitem(last=False)
             return handle
+
+    def _names_database(self, text: str) -> bool:
+        """Return whether a text is a name qualified with a database that has tables."""
+        database, dot, name = text.partition(".")
+        start = f"{folded(database)}."
+        return bool(dot and _NAME.fullmatch(name)) and any(folded(each).startswith(start) for each in self._names())
 
     def _check_there(self, name: str, options: Mapping[str, str] | None) -> None:
         try:

@@ -166,6 +166,11 @@ def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     return missing[1], parts[:-1] if is_there else None
 
 
+def is_about_versions(error: duckdb.Error) -> bool:
+    """Return whether DuckDB refuses `AT (…)`. It also does so for tables that do not exist."""
+    return "does not support time travel" in str(error)
+
+
 def unsupported_change(name: str, statement: str) -> UnsupportedError:
     """Return the error for a change in a form that is not supported.
 

@@ -52,6 +52,8 @@ _TARGET: Final = re.compile(
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
 """Words of statements that may create or write a Lance table, without mentioning an existing one."""
+_OF_LANCE: Final = re.compile(r"\b(?:drop\s+index|alter\s+index|vacuum|checkpoint|auto_cleanup)\b", re.IGNORECASE)
+"""Words of statements whose table may have to be a Lance table."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Kinds of statements that must run separately from the other statements in a script."""
@@ -244,9 +246,9 @@ class ChangeRunner:
         """Return whether a text may mention a Lance table, a new table, or a procedure."""
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
-        text = folded(sql)
-        if FirstWords.of(sql).kind is StatementKind.UPKEEP or "auto_cleanup" in text:
+        if FirstWords.of(sql).kind is StatementKind.UPKEEP or _OF_LANCE.search(sql):
             return True
+        text = folded(sql)
         return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:

@@ -94,7 +94,7 @@ class DropStatement(LanceStatement):
                     remedy="write one DROP TABLE for each table",
                 )
         if not is_there and not self.may_miss:
-            raise NotFoundError("no such table", where=target.path or ".".join(target.parts))
+            raise NotFoundError("no such table", where=target.path) if target.path else session.unknown_table(target)
         return is_there
 
     def _is_of_duckdb(self, session: ChangeSession, target: TableName) -> bool:

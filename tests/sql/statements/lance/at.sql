@@ -215,3 +215,53 @@ BEGIN; DELETE FROM {name};
 SELECT max({name}.id), count({name}.s) FROM {name} AT (VERSION => 1) WHERE {name}.id > 1;
 --> 2 | 1
 ROLLBACK;
+
+--= a misspelled table with AT is the error of the table without AT
+--each sql: FROM {name} {time} | SELECT * FROM t JOIN {name} {time} USING (id) | WITH x AS (FROM {name} {time}) FROM x
+--each sql: INSERT INTO t FROM {name} {time} | EXPLAIN FROM {name} {time}
+--each sql: CREATE VIEW v AS FROM {name} {time} | PREPARE p AS FROM {name} {time} | DELETE FROM t WHERE id IN (FROM {name} {time})
+--each name: tt | lance.tt | lance.main.tt | "tt"
+--each time: AT (VERSION => 1) | AT (TIMESTAMP => now())
+
+{sql};
+--! CatalogException: … does not exist!…Did you mean "t"?…LINE 1: …
+BEGIN;
+{sql};
+--! CatalogException: … does not exist!…Did you mean "t"?…LINE 1: …
+ROLLBACK;
+
+--= a misspelled table of a statement that only Lance tables have
+--each sql: OPTIMIZE {name} | OPTIMIZE {name} WITH (max_rows_per_file = 5) | VACUUM {name} WITH (older_than = '1 day')
+--each sql: VACUUM LANCE {name} | CHECKPOINT {name} WITH (x = 1) | REINDEX {name} | REINDEX i ON {name}
+--each sql: ALTER INDEX i ON {name} OPTIMIZE | ALTER INDEX IF EXISTS i ON {name} OPTIMIZE | DROP INDEX i ON {name}
+--each sql: DROP INDEX IF EXISTS i ON {name} | CREATE INDEX ON {name} (id) | CREATE INDEX i ON {name} (id) USING BTREE
+--each sql: SHOW INDEXES ON {name} | SHOW MAINTENANCE ON {name} | ALTER TABLE {name} SET AUTO_CLEANUP (interval = 2)
+--each sql: FROM lance_scan('{name}') | FROM lance_versions('{name}') | CALL lance_compact('{name}') | DROP TABLE {name}, t
+--each name: tt | lance.tt
+
+{sql};
+--! NotFoundError: …tt: no such table; did you mean '…t'?
+SELECT count(*) FROM t;
+--> 2
+
+--= a misspelled table of a statement that native tables also have
+--each sql: VACUUM {name} | VACUUM ANALYZE {name} | ANALYZE {name} | CREATE INDEX i ON {name} (id) | DROP TABLE {name}
+--each sql: COMMENT ON TABLE {name} IS 'x' | COMMENT ON COLUMN {name}.id IS 'x' | ALTER TABLE {name} ADD COLUMN x INT
+--each sql: TRUNCATE {name} | COPY {name} TO 'x.csv' | COPY {name} TO 'x.lance' | COPY {name} FROM 't.lance' | DESCRIBE {name}
+--each name: tt | lance.tt
+
+{sql};
+--! CatalogException: … does not exist!…Did you mean "t"?
+
+--= AT and upkeep of native tables name the reason
+
+CREATE TABLE memory.main.native (id INT);
+FROM native AT (VERSION => 1);
+--! BinderException: … does not support time travel
+VACUUM native WITH (older_than = '1 day');
+--! UnsupportedError: native: not a Lance table
+DROP INDEX i ON native;
+--! UnsupportedError: native: not a Lance table
+CHECKPOINT memory;
+CHECKPOINT tt;
+--! NotFoundError: tt: no such table; did you mean 't'?
