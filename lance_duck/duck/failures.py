@@ -168,7 +168,7 @@ def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
 
 def is_about_versions(error: duckdb.Error) -> bool:
     """Return whether DuckDB refuses `AT (…)`. It also does so for tables that do not exist."""
-    return "does not support time travel" in str(error)
+    return "does not support time travel" in str(error) or "AT clause cannot contain" in str(error)
 
 
 def unsupported_change(name: str, statement: str) -> UnsupportedError:

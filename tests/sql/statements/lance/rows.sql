@@ -235,14 +235,40 @@ SELECT list(id ORDER BY id) FROM trips;
 --> [0, 1, 2, 3, 4, 5, 7]
 
 --= a refused statement leaves the transaction open
---each sql: ALTER TABLE trips ADD COLUMN x INT | ALTER TABLE trips RENAME TO other | CREATE TABLE lance.n AS SELECT 1 AS a
---each sql: DROP TABLE dim | COPY trips TO 'copy.lance' | CREATE INDEX i ON trips (id) | DROP INDEX i ON trips
---each sql: OPTIMIZE trips | VACUUM trips | REINDEX trips | CALL lance_compact('trips') | COMMENT ON TABLE trips IS 'x'
---each sql: DELETE FROM dim | CREATE VIEW lance.v AS SELECT 1 | ALTER VIEW trips RENAME TO x | ATTACH 'other' (TYPE lance)
 
 BEGIN; DELETE FROM trips WHERE id = 1;
 --> 1
-{sql};
+ALTER TABLE trips ADD COLUMN x INT;
+--! UnsupportedError
+ALTER TABLE trips RENAME TO other;
+--! UnsupportedError
+CREATE TABLE lance.n AS SELECT 1 AS a;
+--! UnsupportedError
+DROP TABLE dim;
+--! UnsupportedError
+COPY trips TO 'copy.lance';
+--! UnsupportedError
+CREATE INDEX i ON trips (id);
+--! UnsupportedError
+DROP INDEX i ON trips;
+--! UnsupportedError
+OPTIMIZE trips;
+--! UnsupportedError
+VACUUM trips;
+--! UnsupportedError
+REINDEX trips;
+--! UnsupportedError
+CALL lance_compact('trips');
+--! UnsupportedError
+COMMENT ON TABLE trips IS 'x';
+--! UnsupportedError
+DELETE FROM dim;
+--! UnsupportedError
+CREATE VIEW lance.v AS SELECT 1;
+--! UnsupportedError
+ALTER VIEW trips RENAME TO x;
+--! UnsupportedError
+ATTACH 'other' (TYPE lance);
 --! UnsupportedError
 INSERT INTO trips (id) VALUES (80);
 --> 1
