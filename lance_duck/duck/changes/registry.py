@@ -23,6 +23,7 @@ from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.describe import DescribeStatement
 from lance_duck.duck.changes.tables.drop import DropStatement
+from lance_duck.duck.changes.tables.export import ExportStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement, ForeignFileStatement
 from lance_duck.duck.changes.upkeep.operations import PROCEDURES
 from lance_duck.duck.changes.upkeep.statements import AnalyzeStatement, ShowStatement, UpkeepStatement
@@ -61,7 +62,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         CopyStatement.read,
         ComputedCopyStatement.read,
     ),
-    "export": (ForeignFileStatement.read,),
+    "export": (ExportStatement.read,),
     "alter": (
         UpkeepStatement.read_auto_cleanup,
         UpkeepStatement.read_alter_index,

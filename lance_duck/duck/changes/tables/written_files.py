@@ -2,7 +2,6 @@
 
 COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, a constant that is not a
                                              plain string, or any path with FORMAT lance
-EXPORT DATABASE [name TO] e [(…)]            refused
 ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, except with TYPE lance
 """
 
@@ -121,20 +120,18 @@ class ComputedCopyStatement(LanceStatement):
         if path is None:
             raise InvalidInputError("the path of COPY … TO is null", where=self.path.sql)
         if not path.lower().rstrip("/").endswith(TABLE_SUFFIX) and (is_in_table(path) or not is_lance(self.options)):
-            raise _refused("COPY to", path)
+            raise path_refused("COPY to", path)
         return CopyStatement(TableName((stem(path) or path,), path, 0, 0), self.source, self.options).run(session)
 
 
 @dataclass(frozen=True)
 class ForeignFileStatement(LanceStatement):
-    """A DuckDB statement that would write to the path of a Lance table, or read it in a different format.
+    """An ATTACH that would write to the path of a Lance table, or read it in a different format.
 
     Attributes:
-        what: The words of the statement, for errors.
         path: The path in the statement.
     """
 
-    what: str
     path: WrittenPath
 
     @property
@@ -146,17 +143,13 @@ class ForeignFileStatement(LanceStatement):
     def read(cls, head: StatementHead) -> ForeignFileStatement | None:
         """Read the clauses. Returns None for other statements."""
         body = head.body
-        if body.says(0, "export", "database"):
-            to = body.find("to", stop=min(6, len(body)))
-            path = WrittenPath.at(body, 2 if to < 0 else to + 1)
-            return None if path is None else cls("EXPORT DATABASE to", path)
         if body.word(0) != "attach":
             return None
         place = 3 if body.says(1, "or", "replace") else 1
         place += body.word(place) == "database"
         place += 3 if body.says(place, "if", "not", "exists") else 0
         path = WrittenPath.at(body, place)
-        return None if path is None else cls("ATTACH without TYPE lance of", path)
+        return None if path is None else cls(path)
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the path may refer to a Lance table, or to a file in its folder."""
@@ -164,13 +157,13 @@ class ForeignFileStatement(LanceStatement):
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
-        is_attach = self.what.startswith("ATTACH")
-        raise _refused(self.what, self.path.value(session) or self.path.sql, _ATTACHED if is_attach else _OTHER_PATH)
+        raise path_refused("ATTACH without TYPE lance of", self.path.value(session) or self.path.sql, _ATTACHED)
 
 
 _OTHER_PATH: Final = "choose a path without .lance"
 _ATTACHED: Final = "read the table with FROM 'name.lance', or attach its folder: ATTACH 'folder' AS name (TYPE lance)"
 
 
-def _refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
+def path_refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
+    """Return the error for a statement that would write to the path of a Lance table."""
     return UnsupportedError(f"{what} the path of a Lance table is not supported", where=literal(path), remedy=remedy)
