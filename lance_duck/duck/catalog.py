@@ -241,6 +241,8 @@ class TableCatalog:
         changed = False
         for database in self.databases:
             changed |= database.refresh(force=force)
+            if isinstance(statement, str):
+                database.retry(statement)
         if isinstance(statement, str) and _lists_columns(statement.lower()):
             for database in self.databases:
                 database.show_changed_columns()
