@@ -7,8 +7,8 @@
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. A table is named
-after its folder. RENAME TO therefore renames the folder.
+c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. As in native tables,
+it cannot contain columns. A table is named after its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.rows.shadow import temporary_table
 from lance_duck.duck.changes.session import ChangeSession, check_table_name
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
@@ -32,6 +33,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table
@@ -130,12 +132,19 @@ class AlterStatement(TableStatement):
         if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
         if default < 0:
-            dataset.add_columns(pa.schema([null_field(dataset, path, self._arrow(session, kind), self.subject)]))
+            type_ = self._arrow(session, ".".join(path.names), kind)
+            dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
         else:
             expression = self.action.part(default + 1)
             refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
+            self._check_default(session, path.name, kind, expression.text)
             value = f"CAST(({expression.text}) AS {kind})"
             dataset.add_columns(default_values(dataset, path, value, self.subject))
+
+    def _check_default(self, session: ChangeSession, name: str, kind: str, value: str) -> None:
+        """Reject a DEFAULT that native tables do not accept: with columns, subqueries or aggregates."""
+        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
+            return
 
     def _drop(self, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")
@@ -157,25 +166,25 @@ class AlterStatement(TableStatement):
 
     def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         path = self._path(place)
-        change = self._change(session, path.after)
+        change = self._change(session, path)
         schema = dataset.handle.snapshot.schema
         field = path.field(schema, self.subject)
         if change.get("data_type") != field.to_arrow().type:
             dataset.alter_columns({"path": lance_path(schema, field), **change})
 
-    def _change(self, session: ChangeSession, place: int) -> dict[str, object]:
+    def _change(self, session: ChangeSession, path: ColumnPath) -> dict[str, object]:
         """Return the argument for `alter_columns`."""
-        action = self.action
+        action, place = self.action, path.after
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):
                 return {"nullable": nullable}
         place += 2 if action.says(place, "set", "data") else 0
         if action.word(place) == "type" and action.find("using", start=place) < 0:
-            return {"data_type": self._arrow(session, action.part(place + 1).text.strip())}
+            return {"data_type": self._arrow(session, ".".join(path.names), action.part(place + 1).text.strip())}
         raise self._unsupported()
 
-    def _arrow(self, session: ChangeSession, kind: str) -> pa.DataType:
-        rows = session.relation(f"SELECT CAST(NULL AS {kind}) AS c WHERE false", {})
+    def _arrow(self, session: ChangeSession, name: str, kind: str) -> pa.DataType:
+        rows = session.relation(f"SELECT CAST(NULL AS {kind}) AS {quoted(name)} WHERE false", {})
         return relation_reader(rows, 1).schema.field(0).type
 
     def _unsupported(self) -> UnsupportedError:
