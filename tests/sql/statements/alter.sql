@@ -94,7 +94,7 @@ ALTER TABLE lance.rows ADD COLUMN s.y INTEGER DEFAULT s.x;
 --! BinderException
 ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT nope();
 --! CatalogException
-FROM lance.rows;
+SELECT a, s FROM lance.rows;
 --> 1 | {'x': 2}
 
 -- Errors about types name the column.

@@ -7,8 +7,8 @@
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. As in native tables,
-it cannot contain columns. A table is named after its folder. RENAME TO therefore renames the folder.
+c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. It cannot contain
+columns, as in native tables. A table is named after its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
