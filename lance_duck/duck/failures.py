@@ -19,7 +19,11 @@ from lance_duck.write.relations import is_stopped
 _OURS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LanceDuckError)
 }
-_FOUND = re.compile(rf"\b({'|'.join(_OURS)}): (.*?)(?:\n\nAt:|\n\nLINE |\n\nTraceback|\. Detail: |\Z)", re.DOTALL)
+_FOUND = re.compile(
+    rf"\b({'|'.join(_OURS)}): (.*?)"
+    r"(?:\n\nAt:|\n\nLINE |\n\nTraceback|\n\nThe above exception|\. Detail: |\Z)",
+    re.DOTALL,
+)
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".,();]+)'
 _MISSING = re.compile(r"Table with name (.+?) does not exist!")
 _PLACE = re.compile(r"^(?P<line>LINE \d+: .*)\n(?P<blanks> *)\^", re.MULTILINE)

@@ -144,7 +144,7 @@ class ScanOptions:
 
     def __post_init__(self) -> None:
         for name in _REFUSED:
-            if getattr(self, name):
+            if getattr(self, name) is not None:
                 raise UnsupportedError(f"{name} is not supported", where="scan")
         if self.fast_search and self.nearest is None and self.full_text_query is None:
             raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")

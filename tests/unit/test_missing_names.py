@@ -142,3 +142,16 @@ def test_a_uri_with_an_encoded_nul_is_invalid(use: Any, uri: str) -> None:
         use(uri)
     if "\0" not in uri:
         assert isinstance(refused.value, InvalidInputError)
+
+
+@pytest.mark.parametrize("option", ["index_segments", "memory_pool", "fragment_scan_options"])
+@pytest.mark.parametrize("value", [0, False, [], {}, ""])
+def test_refused_scan_options_have_no_values(table: ld.LanceDataset, option: str, value: Any) -> None:
+    with pytest.raises(ld.UnsupportedError, match=f"{option} is not supported"):
+        table.to_table(**{option: value})
+    assert table.to_table(**{option: None}).num_rows == 2
+
+
+def test_a_time_selects_a_version_without_a_number(table: ld.LanceDataset) -> None:
+    for version in (table.checkout_version(asof="2099-01-01"), table.checkout_version(None, asof="2099-01-01")):
+        assert version.version == table.version
