@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import duckdb
-
 from lance_duck.duck.failures import own_error
 from lance_duck.errors import LanceDuckError
 from lance_duck.redact import shown
@@ -32,7 +30,7 @@ def message_of(error: BaseException) -> str:
 
     DuckDB wraps the errors of rows that it reads.
     """
-    error = (own_error(error) if isinstance(error, duckdb.Error) else None) or error
+    error = own_error(error) or error
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
     if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
         text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)

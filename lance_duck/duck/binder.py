@@ -8,7 +8,6 @@ names. On 1.x, a source is a Python variable that DuckDB finds in the frame that
 from __future__ import annotations
 
 import atexit
-import re
 import sys
 import weakref
 from collections import OrderedDict, deque
@@ -27,7 +26,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, may_be_name, quoted
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
@@ -56,8 +55,6 @@ _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
-_NAME: Final = re.compile(r"[\w$ -]+")
-"""Matches a string that looks like a table name, although it could be a path."""
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
     *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
@@ -389,7 +386,7 @@ class Binder:
             self.access.check(path)
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
-        if named is None and key not in self._handles and (_NAME.fullmatch(path) or self._names_database(path)):
+        if named is None and key not in self._handles and may_be_name(path, self._names()):
             self._check_there(path, handle.storage_options)
         with self._lock:
             handle = self._handles.setdefault(key, handle)
@@ -397,12 +394,6 @@ class Binder:
             while len(self._handles) > _KEPT:
                 self._handles.popitem(last=False)
             return handle
-
-    def _names_database(self, text: str) -> bool:
-        """Return whether a text is a name qualified with a database that has tables."""
-        database, dot, name = text.partition(".")
-        start = f"{folded(database)}."
-        return bool(dot and _NAME.fullmatch(name)) and any(folded(each).startswith(start) for each in self._names())
 
     def _check_there(self, name: str, options: Mapping[str, str] | None) -> None:
         try:

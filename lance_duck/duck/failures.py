@@ -121,8 +121,10 @@ def _hint_about_lists(message: str) -> str | None:
     )
 
 
-def own_error(error: duckdb.Error) -> LanceDuckError | None:
-    """Return the `LanceDuckError` that a DuckDB exception wraps. Returns None for DuckDB's own errors."""
+def own_error(error: BaseException) -> LanceDuckError | None:
+    """Return the `LanceDuckError` that a DuckDB exception wraps. Returns None for all other errors."""
+    if not isinstance(error, duckdb.Error):
+        return None
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
             "DuckDB 1 cannot read Lance tables with enable_external_access = false",

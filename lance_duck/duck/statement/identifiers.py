@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from lance_duck.scan.identifiers import escaped, folded, literal, quoted
 
-__all__ = ["escaped", "folded", "literal", "parts_of_name", "qualified_names", "quoted"]
+__all__ = ["escaped", "folded", "literal", "may_be_name", "parts_of_name", "qualified_names", "quoted"]
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
+_TABLE: Final = re.compile(r"[\w$ -]+")
 
 
 def parts_of_name(text: str) -> tuple[str, ...]:
@@ -28,3 +30,17 @@ def qualified_names(text: str) -> list[tuple[str, ...]]:
         if text[part.end() : at] == ",":
             names.append([])
     return [tuple(parts) for parts in names]
+
+
+def may_be_name(text: str, tables: Iterable[str]) -> bool:
+    """Return whether a string looks like a table name, although it could be a path.
+
+    Args:
+        text: The string. With a dot, its first part must be a database that has tables.
+        tables: Table names, qualified or not.
+    """
+    *database, name = text.split(".", 1)
+    starts = tuple(f"{folded(each)}." for each in database)
+    return _TABLE.fullmatch(name) is not None and (
+        not starts or any(folded(each).startswith(starts) for each in tables)
+    )
