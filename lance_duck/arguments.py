@@ -270,7 +270,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def checked_calls(class_: _C) -> _C:
-    """Apply `checked_call` to the constructor and the public methods that a class defines."""
+    """Apply `checked_call` to the constructor and the public methods that a class defines, and `suggest_names`."""
     for name, member in list(vars(class_).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -278,7 +278,44 @@ def checked_calls(class_: _C) -> _C:
             setattr(class_, name, type(member)(checked_call(member.__func__)))
         elif inspect.isfunction(member):
             setattr(class_, name, checked_call(member))
+    return suggest_names(class_)
+
+
+def suggest_names(class_: _C) -> _C:
+    """Let the errors for missing attributes of a class suggest the right name.
+
+    The class attribute `OTHER_NAMES` has the equivalents of other libraries' names.
+    """
+    if not hasattr(class_, "__getattr__"):
+        class_.__getattr__ = _suggested  # type: ignore[attr-defined]
     return class_
+
+
+def _suggested(self: object, name: str) -> object:
+    if any(name in vars(base) for base in type(self).__mro__):
+        return object.__getattribute__(self, name)  # a property raised AttributeError: raise it again
+    names = (*dir(type(self)), *getattr(self, "__dict__", ()))
+    raise missing_attribute(self, name, names, getattr(type(self), "OTHER_NAMES", {}))
+
+
+def missing_attribute(
+    owner: object, name: str, names: Iterable[str], other_names: Mapping[str, str] = MappingProxyType({})
+) -> AttributeError:
+    """Return the error for an attribute that does not exist.
+
+    Args:
+        owner: The object.
+        name: The requested attribute. Libraries probe for private names, and get no suggestion.
+        names: Existing attributes.
+        other_names: The equivalents of other libraries' names.
+    """
+    hint = None
+    if name in other_names:
+        hint = f"here it is {other_names[name]}"
+    elif not name.startswith("_"):
+        hint = did_you_mean(name, (each for each in names if not each.startswith("_")))
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    return AttributeError(text if hint is None else f"{text}; {hint}", name=name, obj=owner)
 
 
 def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: BaseException) -> WrongTypeError:

@@ -204,7 +204,7 @@ class LanceDataset(
 
     # Other versions.
 
-    def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
+    def checkout_version(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Self:
         """Open another version: a number, a tag, or (branch, number or tag). (branch, None) is the branch's newest.
 
         Raises:

@@ -24,6 +24,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
@@ -185,8 +186,14 @@ class _Package(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != path:
                 raise
-            text = f"module {self.__name__!r} has no attribute {name!r}{_hints.get(path, '')}"
+            hint = _hints.get(path) or self._nearest(name)
+            text = f"module {self.__name__!r} has no attribute {name!r}{hint}"
             raise AttributeError(text, name=name, obj=self) from None
+
+    def _nearest(self, name: str) -> str:
+        """Return the suggestion of the nearest exported name. Empty if no name is close, and for private names."""
+        nearest = [] if name.startswith("_") else get_close_matches(name, _tables[self.__name__], 1)
+        return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return imported, (self.__name__,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from lance_duck.duck.failures import own_error
 from lance_duck.errors import LanceDuckError
 from lance_duck.redact import shown
 
@@ -25,7 +26,11 @@ _COMMANDS: Final = (
 
 
 def message_of(error: BaseException) -> str:
-    """Return an error's message without secrets, empty lines or tracebacks."""
+    """Return an error's message without secrets, empty lines or tracebacks.
+
+    DuckDB wraps the errors of rows that it reads.
+    """
+    error = own_error(error) or error
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
     if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
         text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)

@@ -8,7 +8,6 @@ names. On 1.x, a source is a Python variable that DuckDB finds in the frame that
 from __future__ import annotations
 
 import atexit
-import re
 import sys
 import weakref
 from collections import OrderedDict, deque
@@ -28,7 +27,7 @@ from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.search_filters import SearchFilters
-from lance_duck.duck.statement.identifiers import folded, literal, quoted, stored_name
+from lance_duck.duck.statement.identifiers import folded, literal, may_be_name, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
@@ -57,8 +56,6 @@ _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
-_NAME: Final = re.compile(r"[\w$ -]+")
-"""Matches a string that looks like a table name, although it could be a path."""
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
     *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
@@ -388,7 +385,7 @@ class Binder:
             self.access.check(path)
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
-        if named is None and key not in self._handles and _NAME.fullmatch(path):
+        if named is None and key not in self._handles and may_be_name(path, self._names()):
             self._check_there(path, handle.storage_options)
         with self._lock:
             handle = self._handles.setdefault(key, handle)

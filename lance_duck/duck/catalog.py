@@ -228,8 +228,7 @@ class TableCatalog:
 
     def _qualified_names(self) -> list[str]:
         """Return the table names that functions accept."""
-        attached = [each for each in self.databases if each is not self.default]
-        return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
+        return [*self.default.tables, *(f"{each.name}.{name}" for each in self.databases for name in each.tables)]
 
     def refresh(self, statement: object = None, *, force: bool = False) -> bool:
         """List the tables again. Returns whether tables were added or removed.
@@ -242,6 +241,8 @@ class TableCatalog:
         changed = False
         for database in self.databases:
             changed |= database.refresh(force=force)
+            if isinstance(statement, str):
+                database.retry(statement)
         if isinstance(statement, str) and _lists_columns(statement.lower()):
             for database in self.databases:
                 database.show_changed_columns()

@@ -11,7 +11,7 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from lance_duck.arguments import checked_call, checked_calls
+from lance_duck.arguments import checked_call, checked_calls, missing_attribute
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.execute import Execution
@@ -33,7 +33,10 @@ _OF_LANCEDB = {
     "create_table": "CREATE TABLE lance.name AS …, or lance_duck.write_dataset(data, uri)",
     "drop_table": "DROP TABLE name",
     "list_tables": 'SHOW TABLES, or lance_duck.connect_namespace("dir", {"root": folder}).list_tables()',
-    "open_table": "table(name) is a relation, lance_duck.dataset(uri) a dataset",
+    **dict.fromkeys(("list_versions", "versions", "history"), "FROM lance_versions('name')"),
+    "open_table": "table(name), a relation, or lance_duck.dataset(uri), a dataset",
+    "optimize": "OPTIMIZE name",
+    **dict.fromkeys(("search", "vector_search"), "FROM lance_vector_search('name', 'column', vector)"),
     "table_names": 'SHOW TABLES, or lance_duck.connect_namespace("dir", {"root": folder}).list_tables()',
 }
 Tables = str | os.PathLike[str] | Mapping[str, "str | os.PathLike[str] | LanceDataset"] | None
@@ -271,8 +274,7 @@ class Connection:
     def _of_duckdb(self, name: str) -> Any:
         """Return an attribute of DuckDB's connection. Raises AttributeError if it does not exist."""
         if not hasattr(self._native, name):
-            hint = f"; {_OF_LANCEDB[name]}" if name in _OF_LANCEDB else ""
-            raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
+            raise missing_attribute(self, name, dir(self), _OF_LANCEDB)
         count = self._writer.count
         if name in _FETCHES:
             return self.__dict__.setdefault(name, guarded(getattr(self._native, name), self._inherited, count))

@@ -23,7 +23,14 @@ import duckdb
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
-from lance_duck.duck.failures import identifier_not_read, own_errors, raise_own, unsupported_change, view_not_changed
+from lance_duck.duck.failures import (
+    identifier_not_read,
+    is_about_versions,
+    own_errors,
+    raise_own,
+    unsupported_change,
+    view_not_changed,
+)
 from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.full_text.rewrite import TextRewriter
@@ -34,15 +41,16 @@ from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
 from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
+from lance_duck.duck.rules.spelling import versions_in
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import Session
-from lance_duck.duck.statement.identifiers import parts_of_name
+from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
-from lance_duck.duck.statement.user_text import told_of
+from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import LanceDuckError, UnsupportedError
 
 T = TypeVar("T")
 Method = Callable[..., Any]
@@ -135,6 +143,11 @@ class Execution:
             run = partial(self._run_one, method, query, options, later=later)
             return self.with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
+            if is_about_versions(error) and (missing := self._without_versions(query)) is not None:
+                raise missing from None
+            unreadable = self._unreadable(query) if isinstance(error, duckdb.BinderException) else None
+            if unreadable is not None:
+                raise unreadable from error
             refused = identifier_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
             if refused is not None:
                 raise refused from error
@@ -165,7 +178,8 @@ class Execution:
             return statement_context().run(call_alone, method, query, options)
         except duckdb.Error as error:
             self._foreign.forget(query)
-            if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():
+            is_unknown = isinstance(error, duckdb.CatalogException) or is_about_versions(error)
+            if not is_unknown and not self._catalog.refresh():
                 raise_own(error)
                 raise
         finally:
@@ -258,6 +272,40 @@ class Execution:
         if self.writer.in_transaction or self.writer.transaction(text) is not None:
             return text
         return None if not text.strip() or text in self._foreign else text
+
+    def _without_versions(self, query: str) -> Exception | None:
+        """Return the error for a table with AT that does not exist. Returns None without such a table."""
+        for each in versions_in(query):
+            name = each.name
+            if name is None or self.names.are_ours(name, later=True):
+                continue
+            try:
+                self._looked_up(f"FROM {'.'.join(map(quoted, name))} LIMIT 0")
+            except duckdb.CatalogException as error:
+                message = str(error).partition("\n\nLINE ")[0]
+                return type(error)(message + drawn(query, each.edit.start, len(".".join(name))))
+            except duckdb.Error:
+                break
+        return None
+
+    def _unreadable(self, query: str) -> LanceDuckError | None:
+        """Return the error of a Lance table that a statement mentions, if it cannot be read."""
+        reasons = [(each, name, reason) for each in self._catalog.databases for name, reason in each.unreadable.items()]
+        names = LiftedText.of(query).statement.names if reasons else ()
+        for database, name, reason in reasons:
+            is_meant = folded(database.name) in names or self.names.database((name,), later=True) is database
+            if folded(name) in names and is_meant:
+                return reason
+        return None
+
+    def _looked_up(self, query: str) -> None:
+        """Bind a query, on another connection if the transaction has failed."""
+        try:
+            self._native.sql(query)
+        except duckdb.TransactionException:
+            with self._native.cursor() as cursor:
+                self._catalog.prepare(cursor)
+                cursor.sql(query)
 
     def _current_database(self) -> str:
         """Return DuckDB's current database. Empty after a failed transaction."""

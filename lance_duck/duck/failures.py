@@ -19,7 +19,11 @@ from lance_duck.write.relations import is_stopped
 _OURS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LanceDuckError)
 }
-_FOUND = re.compile(rf"\b({'|'.join(_OURS)}): (.*?)(?:\n\nAt:|\n\nLINE |\n\nTraceback|\. Detail: |\Z)", re.DOTALL)
+_FOUND = re.compile(
+    rf"\b({'|'.join(_OURS)}): (.*?)"
+    r"(?:\n\nAt:|\n\nLINE |\n\nTraceback|\n\nThe above exception|\. Detail: |\Z)",
+    re.DOTALL,
+)
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".,();]+)'
 _MISSING = re.compile(r"Table with name (.+?) does not exist!")
 _PLACE = re.compile(r"^(?P<line>LINE \d+: .*)\n(?P<blanks> *)\^", re.MULTILINE)
@@ -117,8 +121,10 @@ def _hint_about_lists(message: str) -> str | None:
     )
 
 
-def own_error(error: duckdb.Error) -> LanceDuckError | None:
-    """Return the `LanceDuckError` that a DuckDB exception wraps. Returns None for DuckDB's own errors."""
+def own_error(error: BaseException) -> LanceDuckError | None:
+    """Return the `LanceDuckError` that a DuckDB exception wraps. Returns None for all other errors."""
+    if not isinstance(error, duckdb.Error):
+        return None
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
             "DuckDB 1 cannot read Lance tables with enable_external_access = false",
@@ -164,6 +170,11 @@ def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     parts = () if name is None else parts_of_name(_DOT.sub(".", name[0]))
     is_there = bool(parts) and folded(parts[-1]) == folded(missing[1])
     return missing[1], parts[:-1] if is_there else None
+
+
+def is_about_versions(error: duckdb.Error) -> bool:
+    """Return whether DuckDB refuses `AT (…)`. It also does so for tables that do not exist."""
+    return "does not support time travel" in str(error) or "AT clause cannot contain" in str(error)
 
 
 def unsupported_change(name: str, statement: str) -> UnsupportedError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from lance_duck.arguments import suggest_names
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
 from lance_duck.maintenance.costs import DELETED_AT_ONCE
@@ -23,6 +24,7 @@ from lance_duck.wire.manifest import Manifest
 _MANIFEST: Final = "manifest"
 
 
+@suggest_names
 @dataclass(frozen=True)
 class CleanupStats:
     """Counts of the versions, files and bytes that a cleanup removed, or would remove."""
@@ -36,6 +38,7 @@ class CleanupStats:
     failed_deletes: int = 0
 
 
+@suggest_names
 @dataclass(frozen=True)
 class CleanupReferencedBranch:
     """A branch that borrows files from the table.
@@ -51,6 +54,7 @@ class CleanupReferencedBranch:
     cleanup_candidate: bool
 
 
+@suggest_names
 @dataclass(frozen=True)
 class CleanupExplanation:
     """Preview of a cleanup, without removals.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from lance_duck.arguments import suggest_names
 from lance_duck.errors import InvalidInputError, ReferencedError, WrongTypeError
 from lance_duck.store.base import Entry, is_temporary
 from lance_duck.wire import paths
@@ -81,6 +82,7 @@ def _are_numbers(values: object) -> bool:
     return all(value is None or (hasattr(value, "__index__") and not isinstance(value, bool)) for value in values)
 
 
+@suggest_names
 @dataclass(frozen=True)
 class CleanupCandidateFile:
     """A file to remove.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Unpack
 
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import checked_calls, suggest_names
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -28,6 +28,7 @@ from lance_duck.write_dataset import write_dataset
 _MODES = ("create", "append", "overwrite")
 
 
+@suggest_names
 @dataclass(frozen=True)
 class TableDescription:
     """The location and properties of a table.

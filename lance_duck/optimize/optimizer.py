@@ -45,6 +45,15 @@ class DatasetOptimizer:
     def __init__(self, dataset: ConfigChanges) -> None:
         self._dataset = dataset
 
+    def __call__(self) -> CompactionMetrics:
+        """Compact the files, and index all rows: `compact_files` and `optimize_indices`. LanceDB has this call.
+
+        Old versions are kept. `LanceDataset.cleanup_old_versions` removes them.
+        """
+        metrics = self.compact_files()
+        self.optimize_indices()
+        return metrics
+
     def compact_files(
         self,
         *,

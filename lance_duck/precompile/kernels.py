@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lance_duck.arguments import checked_call
+from lance_duck.arguments import checked_call, suggest_names
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.kernels.cache import writable_folder
 from lance_duck.kernels.jit import Subroutine, kernels
@@ -32,6 +32,7 @@ from lance_duck.kernels.pack import (
 from lance_duck.precompile.workload import run_workload
 
 
+@suggest_names
 @dataclass(frozen=True)
 class WarmUp:
     """The result of `warm_up`.
@@ -48,6 +49,7 @@ class WarmUp:
     folder: Path | None
 
 
+@suggest_names
 @dataclass(frozen=True)
 class KernelBuild:
     """The result of `build_kernels`.

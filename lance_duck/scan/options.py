@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.arguments import refuse_unknown, unknown_value
+from lance_duck.arguments import refuse_unknown, suggest_names, unknown_value
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.costs import LONG_TEXT
@@ -35,6 +35,7 @@ _CACHED: Final = 256
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 
+@suggest_names
 @dataclass(frozen=True)
 class ColumnOrdering:
     """One column to sort by. NaN is greater than every number."""
@@ -143,7 +144,7 @@ class ScanOptions:
 
     def __post_init__(self) -> None:
         for name in _REFUSED:
-            if getattr(self, name):
+            if getattr(self, name) is not None:
                 raise UnsupportedError(f"{name} is not supported", where="scan")
         if self.fast_search and self.nearest is None and self.full_text_query is None:
             raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")

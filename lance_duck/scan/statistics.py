@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
+from lance_duck.arguments import suggest_names
 from lance_duck.store.request import watched
 from lance_duck.wire import paths
 
 
+@suggest_names
 @dataclass(eq=False)
 class ScanStatistics:
     """Statistics of a scan. Reads by other scans in the process at the same time are included.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -145,21 +145,25 @@ def check_options(options: object) -> None:
             raise InvalidInputError(f"storage option {name!r}", expected="a valid string", found="a lone surrogate")
 
 
-def refuse_unknown_options(options: Mapping[str, str]) -> None:
-    """Reject storage options of a local table that are not options of any store.
+def refuse_unknown_options(options: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Reject storage options that are not options of any store. A local table may refer to files in any store.
 
-    A local table may refer to files in any store.
+    Args:
+        options: Names of the options.
+        more: More valid names, in lower case.
 
     Raises:
         InvalidInputError: An option is unknown. The message suggests a similar option.
     """
+    others = frozenset(more)
     for name in options:
-        if not _is_known(name.lower()):
-            _refuse_option(name, "see the options of obstore for S3, Google Cloud and Azure")
+        if name.lower() not in others and not _is_known(name.lower()):
+            _refuse_option(name, "see the options of obstore for S3, Google Cloud and Azure", others)
 
 
-def _refuse_option(name: str, remedy: str) -> NoReturn:
-    raise InvalidInputError(f"unknown storage option {name!r}", remedy=did_you_mean(name, _NAMES) or remedy)
+def _refuse_option(name: str, remedy: str, more: Iterable[str] = ()) -> NoReturn:
+    names = (*more, *_NAMES)
+    raise InvalidInputError(f"unknown storage option {name!r}", remedy=did_you_mean(name, names) or remedy)
 
 
 @lru_cache(maxsize=256)

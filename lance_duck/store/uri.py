@@ -86,6 +86,8 @@ def open_store(
     if not parts.netloc and parts.scheme != "memory":
         raise InvalidInputError("the URI does not have a bucket", where=text)
     prefix = _key_of(key)
+    if "\0" in prefix:
+        raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
     if ".." in prefix.split("/"):
         raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
@@ -159,12 +161,18 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
 
 
 def local_path(uri: str) -> str | None:
-    """Return the local path of a path or file URI, or None for other URIs."""
+    """Return the local path of a path or file URI, or None for other URIs.
+
+    Raises:
+        InvalidInputError: A file URI has a host, or its path contains an encoded NUL.
+    """
     if not _SCHEME.match(uri):
         return os.path.expanduser(uri)
     parts = urlsplit(uri)
     if parts.scheme.lower() != "file":
         return None
+    if "\0" in unquote(parts.path):
+        raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(uri))
     if _IS_WINDOWS:
         return _windows_path("" if parts.netloc == "localhost" else parts.netloc, unquote(parts.path))
     if parts.netloc not in ("", "localhost"):

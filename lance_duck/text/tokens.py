@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arguments import suggest_names
+
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
@@ -32,6 +34,7 @@ class Tokens:
         return len(self.bounds) - 1
 
 
+@suggest_names
 @dataclass(frozen=True)
 class FtsToken:
     """One token of a text.

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
-
-from lance_duck.arguments import did_you_mean
+from typing import ClassVar, Final
 
 _HERE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -35,6 +33,7 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("select", "where"), 'to_table(columns=["…"], filter="…"), or filter("…")'),
         **dict.fromkeys(("rename", "rename_column"), 'alter_columns({"path": old, "name": new})'),
         "rename_columns": 'alter_columns({"path": old, "name": new})',
+        "rerank": 'search(vector).text("…").rerank()',
         "rollback": "checkout_version(version).restore()",
         "session": "not needed: caches belong to a handle",
         "shape": "(count_rows(), len(schema))",
@@ -48,20 +47,6 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OtherNames:
-    """Mixin whose errors for missing attributes suggest the right name."""
+    """Mixin whose errors for missing attributes suggest the right name: see `arguments.suggest_names`."""
 
-    if not TYPE_CHECKING:  # for type checkers, unknown names remain errors
-
-        def __getattr__(self, name: str) -> object:
-            if any(name in vars(base) for base in type(self).__mro__):
-                return object.__getattribute__(self, name)  # a property raised AttributeError: raise it again
-            hint = f"here it is {_HERE[name]}" if name in _HERE else _nearest(self, name)
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(text if hint is None else f"{text}; {hint}", name=name, obj=self)
-
-
-def _nearest(dataset: object, name: str) -> str | None:
-    """Suggest the nearest public name. Returns None for private names, because libraries probe for them."""
-    if name.startswith("_"):
-        return None
-    return did_you_mean(name, (public for public in dir(type(dataset)) if not public.startswith("_")))
+    OTHER_NAMES: ClassVar = _HERE

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lance_duck.arguments import suggest_names
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import index_statistics
 
 
+@suggest_names
 @dataclass(frozen=True)
 class FieldStatistics:
     """Size of a field in the data files, in bytes."""
@@ -17,6 +19,7 @@ class FieldStatistics:
     bytes_on_disk: int
 
 
+@suggest_names
 @dataclass(frozen=True)
 class DataStatistics:
     """Size of each field in bytes, in schema order."""
@@ -24,6 +27,7 @@ class DataStatistics:
     fields: list[FieldStatistics]
 
 
+@suggest_names
 class LanceStats:
     """Sizes and index statistics of a version."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_call
+from lance_duck.arguments import checked_call, suggest_names
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
 from lance_duck.wire.logical import BLOB_V2
@@ -27,6 +27,7 @@ _KEYS = {
 }
 
 
+@suggest_names
 @dataclass(frozen=True)
 class Blob:
     """A blob to write: its bytes, an external file, or a range of an external file.

@@ -40,6 +40,8 @@ TREE = "tree"
 WRITE_AHEAD_LOG = "_mem_wal"
 FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
 """Folders directly in the root of a table, except `MANAGED_BLOBS` and `WRITE_AHEAD_LOG`."""
+ROOT_ENTRIES = FOLDERS | {MANAGED_BLOBS, WRITE_AHEAD_LOG}
+"""Entries directly in the root of a table, also of other writers."""
 TABLE_SUFFIX = ".lance"
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 

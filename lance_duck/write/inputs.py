@@ -104,12 +104,16 @@ def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.Rec
         return _from_items(data, schema, opened)
     remedy = None
     if isinstance(data, str | os.PathLike):
-        remedy = (
-            "read the file first, for example with pyarrow.csv.read_csv, pyarrow.parquet.read_table or duckdb.read_csv"
-        )
+        file = str(data)
+        reader = next((name for ending, name in _READERS.items() if ending in file.lower()), "read_csv")
+        remedy = f"read the file first: write_dataset(duckdb.{reader}({file!r}), uri)"
     raise WrongTypeError(
         "this type of data cannot be written", where="data", expected=_KINDS, found=type(data).__name__, remedy=remedy
     )
+
+
+_READERS: Final = {".parquet": "read_parquet", ".json": "read_json", ".ndjson": "read_json", ".jsonl": "read_json"}
+"""DuckDB's functions that read a file, by its ending."""
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
 
-from lance_duck.arguments import unknown_value
+from lance_duck.arguments import suggest_names, unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import page_bytes
@@ -34,6 +34,7 @@ class Jsonb(Enum):
     TRUSTED = "kept"
 
 
+@suggest_names
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
     """The progress of a write: rows consumed, bytes written, and files finished."""

@@ -123,3 +123,28 @@ def test_secret_values_are_never_shown(con: ld.Connection) -> None:
             texts.append(str(error))
             error = error.__cause__ or error.__context__
     assert [text for text in texts if any(value in text for value in values)] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("KEYID 'x'", "'keyid'; did you mean 'key_id'?"),
+        ("regoin NULL", "'regoin'; did you mean 'region'?"),
+        ("scop 's3://b'", "'scop'; did you mean 'scope'?"),
+        ("aws_acess_key_id 'x'", "'aws_acess_key_id'; did you mean 'aws_access_key_id'?"),
+        ("nothing 'secret-value'", "'nothing'; see the options of obstore"),
+    ],
+)
+def test_unknown_options_of_a_secret_are_refused(option: str, told: str) -> None:
+    with ld.connect() as con, pytest.raises(InvalidInputError) as refused:
+        con.execute(f"CREATE SECRET s (TYPE lance, {option})")
+    assert f"unknown storage option {told}" in str(refused.value)
+    assert "secret-value" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options", ["allow_http true, ENDPOINT 'h:1', USE_SSL false, URL_STYLE 'path'", "timeout '5s', checksums false"]
+)
+def test_storage_options_are_options_of_a_secret(options: str) -> None:
+    with ld.connect() as con:
+        assert con.execute(f"CREATE SECRET s (TYPE lance, SCOPE 's3://b', {options})").fetchall() == [(True,)]

@@ -1,4 +1,7 @@
-"""Shell commands, which begin with a dot."""
+r"""Shell commands, which begin with a dot.
+
+As in the shells of DuckDB, SQLite and PostgreSQL, `quit`, `exit`, `\q` and `help` also work.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,14 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-_LEAVE: Final = frozenset({".quit", ".exit"})
+_LEAVE: Final = frozenset({".quit", ".exit", ".q"})
+_WORDS: Final = {
+    **dict.fromkeys(("quit", "exit", "quit()", "exit()", "\\q"), ".quit"),
+    **dict.fromkeys(("help", "\\?"), ".help"),
+    "\\d": ".tables",
+    "\\dt": ".tables",
+}
+"""Commands of other shells."""
 _TABLES: Final = """
 SELECT database, schema, name, column_names FROM (SHOW ALL TABLES)
 ORDER BY database <> 'lance', database, schema, name
@@ -47,9 +57,24 @@ class DotCommand:
         return (0, 1) if self.arguments.startswith("[") else (1,)
 
 
+def command_of(text: str) -> str | None:
+    """Return the shell command of an input. Returns None for SQL.
+
+    The last line of an unfinished statement can only be a command that leaves the shell.
+    """
+    line = text.strip()
+    if line.startswith("."):
+        return line
+    if (command := _WORDS.get(line.rstrip("; ").lower())) is not None:
+        return command
+    last = line.rpartition("\n")[2].strip().rstrip("; ").lower()
+    return ".quit" if last in _LEAVE or last == "\\q" else None
+
+
 def run_dot_command(runner: StatementRunner, text: str) -> bool:
     """Run a shell command. Returns False if the shell should end. Errors go to stderr."""
     name, _, rest = text.partition(" ")
+    name = name.rstrip(";").lower()
     if name in _LEAVE:
         return False
     try:
@@ -71,10 +96,30 @@ def _help(runner: StatementRunner, argument: str) -> None:
 
 
 def _tables(runner: StatementRunner, argument: str) -> None:
-    runner.run_script(Script(_TABLES))
+    if runner.results.form is not Form.table:
+        runner.run_script(Script(_TABLES))
+        return
+    for parts in _table_names(runner):
+        write_line(".".join(parts))
+
+
+def _table_names(runner: StatementRunner) -> list[tuple[str, ...]]:
+    """Return the names of all tables and views, without database and schema unless several have one name."""
+    rows = runner.connection.cursor().sql(_TABLES).fetchall()
+    names = [name for _, _, name, _ in rows]
+    return [
+        (name,) if schema == "main" and names.count(name) == 1 else (database, schema, name)
+        for database, schema, name, _ in rows
+    ]
 
 
 def _schema(runner: StatementRunner, argument: str) -> None:
+    if not argument:
+        for parts in _table_names(runner):
+            if runner.results.form is Form.table:
+                write_line(".".join(parts))
+            runner.run_script(Script(f"DESCRIBE {'.'.join(map(quoted, parts))}"))
+        return
     is_path = argument.rstrip("/").lower().endswith(TABLE_SUFFIX)
     table = f"FROM {literal(argument)}" if is_path else ".".join(map(quoted, argument.split(".")))
     runner.run_script(Script(f"DESCRIBE {table}"))
@@ -104,8 +149,8 @@ def _nothing(runner: StatementRunner, argument: str) -> None:
 
 DOT_COMMANDS: Final[Mapping[str, DotCommand]] = {
     ".help": DotCommand("", "Lists these commands.", _help),
-    ".tables": DotCommand("", "Lists tables with their columns.", _tables),
-    ".schema": DotCommand("TABLE", "Shows the columns of a table and their types.", _schema),
+    ".tables": DotCommand("", "Lists tables and views.", _tables),
+    ".schema": DotCommand("[TABLE]", "Shows the columns of a table, or of all tables.", _schema),
     ".read": DotCommand("FILE", "Runs the statements of a file.", _read),
     ".mode": DotCommand(f"[{'|'.join(Form)}]", "Says how rows are shown, or changes that.", _mode),
     ".timer": DotCommand("on|off", "Shows the time that each statement took.", _timer),

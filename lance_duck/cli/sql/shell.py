@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import platformdirs
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
@@ -16,7 +18,7 @@ from pygments.lexers.sql import SqlLexer
 
 import lance_duck as ld
 from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter
-from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_dot_command
+from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, command_of, run_dot_command
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, is_complete
 from lance_duck.cli.terminal import complain, write_line
@@ -71,8 +73,8 @@ class Shell:
     def _run(self, text: str) -> bool:
         """Run the input. Returns False if the shell should end."""
         self._vocabulary = None
-        if text.startswith("."):
-            return run_dot_command(self._runner, text)
+        if (command := command_of(text)) is not None:
+            return run_dot_command(self._runner, command)
         self._runner.run_script(Script(text), keep_going=False)
         return True
 
@@ -98,10 +100,15 @@ def _key_bindings() -> KeyBindings:
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
             buffer.apply_completion(state.current_completion)
-        elif buffer.text.startswith(".") or is_complete(buffer.text):
+        elif command_of(buffer.text) is not None or is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.newline()
+
+    @bindings.add("c-d", filter=Condition(lambda: not get_app().current_buffer.document.current_line))
+    def _(event: KeyPressEvent) -> None:
+        """Leave the shell if the line is empty."""
+        event.app.exit(exception=EOFError)
 
     return bindings
 

@@ -231,9 +231,8 @@ class DuckTransaction(TransactionBlock):
         except duckdb.Error as error:
             self.discard()
             raise InvalidInputError(
-                "nothing was committed, because a statement of the transaction failed",
-                found=str(error).partition("\n")[0],
-                remedy="run the transaction again",
+                "nothing was committed, because an earlier statement of the transaction failed",
+                remedy="the transaction has ended: BEGIN a new one, and run all its statements again",
             ) from error
         self._end()
         self._native.execute(f"DROP MACRO {self._marker}")

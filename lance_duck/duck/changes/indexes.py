@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -30,6 +30,7 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
 from lance_duck.index.vector.layout import KINDS as VECTOR_KINDS
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.vector import is_vector_kind
 
@@ -86,6 +87,11 @@ class CreateIndexStatement(TableStatement):
         if target is None or (is_named and name is None):
             return None
         return cls(target, name, unique, replaces, may_exist, body.part(target.after))
+
+    @property
+    def is_only_ours(self) -> bool:
+        """Whether the index has no name, or its kind follows the column. DuckDB 1 does not have OR REPLACE."""
+        return self.name is None or self.definition.find("using") > 0 or (self.replaces and not SPEAKS_SOURCE)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Create the index."""
@@ -159,6 +165,8 @@ class DropIndexStatement(TableStatement):
         name: Its name.
         may_miss: IF EXISTS.
     """
+
+    is_only_ours: ClassVar[bool] = True
 
     name: str
     may_miss: bool

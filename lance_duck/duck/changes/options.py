@@ -3,8 +3,7 @@
     [WITH] (name = value, …)
 
 `:=` and `=>` mean the same as `=`, which can also be omitted. A value is an expression, which DuckDB evaluates, or a
-bare word, which is read as a string. Names in parentheses are read as a list of strings. A name without a value means
-true.
+name, which is read as a string. Names in parentheses are read as a list of strings. A name without a value means true.
 """
 
 from __future__ import annotations
@@ -92,6 +91,17 @@ class Options:
         return {name: _without_decimals(value) for name, value in zip(option_names, row, strict=True)}
 
 
+def is_lance(options: Clauses) -> bool:
+    """Return whether the options of a COPY contain FORMAT lance."""
+    start = int(options.word(0) == "with") + 1
+    inside = options.part(start, options.closer(start - 1)) if options.text_at(start - 1) == "(" else options.part(0, 0)
+    return any(
+        folded(option.tokens[0].name or "") == "format" and folded(option.part(1).text.strip("\n '\"()=")) == "lance"
+        for option in inside.split()
+        if option.tokens
+    )
+
+
 def _option(option: Clauses, where: str) -> tuple[str, str]:
     """Return an option's name and the SQL of its value."""
     if len(option) == 1 and option.tokens[0].name is not None:
@@ -104,8 +114,8 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
     names = _names(value)
     if names:
         return name, f"[{', '.join(map(literal, names))}]"
-    word = value.word(0) if len(value) == 1 else None
-    return name, value.text if word is None or word in _CONSTANTS else literal(value.text.strip())
+    word = value.tokens[0].name if len(value) == 1 else None
+    return name, value.text if word is None or value.word(0) in _CONSTANTS else literal(word)
 
 
 def _names(value: Clauses) -> list[str]:

@@ -19,10 +19,12 @@ from lance_duck.duck.changes.tables.alter import AlterStatement
 from lance_duck.duck.changes.tables.comment import CommentStatement
 from lance_duck.duck.changes.tables.copy_database import CopyDatabaseStatement
 from lance_duck.duck.changes.tables.copy_from import CopyFromStatement
+from lance_duck.duck.changes.tables.copy_lance import CopyLanceStatement
 from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.describe import DescribeStatement
 from lance_duck.duck.changes.tables.drop import DropStatement
+from lance_duck.duck.changes.tables.export import ExportStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement, ForeignFileStatement
 from lance_duck.duck.changes.upkeep.operations import PROCEDURES
 from lance_duck.duck.changes.upkeep.statements import AnalyzeStatement, ShowStatement, UpkeepStatement
@@ -55,12 +57,13 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "attach": (AttachStatement.read, ForeignFileStatement.read),
     "detach": (DetachStatement.read,),
     "copy": (
+        CopyLanceStatement.read,
         CopyFromStatement.read,
         CopyDatabaseStatement.read,
         CopyStatement.read,
         ComputedCopyStatement.read,
     ),
-    "export": (ForeignFileStatement.read,),
+    "export": (ExportStatement.read,),
     "alter": (
         UpkeepStatement.read_auto_cleanup,
         UpkeepStatement.read_alter_index,

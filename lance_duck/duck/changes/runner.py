@@ -53,6 +53,8 @@ _TARGET: Final = re.compile(
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
 """Words of statements that may create or write a Lance table, without mentioning an existing one."""
+_OF_LANCE: Final = re.compile(r"\b(?:drop\s+index|alter\s+index|vacuum|checkpoint|auto_cleanup)\b", re.IGNORECASE)
+"""Words of statements whose table may have to be a Lance table."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Kinds of statements that must run separately from the other statements in a script."""
@@ -143,7 +145,13 @@ class ChangeRunner:
         statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
             return None
-        return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        try:
+            return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        except duckdb.ParserException:
+            if self._block is not None:
+                with suppress(duckdb.Error):  # DuckDB decides whether its own error aborts the transaction
+                    (self._native.sql if later else self._native.execute)(statements[0].text)
+            raise
 
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a script if they must run separately. Returns None for other texts.
@@ -222,7 +230,7 @@ class ChangeRunner:
             if last is not None and last.is_only_ours and isinstance(last, TableStatement):
                 raise self._session().unknown_table(last.target)
             return None
-        if change.writes:
+        if change.changes_lance(self._session()):
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
         is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
         if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
@@ -247,9 +255,9 @@ class ChangeRunner:
         """Return whether a text may mention a Lance table, a new table, or a procedure."""
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
-        text = folded(sql)
-        if FirstWords.of(sql).kind is StatementKind.UPKEEP or "auto_cleanup" in text:
+        if FirstWords.of(sql).kind is StatementKind.UPKEEP or _OF_LANCE.search(sql):
             return True
+        text = folded(sql)
         return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
@@ -275,8 +283,9 @@ class ChangeRunner:
                 result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
-        except (LanceDuckError, KeyboardInterrupt):
-            self._fail()
+        except (LanceDuckError, KeyboardInterrupt) as error:
+            if later is None or not isinstance(error, UnsupportedError):  # a refused statement has changed nothing
+                self._fail()
             raise
         except (duckdb.Error, OSError, RuntimeError, pa.ArrowException) as error:
             meaning = unwrapped(error)

@@ -185,7 +185,7 @@ class ChangeSession:
         path = local_path(uri)
         if path is None or not os.path.exists(path):
             return
-        if os.path.isfile(path):
+        if not os.path.isdir(path):
             raise AlreadyExistsError(
                 "a file already has this path", where=uri, remedy="choose another name, or remove the file"
             )

@@ -27,6 +27,10 @@ class LanceStatement(ABC):
         """Whether the statement changes a table or database. Read-only connections reject such statements."""
         return True
 
+    def changes_lance(self, session: ChangeSession) -> bool:
+        """Return whether the statement changes a Lance table or database, if that depends on the session's names."""
+        return self.writes
+
     @property
     def is_only_ours(self) -> bool:
         """Whether the statement is not in DuckDB's grammar. Its table must then be a Lance table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -19,7 +19,7 @@ from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable, select_all
-from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -114,6 +114,11 @@ class LanceDatabase:
         )
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
+    @property
+    def unreadable(self) -> Mapping[str, LanceDuckError]:
+        """The reasons why listed tables cannot be read, by table name."""
+        return {name: reason for name, reason in self._broken.items() if name in self._views}
+
     def missing(self) -> LanceDuckError | None:
         """Return an error if the database's folder does not exist, or else None."""
         return None if self.folder is None else self.folder.missing()
@@ -187,11 +192,19 @@ class LanceDatabase:
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 self._drop_view(name)
+            unread = [name for name in self._broken if name in self._views]
             self._broken = {} if missing is None else dict.fromkeys([*gone, *self._broken], missing)
-            fresh = [name for name in handles if name not in self._views]
+            fresh = [name for name in handles if name not in self._views or name in unread]
             for name in fresh:
                 self._open(name, handles[name])
-            return bool(gone) or any(name in self._views for name in fresh)
+            return bool(gone) or any(name in self._views and name not in self._broken for name in fresh)
+
+    def retry(self, statement: str) -> None:
+        """Open listed tables again that could not be read, if a statement mentions them."""
+        if self._broken:
+            text = folded(statement)
+            if any(folded(name) in text for name in self._broken):
+                self.refresh(force=True)
 
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.options_of(name) if self.folder else None
@@ -202,6 +215,8 @@ class LanceDatabase:
             if name in self.given:
                 raise
             self._broken[name] = error
+            if isinstance(error, FormatError) and is_unicode(name):
+                self._create_unreadable_view(name, TableHandle(uri, self.choice, options), error)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:  # a table that DuckDB rejects must not hide the others
@@ -251,6 +266,14 @@ class LanceDatabase:
             self.changed()
             raise
         self._listed[name] = (table.schema, table.metadata.get(COMMENT))
+
+    def _create_unreadable_view(self, name: str, handle: TableHandle, error: LanceDuckError) -> None:
+        """List a table that cannot be read, so that it can be dropped. Reading it raises the error."""
+        text = literal(f"{type(error).__name__}: {error}")
+        self._views[name] = (handle, None)
+        self.changed()
+        with self.binder.spare_cursor() as cursor:
+            cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS SELECT error({text}) AS unreadable")
 
     def _drop_view(self, name: str) -> None:
         with self.binder.spare_cursor() as cursor:

@@ -10,7 +10,7 @@ from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import AlreadyExistsError, InvalidInputError
 from lance_duck.forks import Lock
 from lance_duck.redact import remember
-from lance_duck.store.client import check_options
+from lance_duck.store.client import check_options, refuse_unknown_options
 
 _OPTIONS: Final = {
     "key_id": "aws_access_key_id",
@@ -85,9 +85,10 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
     """Return storage options, given values by DuckDB's names or by storage option names.
 
     Raises:
-        InvalidInputError: A value is invalid.
+        InvalidInputError: A value is invalid, or an option does not exist.
         WrongTypeError: A value is not a string.
     """
+    refuse_unknown_options(values, (*_OPTIONS, "endpoint", "use_ssl", "url_style", "type", "scope", "provider"))
     settings = {name: value for name, value in values.items() if value is not None}
     options = {_OPTIONS.get(name, name): value for name, value in settings.items()}
     remember(options)

@@ -14,6 +14,7 @@ __all__ = [
     "escaped",
     "folded",
     "literal",
+    "may_be_name",
     "parts_of_name",
     "qualified_names",
     "quoted",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
+_TABLE: Final = re.compile(r"[\w$ -]+")
 
 
 def shown_names(names: Iterable[str]) -> list[str]:
@@ -60,3 +62,17 @@ def qualified_names(text: str) -> list[tuple[str, ...]]:
         if text[part.end() : at] == ",":
             names.append([])
     return [tuple(parts) for parts in names]
+
+
+def may_be_name(text: str, tables: Iterable[str]) -> bool:
+    """Return whether a string looks like a table name, although it could be a path.
+
+    Args:
+        text: The string. With a dot, its first part must be a database that has tables.
+        tables: Table names, qualified or not.
+    """
+    *database, name = text.split(".", 1)
+    starts = tuple(f"{folded(each)}." for each in database)
+    return _TABLE.fullmatch(name) is not None and (
+        not starts or any(folded(each).startswith(starts) for each in tables)
+    )

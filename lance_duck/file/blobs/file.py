@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import checked_calls, suggest_names
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.places import BlobPlace
 from lance_duck.file.costs import READ_AHEAD
@@ -166,6 +166,7 @@ def check_buffer_size(buffer_size: Any) -> int:
     return buffer_size
 
 
+@suggest_names
 class BlobColumn:
     """Iterates over the values of a binary column as files. A null becomes None.
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
 from lance_duck.encoding.block import VariableWidth
-from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
 from lance_duck.file.costs import OPEN_BLOB_FILES
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.memory import Bytes
@@ -73,11 +73,21 @@ class BlobPlace:
         """See `BlobLocation.extent`."""
         if self.kind == MANAGED and not self.stored_size:
             return ByteRange(self.file.source, 0, 0)
-        source = self._open()
-        size = source.size - self.position if self.size is None else self.size
-        if size < 0 or (size and self.position + size > source.size):
+        try:
+            source = self._open()
+            file_size = source.size
+        except NotFoundError as error:
+            if self.kind != EXTERNAL:
+                raise
+            raise NotFoundError(
+                "the file of an external blob does not exist",
+                where=error.where,
+                remedy="restore the file, set the blob to NULL, or read its description without the bytes",
+            ) from None
+        size = file_size - self.position if self.size is None else self.size
+        if size < 0 or (size and self.position + size > file_size):
             text = f"{self.stored_size} bytes at {self.position}"
-            expected = f"within {source.size} bytes"
+            expected = f"within {file_size} bytes"
             raise CorruptError(
                 "a blob reaches beyond the end of its file", where=source.path, expected=expected, found=text
             )

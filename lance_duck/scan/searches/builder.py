@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arguments import checked_calls, did_you_mean
+from lance_duck.arguments import checked_calls, missing_attribute
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError, install_extra
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
@@ -20,6 +20,9 @@ from lance_duck.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     import polars as pl
+
+_HYBRID: Final = frozenset({"method", "alpha", "oversample_factor"})
+"""Options of `rerank`."""
 
 
 @checked_calls
@@ -194,9 +197,7 @@ class LanceQueryBuilder:
     def __getattr__(self, name: str) -> Any:
         is_private = name.startswith("_") and name != "__dataframe__"
         if is_private or not hasattr(pa.Table, name):  # a misspelled name does not start the search
-            nearest = None if is_private else did_you_mean(name, dir(self))
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(text if nearest is None else f"{text}; {nearest}", name=name, obj=self)
+            raise missing_attribute(self, name, dir(self))
         return getattr(self.to_arrow(), name)
 
     def __getitem__(self, key: Any) -> Any:
@@ -229,8 +230,22 @@ class LanceQueryBuilder:
         self._result = None
         return self
 
+    def _check_hybrid(self) -> None:
+        """Check that both searches exist if `rerank` combines them. Raises InvalidInputError."""
+        has_words = is_words(self._q) or "full_text_query" in self._options
+        has_vector = (self._q is not None and not is_words(self._q)) or "nearest" in self._options
+        if _HYBRID.isdisjoint(self._options) or (has_words and has_vector):
+            return
+        raise InvalidInputError(
+            "rerank combines a vector search and a text search",
+            where="search",
+            found="only a vector search" if has_vector else "only a text search" if has_words else "no search",
+            remedy='add the other one: search(vector).text("…").rerank(); the rows of one search are already in order',
+        )
+
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the scan."""
+        self._check_hybrid()
         if self._q is not None:
             return search_arguments(self._table.snapshot, self._q, None, self._column, self._options)
         if self._column is not None:

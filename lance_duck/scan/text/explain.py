@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.text.indexed import BrokenSegmentError, segment_rows
-from lance_duck.scan.text.query.tree import BooleanQuery, BoostQuery, FullTextQuery
+from lance_duck.scan.text.query.tree import BooleanQuery, BoostQuery, FullTextQuery, Occur
+from lance_duck.scan.text.query.words import Word
 from lance_duck.scan.text.route import TextRoute
-from lance_duck.scan.text.search import Key, TextSearch
+from lance_duck.scan.text.search import Key, Leaf, TextSearch, leaves_of
 from lance_duck.text.parameters import AnalyserParameters
 
 _DEFAULTS = AnalyserParameters()
@@ -26,7 +27,7 @@ def explain_text_search(
     snapshot = search.table.snapshot
     yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
     yield f"  columns: {', '.join(columns)}"
-    yield from (f"  {line}" for line in _tree(search.query))
+    yield from (f"  {line}" for line in _tree(search.query, search.words))
     for key, route in search.routes.items():
         yield from _route(search, key, route)
     yield from scans.after_search(search.post, options)
@@ -45,18 +46,27 @@ def describe_analyser(parameters: AnalyserParameters) -> str:
     return f"{parameters.base_tokenizer}, {parameters.language}{rest}"
 
 
-def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
-    """Yield a line for each query in a tree, indented by depth."""
+def _tree(query: FullTextQuery, words: Mapping[Leaf, Sequence[Word]], label: str = "query") -> Iterator[str]:
+    """Yield a line for each word query in a tree, indented by depth.
+
+    Args:
+        query: The tree.
+        words: The words of each word query. Analysers remove stop words and punctuation.
+        label: The role of the query.
+    """
     if isinstance(query, BooleanQuery):
         yield f"{label}: BooleanQuery"
         for occur, each in query.queries:
-            yield from (f"  {line}" for line in _tree(each, occur.value))
+            yield from (f"  {line}" for line in _tree(each, words, occur.value))
     elif isinstance(query, BoostQuery):
         yield f"{label}: BoostQuery, negative_boost {query.negative_boost:g}"
-        yield from (f"  {line}" for line in _tree(query.positive, "positive"))
-        yield from (f"  {line}" for line in _tree(query.negative, "negative"))
+        yield from (f"  {line}" for line in _tree(query.positive, words, "positive"))
+        yield from (f"  {line}" for line in _tree(query.negative, words, "negative"))
     else:
         yield f"{label}: {query}"
+        if not any(words[leaf] for leaf in leaves_of(query)):
+            what = "the BooleanQuery" if label == Occur.MUST.value else "it"
+            yield f"  the analyser removes all of its words, so {what} matches no row"
 
 
 def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_call
+from lance_duck.arguments import checked_call, suggest_names
 from lance_duck.errors import CorruptError, InvalidInputError, WrongTypeError
 from lance_duck.write.inputs import to_reader
 
 
+@suggest_names
 class BatchUDF:
     """A function from table batches to batches of new columns. See `batch_udf`.
 

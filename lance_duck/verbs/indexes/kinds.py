@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict, Unpack, overload
 from uuid import UUID
 
-from lance_duck.arguments import did_you_mean, refuse_unknown
+from lance_duck.arguments import did_you_mean, refuse_unknown, suggest_names
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError
 from lance_duck.index.catalog import unsupported
 from lance_duck.index.kind import IndexKind
@@ -37,6 +37,7 @@ class IndexConfig:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+@suggest_names
 @dataclass(frozen=True)
 class IndexProgress:
     """Progress of an index build.

@@ -51,7 +51,7 @@ def check_columns(plan: MergePlan, source: MergeSource) -> None:
                 "this merge cannot use rewrite_columns",
                 where="merge_insert",
                 found=reason,
-                remedy='use update_mode "rewrite_rows"',
+                remedy='use write_mode("rewrite_rows")',
             )
 
 

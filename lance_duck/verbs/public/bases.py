@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lance_duck.arguments import suggest_names
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import has_secrets, shown
 from lance_duck.snapshot import Location, Snapshot
@@ -14,6 +15,7 @@ from lance_duck.wire.manifest import BasePath
 from lance_duck.write.options import Base
 
 
+@suggest_names
 @dataclass(frozen=True)
 class DatasetBasePath:
     """A base path: a location for data files outside the table root.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lance_duck.arguments import suggest_names
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.store.base import normal_path
@@ -113,6 +114,7 @@ class DataOverlayFile:
     committed_version: int | None = None
 
 
+@suggest_names
 @dataclass(frozen=True)
 class FragmentMetadata:
     """Fragment metadata. It can be compared, pickled, and converted to and from JSON.

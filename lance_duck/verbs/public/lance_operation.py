@@ -9,12 +9,14 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from lance_duck.arguments import suggest_names
 from lance_duck.verbs.public.bases import DatasetBasePath
 from lance_duck.verbs.public.fragment_metadata import DataFile, DataOverlayFile, FragmentMetadata
 from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
 
+@suggest_names
 @dataclass
 class IndexFile:
     """A file of an index segment, relative to the segment directory."""
@@ -23,6 +25,7 @@ class IndexFile:
     size_bytes: int
 
 
+@suggest_names
 @dataclass
 class Index:
     """An index segment.
@@ -54,6 +57,7 @@ class Index:
     covering_fields: list[int] = field(default_factory=list)
 
 
+@suggest_names
 class LanceOperation:
     """Operations of transactions. For advanced use: commits do not check their fragments and files."""
 
@@ -263,6 +267,7 @@ class LanceOperation:
         new_bases: Sequence[DatasetBasePath]
 
 
+@suggest_names
 @dataclass
 class Transaction:
     """A change to a table, committed or not.

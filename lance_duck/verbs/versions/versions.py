@@ -17,7 +17,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
 from lance_duck.snapshot.publish import forget_table
 from lance_duck.snapshot.versions import all_versions, latest_version, load_manifest
-from lance_duck.store import local_path
+from lance_duck.store import Store, local_path
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
@@ -134,8 +134,8 @@ class VersionChanges(TableMethods):
         """Delete a table with all its versions, branches and all other files in its directory.
 
         Raises:
-            NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a readable manifest
-                do not count as tables and are not deleted.
+            NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a manifest do not
+                count as tables and are not deleted. If no manifest is readable, other files must not be there either.
         """
         drop_table(base_uri, storage_options, ignore_not_found)
 
@@ -210,23 +210,15 @@ def drop_table(
     """Delete a table with all its versions, branches and all other files in its directory.
 
     Raises:
-        NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a readable manifest do
-            not count as tables and are not deleted.
+        NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a manifest do not count
+            as tables and are not deleted. If no manifest is readable, other files must not be there either.
     """
     location = Location.of(uri, storage_options)
     store = location.store()
     is_empty = next(iter(store.walk()), None) is None
     if is_empty and ignore_not_found:
         return
-    try:
-        load_manifest(store, latest_version(store).path)
-    except (NotFoundError, FormatError) as error:
-        raise NotFoundError(
-            "not a Lance table, and nothing was dropped",
-            where=store.uri,
-            expected=f"a directory with manifests in {paths.VERSIONS}",
-            remedy="check the path",
-        ) from error
+    check_is_table(store)
     # Manifests are deleted last, so that an interrupted drop can be repeated.
     names = [entry.path for entry in store.walk()]
     branches = filter(refs.has_folder, refs.branch_names(store))
@@ -237,6 +229,30 @@ def drop_table(
     path = local_path(store.uri)
     if path is not None:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def check_is_table(store: Store) -> None:
+    """Check that a directory is a table that can be dropped. Raises NotFoundError."""
+    try:
+        newest = latest_version(store)
+    except (NotFoundError, FormatError) as error:
+        raise _not_dropped(store) from error
+    try:
+        load_manifest(store, newest.path)
+    except (NotFoundError, FormatError) as error:
+        others = {entry.path.partition("/")[0] for entry in store.walk()} - paths.ROOT_ENTRIES
+        if others:
+            raise _not_dropped(store, f"a damaged manifest, and {', '.join(sorted(others)[:3])}") from error
+
+
+def _not_dropped(store: Store, found: str | None = None) -> NotFoundError:
+    return NotFoundError(
+        "not a Lance table, and nothing was dropped",
+        where=store.uri,
+        expected=f"a directory with manifests in {paths.VERSIONS}",
+        found=found,
+        remedy="check the path",
+    )
 
 
 def _update_bases(snapshot: Snapshot, bases: Sequence[Any]) -> commits.UpdateBases:

@@ -70,3 +70,43 @@ CREATE INDEX id_index ON lance.defaults USING BTREE (id);
 
 -- The type that a column has already changes nothing, an index included.
 ALTER TABLE lance.defaults ALTER COLUMN id TYPE INTEGER;
+
+-- DEFAULT does not depend on a row.
+CREATE TABLE lance.rows AS SELECT 1 AS a, {'x': 2} AS s;
+--> 1
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT a;
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT (a + 1);
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT s.x;
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT lower(a::VARCHAR);
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT (SELECT 1);
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT sum(1);
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT row_number() OVER ();
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT rowid;
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN s.y INTEGER DEFAULT s.x;
+--! BinderException
+ALTER TABLE lance.rows ADD COLUMN b INTEGER DEFAULT nope();
+--! CatalogException
+SELECT a, s FROM lance.rows;
+--> 1 | {'x': 2}
+
+-- Errors about types name the column.
+--only lance
+ALTER TABLE lance.rows ADD COLUMN stay INTERVAL;
+--! UnsupportedError: column 'stay': … INTERVAL
+--only lance
+ALTER TABLE lance.rows ADD COLUMN stay INTERVAL DEFAULT INTERVAL 1 DAY;
+--! UnsupportedError: column 'stay'
+--only lance
+ALTER TABLE lance.rows ADD COLUMN s.stay INTERVAL;
+--! UnsupportedError: column 's.stay': … INTERVAL
+--only lance
+ALTER TABLE lance.rows ALTER COLUMN a TYPE INTERVAL;
+--! UnsupportedError: column 'a': … INTERVAL

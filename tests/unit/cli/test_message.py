@@ -10,12 +10,17 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 import lance_duck as ld
 import lance_duck_command as command
 from lance_duck.cli.message import message_of
-from lance_duck.errors import LanceDuckError
+from lance_duck.cli.show import Form
+from lance_duck.cli.sql.results import Results
+from lance_duck.cli.sql.runner import StatementRunner
+from lance_duck.cli.sql.script import Script
+from lance_duck.errors import LanceDuckError, NotFoundError
 
 
 def test_remedies_mention_command_line_options(tmp_path: Path) -> None:
@@ -80,3 +85,20 @@ def test_a_warning_is_printed_on_one_line(monkeypatch: pytest.MonkeyPatch, capsy
     command.main()
     assert capsys.readouterr().err == "lance-duck: warning: the next refresh undoes\\x1b[2J that\n"
     assert warnings.showwarning is before
+
+
+def test_the_error_of_a_row_is_shown_without_its_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.bin"
+    file.write_bytes(b"hello")
+    rows = pa.table({"b": ld.blob_array([ld.Blob.from_uri(file.as_uri()), b"inside"])})
+    ld.write_dataset(rows, tmp_path / "t.lance", allow_external_blob_outside_bases=True)
+    file.unlink()
+    with ld.connect(tmp_path) as con:
+        runner = StatementRunner(con, Results(Form.csv))
+        assert not runner.run_script(Script("SELECT b FROM t"))
+        with pytest.raises(NotFoundError, match=r"a\.bin: the file of an external blob does not exist; restore"):
+            con.execute("SELECT b FROM t").fetchall()
+    assert capsys.readouterr().err == (
+        f"lance-duck: {file}: the file of an external blob does not exist; restore the file, set the blob to NULL, "
+        "or read its description without the bytes\n"
+    )

@@ -69,6 +69,42 @@ def test_tables_and_their_columns_are_listed(typed: Typed) -> None:
     ]
 
 
+def test_tables_are_listed_by_name_in_a_terminal(typed: Typed, runner: StatementRunner) -> None:
+    runner.results.form = Form.table
+    native = "CREATE TABLE native AS SELECT 1 AS a; CREATE VIEW v AS FROM t; CREATE SCHEMA s; CREATE TABLE s.t (a INT);"
+    written = typed(native, ENTER, ".tables", ENTER, CTRL_D)[0]
+    assert written[-4:] == ["lance.main.t", "native", "v", "memory.s.t"]
+
+
+def test_the_columns_of_all_tables_are_listed(typed: Typed) -> None:
+    (head, *columns), _ = typed("CREATE VIEW v AS SELECT 1 AS a;", ENTER, ".schema", ENTER, CTRL_D)
+    assert head == "column_name,column_type,null,key,default,extra"
+    assert [line.partition(",")[0] for line in columns] == ["id", "name", "", "column_name", "a"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["quit", "exit", "QUIT;", "exit ;", "quit()", r"\q", ".quit", ".exit", ".q", ".EXIT", ".quit;", " quit "],
+)
+def test_the_words_of_other_shells_leave(typed: Typed, words: str) -> None:
+    assert typed(words, ENTER, "SELECT 1 AS a;", ENTER, CTRL_D) == ([], [])
+
+
+@pytest.mark.parametrize("words", [".quit", ".exit;", r"\q", CTRL_D])
+def test_an_unfinished_statement_does_not_keep_the_user(typed: Typed, words: str) -> None:
+    assert typed("SELECT 1", ENTER, words, *([] if words == CTRL_D else [ENTER]), "SELECT 2;", ENTER) == ([], [])
+
+
+def test_columns_may_be_named_like_commands(typed: Typed) -> None:
+    done = typed("SELECT 1 AS", ENTER, "exit", ENTER, ";", ENTER, "SELECT 2 AS quit;", ENTER, CTRL_D)
+    assert done == (["exit", "1", "", "quit", "2"], [])
+
+
+@pytest.mark.parametrize("words", ["help", "HELP;", r"\?", ".help"])
+def test_help_is_found_by_its_usual_words(typed: Typed, words: str) -> None:
+    assert typed(words, ENTER, CTRL_D)[0][0].startswith(".help")
+
+
 def test_a_file_is_read(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "a file.sql"
     file.write_text("SELECT 1 AS a;\nSELECT nope;\nSELECT 2 AS b;")

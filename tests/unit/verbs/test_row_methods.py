@@ -287,7 +287,7 @@ def test_columns_are_rewritten_in_place_only_if_possible(ds: ld.LanceDataset, ki
         source = table([1])
     else:
         source = source.select(["id"])
-    with pytest.raises(InvalidInputError, match="cannot use rewrite_columns"):
+    with pytest.raises(InvalidInputError, match=r'cannot use rewrite_columns.*; use write_mode\("rewrite_rows"\)'):
         merge.execute(source)
 
 

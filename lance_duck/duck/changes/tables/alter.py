@@ -7,8 +7,8 @@
         ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. A table is named
-after its folder. RENAME TO therefore renames the folder.
+c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. It cannot contain
+columns, as in native tables. A table is named after its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.rows.shadow import temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
@@ -146,8 +147,14 @@ class AlterStatement(TableStatement):
         else:
             expression = self.action.part(default + 1)
             refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
+            self._check_default(session, path.name, kind, expression.text)
             value = f"CAST(({expression.text}) AS {kind})"
             dataset.add_columns(default_values(dataset, path, value, self.subject))
+
+    def _check_default(self, session: ChangeSession, name: str, kind: str, value: str) -> None:
+        """Reject a DEFAULT that native tables do not accept: with columns, subqueries or aggregates."""
+        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
+            return
 
     def _drop(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")

@@ -26,11 +26,11 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.block import TransactionBlock
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.insert import InsertStatement
-from lance_duck.duck.changes.session import ChangeSession, check_table_name
+from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.create import described_columns
 from lance_duck.duck.changes.tables.write_options import write_new_table
-from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase
+from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase, check_table_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted

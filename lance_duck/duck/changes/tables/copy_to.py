@@ -65,8 +65,8 @@ class CopyStatement(TableStatement):
         session.explain_query(query, {})
         if not values.get("write_empty_file", True) and not _has_rows(session, query):
             return counted(0)
-        before = session.exists(path, storage)
-        count = before.count_rows() if before is not None and mode == "append" else 0
+        before = session.exists(path, storage) if mode == "append" else None
+        count = 0 if before is None else before.count_rows()
         arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
         try:
             name = self.target.name if session.checks_keys else None

@@ -21,7 +21,7 @@ from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
-from lance_duck.errors import NotFoundError, UnsupportedError
+from lance_duck.errors import FormatError, NotFoundError, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class DropStatement(LanceStatement):
             UnsupportedError: The table is a native table.
         """
         if target.path is not None:
-            is_there = session.exists(target.path, session.catalog.options_for(target.path)) is not None
+            is_there = _exists(session, target.path)
         else:
             is_there = session.is_ours(target)
             if not is_there and self._is_of_duckdb(session, target):
@@ -94,7 +94,7 @@ class DropStatement(LanceStatement):
                     remedy="write one DROP TABLE for each table",
                 )
         if not is_there and not self.may_miss:
-            raise NotFoundError("no such table", where=target.path or ".".join(target.parts))
+            raise NotFoundError("no such table", where=target.path) if target.path else session.unknown_table(target)
         return is_there
 
     def _is_of_duckdb(self, session: ChangeSession, target: TableName) -> bool:
@@ -103,4 +103,12 @@ class DropStatement(LanceStatement):
             session.relation(f"SELECT * FROM {name} LIMIT 0", {})  # noqa: S608
         except duckdb.CatalogException:
             return False
+        return True
+
+
+def _exists(session: ChangeSession, path: str) -> bool:
+    """Return whether there is a table at a path, readable or not."""
+    try:
+        return session.exists(path, session.catalog.options_for(path)) is not None
+    except FormatError:
         return True

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -15,8 +18,13 @@ from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
+from lance_duck.errors import FormatError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
+from lance_duck.snapshot import Location, open_snapshot
+from lance_duck.snapshot.publish import forget_table
+from lance_duck.store import local_path
 from lance_duck.verbs.merge.primary_key import append_with_keys
+from lance_duck.verbs.versions.versions import check_is_table, drop_table
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
 from lance_duck.write.inputs import ROWS_AT_ONCE
@@ -69,6 +77,8 @@ def write_new_table(
 ) -> LanceDataset:
     """Write rows as `write_dataset` does. Names in `vector_columns` are case-insensitive.
 
+    A table with a damaged newest manifest is removed if the mode is `overwrite`.
+
     Args:
         rows: The rows.
         uri: Path of the table.
@@ -78,13 +88,49 @@ def write_new_table(
     forms = parse_vector_columns(arguments.pop("vector_columns", None))
     if forms:
         arguments["vector_columns"] = {_as_in(rows.schema.names, name): form for name, form in forms.items()}
-    if checked_name is None or arguments["mode"] != "append":
+    if checked_name is not None and arguments["mode"] == "append":
+        mode = arguments.pop("mode")
+        append = partial(append_with_keys, name=checked_name)
+        snapshot = write_table(rows, uri, None, mode, WriteSettings.of(arguments), append)
+        auto_cleanup(snapshot)
+        return dataset_of(snapshot)
+    try:
         return write_dataset(rows, uri, **arguments)
-    mode = arguments.pop("mode")
-    append = partial(append_with_keys, name=checked_name)
-    snapshot = write_table(rows, uri, None, mode, WriteSettings.of(arguments), append)
-    auto_cleanup(snapshot)
-    return dataset_of(snapshot)
+    except FormatError:
+        location = Location.of(uri, arguments.get("storage_options"))
+        if arguments.get("mode") != "overwrite" or not _is_unreadable(location):
+            raise
+        with _removed(location):
+            return write_dataset(rows, uri, **arguments)
+
+
+def _is_unreadable(location: Location) -> bool:
+    try:
+        open_snapshot(location.uri, storage_options=location.storage_options)
+    except FormatError:
+        return True
+    return False
+
+
+@contextmanager
+def _removed(location: Location) -> Iterator[None]:
+    """Remove a table while a new one is written. If that fails, a local table is restored."""
+    path = local_path(location.uri)
+    if path is None:
+        drop_table(location.uri, location.storage_options)
+        yield
+        return
+    check_is_table(location.store())
+    aside = f"{path}#{uuid4().hex}"
+    os.rename(path, aside)
+    forget_table(location.store())
+    try:
+        yield
+        drop_table(aside)
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        os.rename(aside, path)
+        raise
 
 
 def _as_in(columns: Sequence[str], name: str) -> str:

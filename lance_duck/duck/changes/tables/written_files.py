@@ -1,8 +1,7 @@
 """Rejects DuckDB statements that would write a file to the path of a Lance table.
 
-COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that is not
-                                             a plain string
-EXPORT DATABASE [name TO] e [(…)]            refused
+COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, a constant that is not a
+                                             plain string, or any path with FORMAT lance
 ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, except with TYPE lance
 """
 
@@ -11,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from lance_duck.duck.changes.options import is_lance
 from lance_duck.duck.changes.parameters import placeholders_of
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
@@ -21,6 +21,9 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.paths import TABLE_SUFFIX
+
+_STREAMS: Final = frozenset({"stdin", "stdout"})
+"""Keywords that COPY accepts instead of a path."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class WrittenPath:
         elif first.name is not None and not is_quoted:  # unquoted x.lance is also a path
             name = TableName.at(clauses, place)
             assert name is not None
+            if first.word in _STREAMS:
+                return cls(literal(f"/dev/{first.word}"), name.after)
             return cls(literal(".".join(name.parts)), name.after)
         end = tokens[after].start if after < len(tokens) else clauses.end
         return cls(clauses.sql[first.start : end].strip(), after)
@@ -76,7 +81,7 @@ def is_in_table(path: str) -> bool:
 
 @dataclass(frozen=True)
 class ComputedCopyStatement(LanceStatement):
-    """A COPY … TO a path that is not a plain constant.
+    """A COPY … TO a path that is not a plain constant, or that does not end in `.lance`.
 
     Attributes:
         source: A query in parentheses, or a table with an optional column list.
@@ -99,35 +104,34 @@ class ComputedCopyStatement(LanceStatement):
         body = head.body
         to = body.find("to")
         path = WrittenPath.at(body, to + 1) if to > 0 else None
-        if path is None or (body.text_at(to + 1).startswith("'") and TABLE_SUFFIX not in path.sql.lower()):
+        if path is None:
             return None
-        after = path.after + (body.word(path.after) == "with")
-        return cls(body.part(1, to), path, body.part(after))
+        options = body.part(path.after + (body.word(path.after) == "with"))
+        is_plain = body.text_at(to + 1).startswith("'") and TABLE_SUFFIX not in path.sql.lower()
+        return None if is_plain and not is_lance(options) else cls(body.part(1, to), path, options)
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the path may refer to a Lance table, or to a file in its folder."""
-        return self.path.may_be_lance(session)
+        """Return whether the format is lance, or the path may refer to a Lance table or to a file in its folder."""
+        return is_lance(self.options) or self.path.may_be_lance(session)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Write the rows."""
         path = self.path.value(session)
         if path is None:
             raise InvalidInputError("the path of COPY … TO is null", where=self.path.sql)
-        if not path.lower().rstrip("/").endswith(TABLE_SUFFIX):
-            raise _refused("COPY to", path)
-        return CopyStatement(TableName((stem(path),), path, 0, 0), self.source, self.options).run(session)
+        if not path.lower().rstrip("/").endswith(TABLE_SUFFIX) and (is_in_table(path) or not is_lance(self.options)):
+            raise path_refused("COPY to", path)
+        return CopyStatement(TableName((stem(path) or path,), path, 0, 0), self.source, self.options).run(session)
 
 
 @dataclass(frozen=True)
 class ForeignFileStatement(LanceStatement):
-    """A DuckDB statement that would write to the path of a Lance table, or read it in a different format.
+    """An ATTACH that would write to the path of a Lance table, or read it in a different format.
 
     Attributes:
-        what: The words of the statement, for errors.
         path: The path in the statement.
     """
 
-    what: str
     path: WrittenPath
 
     @property
@@ -139,17 +143,13 @@ class ForeignFileStatement(LanceStatement):
     def read(cls, head: StatementHead) -> ForeignFileStatement | None:
         """Read the clauses. Returns None for other statements."""
         body = head.body
-        if body.says(0, "export", "database"):
-            to = body.find("to", stop=min(6, len(body)))
-            path = WrittenPath.at(body, 2 if to < 0 else to + 1)
-            return None if path is None else cls("EXPORT DATABASE to", path)
         if body.word(0) != "attach":
             return None
         place = 3 if body.says(1, "or", "replace") else 1
         place += body.word(place) == "database"
         place += 3 if body.says(place, "if", "not", "exists") else 0
         path = WrittenPath.at(body, place)
-        return None if path is None else cls("ATTACH without TYPE lance of", path)
+        return None if path is None else cls(path)
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the path may refer to a Lance table, or to a file in its folder."""
@@ -157,13 +157,13 @@ class ForeignFileStatement(LanceStatement):
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
-        is_attach = self.what.startswith("ATTACH")
-        raise _refused(self.what, self.path.value(session) or self.path.sql, _ATTACHED if is_attach else _OTHER_PATH)
+        raise path_refused("ATTACH without TYPE lance of", self.path.value(session) or self.path.sql, _ATTACHED)
 
 
 _OTHER_PATH: Final = "choose a path without .lance"
 _ATTACHED: Final = "read the table with FROM 'name.lance', or attach its folder: ATTACH 'folder' AS name (TYPE lance)"
 
 
-def _refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
+def path_refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
+    """Return the error for a statement that would write to the path of a Lance table."""
     return UnsupportedError(f"{what} the path of a Lance table is not supported", where=literal(path), remedy=remedy)

@@ -41,6 +41,7 @@ from lance_duck.duck.changes.upkeep.operations import (
 )
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.facts import INDEX_COLUMNS, indexes
 
 _VERBS: Final = {
@@ -60,6 +61,7 @@ class UpkeepStatement(TableStatement):
         options: The rest of the statement after the keywords.
         fixed: Arguments given by keywords.
         may_be_missing: Whether the statement has IF EXISTS.
+        has_keyword: Whether an optional keyword precedes the table.
     """
 
     parses: ClassVar[bool] = False
@@ -68,14 +70,16 @@ class UpkeepStatement(TableStatement):
     options: Clauses
     fixed: Mapping[str, Any] = field(default_factory=dict)
     may_be_missing: bool = False
+    has_keyword: bool = False
 
     @classmethod
     def read(cls, head: StatementHead) -> UpkeepStatement | None:
         """Read OPTIMIZE, VACUUM or CHECKPOINT. Returns None without a table."""
         body = head.body
         operation, word = _VERBS[head.verb or ""]
-        target = TableName.at(body, 1 + _is_option(body, 1, word))
-        return None if target is None else cls(target, operation, body.part(target.after))
+        has_keyword = _is_option(body, 1, word)
+        target = TableName.at(body, 1 + has_keyword)
+        return None if target is None else cls(target, operation, body.part(target.after), has_keyword=has_keyword)
 
     @classmethod
     def read_reindex(cls, head: StatementHead) -> UpkeepStatement | None:
@@ -116,11 +120,18 @@ class UpkeepStatement(TableStatement):
     @property
     def is_only_ours(self) -> bool:
         """Whether the statement is not in DuckDB's grammar."""
-        return self.operation not in (CLEANUP, CHECKPOINT)
+        return self.operation not in (CLEANUP, CHECKPOINT) or self.has_keyword or self.options.word(0) == "with"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the table is a Lance table, or does not exist and need not."""
-        return super().concerns(session) or self._lacks_table(session)
+        """Return whether the table is a Lance table, or does not exist and need not. CHECKPOINT may name a database."""
+        return super().concerns(session) or self._lacks_table(session) or self._lacks_database(session)
+
+    def _lacks_database(self, session: ChangeSession) -> bool:
+        """Return whether the statement is a CHECKPOINT of a name that is neither a table nor a native database."""
+        if self.operation is not CHECKPOINT or len(self.target.parts) > 1 or self.options.tokens:
+            return False
+        names = session.relation("SELECT database_name FROM duckdb_databases()", {}).fetchall()
+        return folded(self.target.name) not in {folded(name) for (name,) in names}
 
     def _lacks_table(self, session: ChangeSession) -> bool:
         """Return whether IF EXISTS allows the table to be missing, and it is."""
@@ -131,6 +142,8 @@ class UpkeepStatement(TableStatement):
         """Run the operation. IF EXISTS does nothing for a missing table or index."""
         if self._lacks_table(session):
             return nothing()
+        if not session.is_ours(self.target):
+            raise session.unknown_table(self.target)
         handle, fixed = session.handle(self.target), {TABLE: self.target.name, **self.fixed}
         handle.current()  # raises for a missing table, also in EXPLAIN
         options = Options.of(self.options, self.operation.words.format(**fixed))

@@ -234,6 +234,77 @@ ROLLBACK;
 SELECT list(id ORDER BY id) FROM trips;
 --> [0, 1, 2, 3, 4, 5, 7]
 
+--= a refused statement leaves the transaction open
+
+BEGIN; DELETE FROM trips WHERE id = 1;
+--> 1
+ALTER TABLE trips ADD COLUMN x INT;
+--! UnsupportedError
+ALTER TABLE trips RENAME TO other;
+--! UnsupportedError
+CREATE TABLE lance.n AS SELECT 1 AS a;
+--! UnsupportedError
+DROP TABLE dim;
+--! UnsupportedError
+COPY trips TO 'copy.lance';
+--! UnsupportedError
+CREATE INDEX i ON trips (id);
+--! UnsupportedError
+DROP INDEX i ON trips;
+--! UnsupportedError
+OPTIMIZE trips;
+--! UnsupportedError
+VACUUM trips;
+--! UnsupportedError
+REINDEX trips;
+--! UnsupportedError
+CALL lance_compact('trips');
+--! UnsupportedError
+COMMENT ON TABLE trips IS 'x';
+--! UnsupportedError
+DELETE FROM dim;
+--! UnsupportedError
+CREATE VIEW lance.v AS SELECT 1;
+--! UnsupportedError
+ALTER VIEW trips RENAME TO x;
+--! UnsupportedError
+ATTACH 'other' (TYPE lance);
+--! UnsupportedError
+INSERT INTO trips (id) VALUES (80);
+--> 1
+COMMIT;
+SELECT list(id ORDER BY id) FROM trips;
+--> [0, 2, 3, 4, 5, 7, 80]
+
+--= after a failed statement, COMMIT ends the transaction without its changes
+--each sql: SELECT error('x') | INSERT INTO trips VALUES ('x', 'y') | DELETE FROM trips WHERE error('x') | FROM 'no.parquet'
+
+BEGIN; DELETE FROM trips WHERE id = 1;
+--> 1
+{sql};
+--! …
+COMMIT;
+--! InvalidInputError: nothing was committed, … the transaction has ended
+ROLLBACK;
+--! TransactionException: … no transaction is active
+SELECT count(*) FROM trips;
+--> 7
+
+--= syntax errors abort a transaction in DuckDB 2 only
+--each sql: INSERT INTO trips (SELEC 1) | UPDATE trips SET | DELETE trips | MERGE INTO trips USING | ALTER TABLE trips ADD
+
+BEGIN; DELETE FROM trips WHERE id = 1;
+--> 1
+{sql};
+--! ParserException
+--only duckdb 1
+FROM range(1);
+--> 0
+--only duckdb 2
+FROM range(1);
+--! TransactionException
+ROLLBACK;
+
 --= a statement that fails in a transaction ends it until ROLLBACK
 
 BEGIN;
