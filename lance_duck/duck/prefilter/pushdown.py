@@ -11,7 +11,8 @@ import duckdb
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.prefilter.expression import SUBQUERY, Expression, may_read_clock
-from lance_duck.duck.rules.prefilter_condition import PrefilterCondition, find
+from lance_duck.duck.rules import prefilter_condition
+from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
 from lance_duck.duck.rules.table_read import Condition, as_key
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named, variables
@@ -62,7 +63,7 @@ class PrefilterPushdown:
     @staticmethod
     def may_apply(lifted: LiftedText) -> bool:
         """Return whether a statement has WHERE in a SELECT that calls a search with `prefilter`."""
-        return bool(lifted.statement.result("prefilter", find))
+        return bool(lifted.statement.result("prefilter", prefilter_condition.find))
 
     def edits(self, lifted: LiftedText, parameters: Any, *, later: bool) -> list[Edit]:
         """Return the edits that pass WHERE to the searches as `filter`.
@@ -76,7 +77,7 @@ class PrefilterPushdown:
             InvalidInputError: A condition cannot choose rows before the search.
             duckdb.Error: DuckDB rejects a condition.
         """
-        proposals: tuple[PrefilterCondition, ...] = lifted.statement.result("prefilter", find)
+        proposals: tuple[PrefilterCondition, ...] = lifted.statement.result("prefilter", prefilter_condition.find)
         if not proposals or lifted.statement.tokens[0].word == "prepare":
             return []
         values = ParameterValues(lifted.lists, parameters)

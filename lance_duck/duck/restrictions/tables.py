@@ -11,7 +11,8 @@ from typing import Final
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.names import Names, handle_of
-from lance_duck.duck.rules.indexed_condition import IndexedCondition, find
+from lance_duck.duck.rules import indexed_condition
+from lance_duck.duck.rules.indexed_condition import IndexedCondition
 from lance_duck.duck.rules.table_read import Condition
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import NamedTable, named
@@ -97,7 +98,7 @@ def restricted(
     """
     all_edits = list(edits)
     tables: dict[str, DuckTable] = {}
-    proposals: tuple[IndexedCondition, ...] = statement.result("indexed conditions", find)
+    proposals: tuple[IndexedCondition, ...] = statement.result("indexed conditions", indexed_condition.find)
     for proposal in proposals:
         name = f"__lance_restricted_{proposal.start}"
         own = list(proposal.reading(quoted(name)))

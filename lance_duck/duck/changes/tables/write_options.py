@@ -18,7 +18,7 @@ from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
-from lance_duck.errors import FormatError
+from lance_duck.errors import FormatError, NotFoundError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.snapshot import Location, open_snapshot
 from lance_duck.snapshot.publish import forget_table
@@ -107,8 +107,8 @@ def write_new_table(
 def _is_unreadable(location: Location) -> bool:
     try:
         open_snapshot(location.uri, storage_options=location.storage_options)
-    except FormatError:
-        return True
+    except (FormatError, NotFoundError) as error:
+        return isinstance(error, FormatError)
     return False
 
 
