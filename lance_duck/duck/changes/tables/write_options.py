@@ -16,7 +16,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
-from lance_duck.errors import FormatError
+from lance_duck.errors import FormatError, NotFoundError
 from lance_duck.snapshot import Location, open_snapshot
 from lance_duck.snapshot.publish import forget_table
 from lance_duck.store import local_path
@@ -85,6 +85,8 @@ def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments
 def _is_unreadable(location: Location) -> bool:
     try:
         open_snapshot(location.uri, storage_options=location.storage_options)
+    except NotFoundError:
+        return False
     except FormatError:
         return True
     return False
