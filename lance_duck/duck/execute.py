@@ -143,7 +143,7 @@ class Execution:
             run = partial(self._run_one, method, query, options, later=later)
             return self.with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
-            if is_about_versions(error) and (missing := self._without_versions(query)) is not None:
+            if is_about_versions(error) and (missing := self._without_versions(query, error)) is not None:
                 raise missing from None
             unreadable = self._unreadable(query) if isinstance(error, duckdb.BinderException) else None
             if unreadable is not None:
@@ -273,8 +273,13 @@ class Execution:
             return text
         return None if not text.strip() or text in self._foreign else text
 
-    def _without_versions(self, query: str) -> Exception | None:
-        """Return the error for a table with AT that does not exist. Returns None without such a table."""
+    def _without_versions(self, query: str, refused: duckdb.Error) -> duckdb.Error | None:
+        """Return the error for a table with AT that does not exist. Returns None without such a table.
+
+        Args:
+            query: The statement.
+            refused: DuckDB's error, which is kept for a Lance table outside of the search path.
+        """
         for each in versions_in(query):
             name = each.name
             if name is None or self.names.are_ours(name, later=True):
@@ -283,6 +288,8 @@ class Execution:
                 self._looked_up(f"FROM {'.'.join(map(quoted, name))} LIMIT 0")
             except duckdb.CatalogException as error:
                 message = str(error).partition("\n\nLINE ")[0]
+                if self._catalog.is_table(name):
+                    return type(refused)(f"{refused}\n{message}")
                 return type(error)(message + drawn(query, each.edit.start, len(".".join(name))))
             except duckdb.Error:
                 break

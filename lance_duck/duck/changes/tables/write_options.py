@@ -107,8 +107,10 @@ def write_new_table(
 def _is_unreadable(location: Location) -> bool:
     try:
         open_snapshot(location.uri, storage_options=location.storage_options)
-    except (FormatError, NotFoundError) as error:
-        return isinstance(error, FormatError)
+    except NotFoundError:
+        return False
+    except FormatError:
+        return True
     return False
 
 
