@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.commit import run_again
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.verbs.versions.config import ConfigChanges
 
 if TYPE_CHECKING:
+    from lance_duck import commit as commits
     from lance_duck.maintenance import cleanup, cleanup_plan
     from lance_duck.maintenance.validation import files, losses
     from lance_duck.maintenance.validation import validate as validation
     from lance_duck.optimize import optimizer
     from lance_duck.verbs.versions import repair as repairs
 else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
     cleanup, cleanup_plan = lazy.modules(globals(), "lance_duck.maintenance", "cleanup", "cleanup_plan")
     files, losses, validation = lazy.modules(
         globals(), "lance_duck.maintenance.validation", "files", "losses", "validate"
@@ -168,7 +169,7 @@ class Upkeep(ConfigChanges):
             after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments, found.overlays)
             self.handle.move_to(after)
         if found.renamed and not dry_run:
-            self.handle.move_to(run_again(self.handle.snapshot, repairs.rename_items))
+            self.handle.move_to(commits.run_again(self.handle.snapshot, repairs.rename_items))
         return found
 
     def find_problems(self) -> list[validation.Problem]:
