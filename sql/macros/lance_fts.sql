@@ -9,8 +9,8 @@
 --   filter          condition of rows, as for lance_vector_search
 --   version, tag, asof, branch   as for lance_vector_search
 --
--- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
--- never columns.
+-- WHERE applies to the rows found; if `prefilter := true` is written, it chooses among all rows. Arguments are
+-- constants or parameters, never columns.
 -- Example: FROM lance_fts('data/books.lance', 'body', 'whale ship', k := 5, filter := 'year > 1850')
 CREATE OR REPLACE TEMP MACRO lance_fts(
     table_name, text_column, query, k := 10, prefilter := true, "filter" := NULL, version := NULL, tag := NULL,

@@ -14,8 +14,8 @@
 --   nprobs, nprobes, refine_factor, ef, recall, metric, use_index, explain_verbose   as for lance_vector_search
 --   prefilter, filter, version, tag, asof, branch   as for lance_vector_search, in both searches
 --
--- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
--- never columns.
+-- WHERE applies to the rows found; if `prefilter := true` is written, it chooses among all rows. Arguments are
+-- constants or parameters, never columns.
 -- Example: FROM lance_hybrid_search('data/books.lance', 'vec', [0.1, 0.7]::FLOAT[], 'body', 'whale ship', k := 5)
 CREATE OR REPLACE TEMP MACRO lance_hybrid_search(
     table_name, vector_column, query_vector, text_column, query, k := 10, alpha := 0.5, oversample_factor := 4,

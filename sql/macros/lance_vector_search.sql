@@ -22,8 +22,8 @@
 --   nprobs          nprobes, as the lance extension of DuckDB calls it
 --   explain_verbose of that extension; without effect: EXPLAIN says all that there is
 --
--- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
--- never columns; at most one of version, tag and asof.
+-- WHERE applies to the rows found; if `prefilter := true` is written, it chooses among all rows. Arguments are
+-- constants or parameters, never columns; at most one of version, tag and asof.
 -- Example: FROM lance_vector_search('data/photos.lance', 'vec', [0.1, 0.7]::FLOAT[], k := 5, filter := 'year > 2020')
 CREATE OR REPLACE TEMP MACRO lance_vector_search(
     table_name, column_name, query_vector, k := 10, nprobes := NULL, refine_factor := NULL, ef := NULL,

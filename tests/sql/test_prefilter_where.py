@@ -11,11 +11,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from sql.random_conditions import Conditions
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, LanceDuckError
-
-from .random_conditions import Conditions
 
 ROWS = 400
 WORDS = ("lake", "duck", "goose", "pond")
