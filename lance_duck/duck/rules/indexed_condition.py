@@ -44,6 +44,7 @@ _WHERE: Final = re.compile(r"\b(where|on)\b", re.IGNORECASE)
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 _PASSING: Final = frozenset({"expressions", "from_", "joins", "where", "order", "with_"})
 """Clauses of a SELECT that returns a row for each row of its tables that satisfies WHERE."""
+_OURS: Final = "__lance_"
 _NOT_PASSING: Final = (exp.AggFunc, exp.Window, exp.Unnest, exp.Explode, exp.Anonymous)
 
 
@@ -172,7 +173,7 @@ class _ConditionFinder:
         for part in self._conditions(chain, source):
             is_known = is_plain_condition(part, [""], lists=True, functions=True)
             is_left = not is_known or _is_left_to_duckdb(part)
-            evaluated += [part] if is_left and self._is_explained and part.find(exp.Query) is None else []
+            evaluated += [part] if is_left and self._is_explained and _is_explainable(part) else []
             (left if is_left else passed).extend([part] if is_known else [])
         if not left and not evaluated:
             return None
@@ -260,6 +261,12 @@ def _is_left_to_duckdb(condition: Node) -> bool:
         return True
     columns = {column.name.lower() for column in condition.find_all(exp.Column)}
     return not SPEAKS_SOURCE and len(columns) > 1 and condition.find(exp.Or) is not None
+
+
+def _is_explainable(condition: Node) -> bool:
+    """Return whether no other rule explains a condition: it does not contain a query or a full-text search."""
+    calls = condition.find_all(exp.Anonymous)
+    return condition.find(exp.Query) is None and not any(str(call.this).lower().startswith(_OURS) for call in calls)
 
 
 def _passes_rows(select: exp.Select) -> bool:

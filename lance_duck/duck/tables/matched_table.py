@@ -111,9 +111,9 @@ class MatchedTable(TableWithColumns):
         """Return the number of rows."""
         return len(self._matches.of(self.dataset))
 
-    def implied(self) -> Predicate | None:
+    def implied(self, dataset: LanceDataset) -> Predicate | None:
         """See `DuckTable.implied`."""
-        found, last = self._matches.of(self.dataset), self._last
+        found, last = self._matches.of(dataset), self._last
         if last is None or last[0] is not found:
             last = self._last = found, In((ADDRESS,), pa.array(found.names))
         return last[1]

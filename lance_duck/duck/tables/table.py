@@ -211,11 +211,15 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def _with_implied(self, dataset: LanceDataset, predicate: Predicate | None) -> Predicate | None:
         pushed = None if predicate is None else self.stored(dataset, predicate)
-        parts = [part for part in (self._implied(dataset), pushed) if part is not None]
+        parts = [part for part in (self.implied(dataset), pushed) if part is not None]
         return all_of(*parts) if parts else None
 
-    def _implied(self, dataset: LanceDataset) -> Predicate | None:
-        """Return the condition of the restriction, or None once it no longer holds."""
+    def implied(self, dataset: LanceDataset) -> Predicate | None:
+        """Return a condition that the scan applies in addition to DuckDB's filters, or None once it no longer holds.
+
+        Args:
+            dataset: The version that is read.
+        """
         restriction = self._restriction
         if restriction is None or not restriction.schema.equals(dataset.schema) or not restriction.holds():
             return None
