@@ -19,6 +19,8 @@ _OPTIONS: Final = {
     "region": "region",
     "account_name": "account_name",
     "account_key": "account_key",
+    "max_retries": "client_max_retries",
+    "retry_timeout": "client_retry_timeout",
 }
 """Storage options by their names in DuckDB secrets. Other options keep their names."""
 
