@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -202,6 +204,39 @@ def test_a_key_that_python_declares_later_is_checked(tmp_path: Path) -> None:
             ds.checkout_latest()
             assert ds.count_rows() == count
         con.execute("INSERT INTO t VALUES (2)")
+
+
+ARRAYS: Final = {
+    "UUID": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), bytes(16), b"0" * 16], pa.binary(16))),
+    "half": pa.array([1, 1, float("nan")], pa.float16()),
+    "zeros": pa.array([0.0, -0.0, float("nan")]),
+    "dictionary": pa.array(["a", "a", "b"]).dictionary_encode(),
+    "decimal": pa.array([Decimal("1.50"), Decimal("1.50"), Decimal(2)], pa.decimal128(20, 2)),
+    "timestamp": pa.array([0, 0, 1], pa.timestamp("ns")),
+    "bytes": pa.array([b"\x00a", b"\x00a", b""], pa.large_binary()),
+    "duration": pa.array([1, 1, 2], pa.duration("us")),
+}
+TEXTS: Final = {
+    "UUID": "00000000-0000-0000-0000-000000000000",
+    "half": "1.0",
+    "zeros": "0.0",
+    "dictionary": "a",
+    "decimal": "1.50",
+    "timestamp": "1970-01-01 00:00:00",
+    "bytes": r"\x00a",
+    "duration": "0:00:00.000001",
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_validation_finds_the_repeated_keys_that_sql_refuses(name: str, tmp_path: Path) -> None:
+    table = pa.table([ARRAYS[name]], pa.schema([key("k", ARRAYS[name].type)]))
+    ds = ld.write_dataset(table, tmp_path / "t.lance")
+    assert [str(problem) for problem in ds.find_problems()] == [
+        f'primary key: 1 key occurs in several rows (2 rows), such as "k: {TEXTS[name]}" in 2 rows'
+    ]
+    with ld.connect(tmp_path) as con, pytest.raises(DuplicateKeyError, match=re.escape(f'key "k: {TEXTS[name]}"')):
+        con.execute("INSERT INTO lance.t FROM lance.t LIMIT 1")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def key_problems(snapshot: Snapshot) -> Iterator[Problem]:
         table = TableScan(snapshot)
         keys = table.reader(table.plan(ScanOptions(columns=[field.name for field in fields]))).read_all()
         repeated = _repeated(keys)
-    except (LanceDuckError, pa.ArrowNotImplementedError):
+    except (LanceDuckError, pa.ArrowException):
         return  # reported with the fragment, or a type without equality
     if repeated.num_rows:
         most = repeated.sort_by([(_COUNT, "descending"), (_FIRST, "ascending")]).slice(0, 1).to_pylist()[0]

@@ -66,7 +66,7 @@ def _same_key(newer: Snapshot) -> RetryableError:
     return RetryableError(
         "a concurrent commit inserted a row with the same key",
         where=f"{newer.uri} version {newer.version}",
-        remedy="run the merge again",
+        remedy="run the change again",
     )
 
 
