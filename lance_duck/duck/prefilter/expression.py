@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
 from lance_duck.scan.evaluator.expressions import query
+from lance_duck.scan.sql.vet import lambda_names, nodes_of
 
 SUBQUERY: Final = "a subquery"
 _REFUSED: Final = {
@@ -63,11 +63,11 @@ class Expression:
         nodes = [] if answer.get("error") else [statement["node"] for statement in answer["statements"]]
         if len(nodes) != 1:
             return None
-        parts = list(_nodes(nodes[0].get("select_list")))
+        parts = list(nodes_of(nodes[0].get("select_list")))
         columns = (tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF")
         return cls(
             frozenset(names for names in columns if names[0].lower() not in _NOW),
-            frozenset(name for part in parts if part["class"] == "LAMBDA" for name in _lambda_names(part)),
+            frozenset(name for part in parts if part["class"] == "LAMBDA" for name in lambda_names(part)),
             frozenset(part["function_name"].lower() for part in parts if part["class"] == "FUNCTION"),
             next((_REFUSED[part["class"]] for part in parts if part["class"] in _REFUSED), ""),
         )
@@ -86,24 +86,6 @@ class Expression:
 def may_read_clock(text: str) -> bool:
     """Return whether a text may contain a value with a time zone, or the current time."""
     return _MOMENTS.search(text) is not None
-
-
-def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
-    pending = [tree]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            if "class" in part:
-                yield part
-            pending.extend(part.values())
-        elif isinstance(part, list):
-            pending.extend(part)
-
-
-def _lambda_names(part: Mapping[str, Any]) -> Iterator[str]:
-    for key in ("lhs", "parameters", "params"):
-        for node in _nodes(part.get(key)):
-            yield from (str(name).lower() for name in node.get("column_names", []))
 
 
 @cache

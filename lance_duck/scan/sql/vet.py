@@ -207,7 +207,7 @@ def syntax_tree(text: str, what: str) -> SyntaxTree:
     if not single or node["from_table"]["type"] != "EMPTY" or any(node.get(key) for key in _SELECT_KEYS):
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
     tree: SyntaxTree = node["select_list"][0]
-    for part in _nodes(tree):
+    for part in nodes_of(tree):
         if part["class"] in _REFUSED:
             raise InvalidInputError(
                 f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
@@ -239,7 +239,7 @@ def _operands(tree: SyntaxTree) -> Iterator[SyntaxTree]:
 
 def _positions(tree: SyntaxTree) -> Iterator[int]:
     """Yield the byte positions of a tree's nodes in the statement. Some nodes do not have a position."""
-    return (part["query_location"] for part in _nodes(tree) if part["query_location"] != _NOWHERE)
+    return (part["query_location"] for part in nodes_of(tree) if part["query_location"] != _NOWHERE)
 
 
 def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:
@@ -249,7 +249,7 @@ def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[
     return {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
 
 
-def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
+def nodes_of(tree: Any) -> Iterator[SyntaxTree]:
     """Yield every node of the syntax tree."""
     pending = [tree]
     while pending:
@@ -263,9 +263,9 @@ def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, ...]:
-    lambdas = {name for part in _nodes(tree) if part["class"] == "LAMBDA" for name in _lambda_names(part)}
+    lambdas = {name for part in nodes_of(tree) if part["class"] == "LAMBDA" for name in lambda_names(part)}
     paths: dict[Path, None] = {}
-    for part in _nodes(tree):
+    for part in nodes_of(tree):
         if part["class"] != "COLUMN_REF":
             continue
         names = part["column_names"]
@@ -284,7 +284,7 @@ def _is_stable(tree: Any, text: str) -> bool:
     """
     if _MOMENTS.search(text):
         return False
-    for part in _nodes(tree):
+    for part in nodes_of(tree):
         if part["class"] not in _PURE:
             return False
         if part["class"] == "FUNCTION" and part["function_name"].lower() not in _pure_functions():
@@ -316,9 +316,10 @@ def _descend(field: pa.Field, names: Sequence[str]) -> Path:
     return path
 
 
-def _lambda_names(part: Mapping[str, Any]) -> Iterator[str]:
+def lambda_names(part: SyntaxTree) -> Iterator[str]:
+    """Yield the names of a lambda's parameters, in lower case."""
     for key in ("lhs", "parameters", "params"):
-        for node in _nodes(part.get(key)):
+        for node in nodes_of(part.get(key)):
             yield from (str(name).lower() for name in node.get("column_names", []))
 
 

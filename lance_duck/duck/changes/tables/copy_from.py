@@ -3,7 +3,7 @@
     COPY t [(c, …)] FROM 'file' [[WITH] (option [value], …)]
 
 DuckDB runs the statement on an empty temporary table with the same columns. This supports all of DuckDB's file formats,
-with their options and errors. Rows of a Lance table are inserted directly.
+with their options and errors. `copy_lance` reads Lance tables.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted
-from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -24,7 +22,6 @@ from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
-from lance_duck.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -56,23 +53,7 @@ class CopyFromStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Append the rows."""
-        if self.source.tokens[1].path is not None:
-            return self._inserted(session)
         return counted(session.append(self.target, lambda table: self._rows(session, table)))
-
-    def _inserted(self, session: ChangeSession) -> ChangeResult:
-        """Insert the rows of a Lance table."""
-        options = Options.of(self.source.part(2), "COPY … FROM a Lance table").values(session, ("format",))
-        if str(options.get("format", "lance")).lower() != "lance":
-            raise UnsupportedError(
-                f"FORMAT {options['format']} cannot read a path that ends in .lance",
-                where=self.source.tokens[1].text,
-                remedy="use FORMAT lance, or a path with another ending",
-            )
-        nothing = self.source.part(len(self.source))
-        rows = Clauses.of(f"SELECT * FROM {self.source.tokens[1].text}")  # noqa: S608
-        name = self.target.name
-        return InsertStatement(self.target, nothing, name, self.names, False, rows, nothing, None, nothing).run(session)
 
     @contextmanager
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
