@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks._harness import geometric_mean
 
 WIDTH: Final = 640
-LABELS: Final = 250
+LABELS: Final = 264
 """Width of the labels on the left, in pixels."""
 MEANS: Final = 50
 """Width of the means on the right, in pixels."""

@@ -103,7 +103,7 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Run the merge with one join and one commit. There is no commit if no row changes.
+        """Run the merge with one join and one commit. A conditional merge that changes no row is not committed.
 
         If a conflicting change is committed first, the join and the commit are repeated.
 
@@ -163,7 +163,7 @@ class SparkMerge(MergeInsertBuilder):
             )
             delete = _deleter(self._spark, place, snapshot, draft)
             result = joined_parts(snapshot, plan, names, parts, delete)
-            return commit_merge(draft, result, self._said)
+            return commit_merge(draft, result, plan, self._said)
 
 
 @dataclass(frozen=True)

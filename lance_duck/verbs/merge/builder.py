@@ -157,7 +157,9 @@ class MergeInsertBuilder:
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Execute the merge and move the dataset to the new version. There is none if no row changes.
+        """Execute the merge and move the dataset to the new version.
+
+        A conditional merge that changes no row does not create a version.
 
         Args:
             data_obj: The source, in any form that `write_dataset` accepts.
@@ -233,7 +235,7 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
                 merged = _write_merge(snapshot, self._plan, source, options, draft)
-                return commit_merge(draft, merged, self._said)
+                return commit_merge(draft, merged, self._plan, self._said)
 
         work = partial(merge_newest, attempt=attempt)
         return run_again(self._dataset.handle.base, work, self._plan.retries, self._plan.timeout.total_seconds())

@@ -100,19 +100,20 @@ def joined_parts(
 
 
 def commit_merge(
-    draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, merged: WrittenMerge, plan: MergePlan, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
-    """Commit a merge whose files are written. Returns the same version if no row changes.
+    """Commit a merge whose files are written. A conditional merge that changes no row returns the same version.
 
     Args:
         draft: The draft that recorded the files. It commits them.
         merged: The merge.
+        plan: Its clauses.
         properties: Properties of the transaction.
 
     Raises:
         RetryableError: Another change was committed first. The merge must run again, starting with the join.
     """
-    if not any(merged.result.values()):
+    if plan.is_conditional and not any(merged.result.values()):
         return draft.snapshot, merged.result
     after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result
@@ -121,7 +122,7 @@ def commit_merge(
 def merge_newest(
     snapshot: Snapshot, attempt: Callable[[Snapshot], tuple[Snapshot, MergeResult]]
 ) -> tuple[Snapshot, MergeResult]:
-    """Run a merge attempt. If it does not change any row, run it again until it has read the newest version."""
+    """Run a merge attempt. If it does not create a version, run it again until it has read the newest version."""
     after, result = attempt(snapshot)
     while after is snapshot and (newest := snapshot.checkout()) is not snapshot:
         snapshot = newest

@@ -68,6 +68,11 @@ class MergePlan:
     use_index: bool = True
     memory_limit: int | None = None
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether an action applies only to rows that satisfy a condition."""
+        return self.condition is not None or self.by_source_condition is not None
+
     def check(self) -> None:
         """Raise InvalidInputError if the merge does nothing."""
         if self.matched == NOTHING and not self.insert and not self.by_source_delete:
