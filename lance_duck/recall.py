@@ -94,7 +94,7 @@ class RecallReport:
         If nprobes is the same for all settings, there is a point for each ef or refine_factor.
 
         Args:
-            ax: Axes of matplotlib to draw on. Default: new axes.
+            ax: matplotlib `Axes` to draw on. Default: new axes.
 
         Returns:
             The axes.

@@ -325,7 +325,7 @@ class Execution:
 
         Args:
             text: A statement, or an error.
-            later: Whether an unfetched result must stay intact.
+            later: Whether an unfetched result is kept while names are looked up.
 
         Returns:
             Whether this call loaded them.

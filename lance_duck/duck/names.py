@@ -103,7 +103,7 @@ class Names:
 
         Args:
             name: Its parts.
-            later: Whether an unfetched result must stay intact.
+            later: Whether an unfetched result is kept while names are looked up.
         """
         return self.table(name, later=later) is not None
 

@@ -81,7 +81,7 @@ def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
 
 
 def _counted(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    living = snapshot.derived(("living rows", segment.uuid), lambda: _living(snapshot, segment))
+    living = snapshot.derived(("live rows", segment.uuid), lambda: _living(snapshot, segment))
 
     def counted(index: ScalarIndex) -> int | None:
         return index.count(query) if isinstance(index, Counting) and index.num_entries == living else None

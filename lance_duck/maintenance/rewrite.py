@@ -1,4 +1,4 @@
-"""Rewrites consecutive fragments. Only living rows and current columns are kept."""
+"""Rewrites consecutive fragments. Only live rows and current columns are kept."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RewriteOrder:
 def rewrite(
     snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions, transaction: UUID | None = None
 ) -> RewrittenGroup:
-    """Write the living rows of fragments into new fragments, in order.
+    """Write the live rows of fragments into new fragments, in order.
 
     Args:
         snapshot: Version that contains the fragments.
@@ -144,7 +144,7 @@ def _scanned(snapshot: Snapshot, scan: ScanOptions, options: CompactionOptions) 
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
-    """Return the new fragments with row ids and row versions. These come from the living rows of the old fragments."""
+    """Return the new fragments with row ids and row versions. These come from the live rows of the old fragments."""
     if not snapshot.has_stable_row_ids:
         return new
     counts = [f.physical_rows for f in new]

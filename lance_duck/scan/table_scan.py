@@ -230,7 +230,7 @@ class TableScan:
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
-        """Return whether the scan should apply a filter instead of DuckDB: see the function `filter_pays`."""
+        """Return whether the scan, and not DuckDB, should apply a filter: see the function `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
     def predicate_reader(

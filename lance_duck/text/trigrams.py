@@ -114,7 +114,7 @@ def _changed() -> Iterator[int]:
 
 @cache
 def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the kernel's tables: the class list of each character, the start of each list, and the lists' classes."""
+    """Return the list number of each character, the start of each list, and the classes of all lists in order."""
     places = np.zeros(_CODE_POINTS, np.uint16)
     numbers: dict[tuple[int, ...], int] = {(BREAK,): 0}
     for point in _changed():

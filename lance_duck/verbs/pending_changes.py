@@ -173,7 +173,7 @@ def _live_offsets(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:
 
 
 class _LiveRows:
-    """Living rows of some fragments: first rows that moved from the base version, then new rows."""
+    """Live rows of some fragments. Rows that moved from the base version precede new rows."""
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], first_new: int) -> None:
         self._snapshot = snapshot

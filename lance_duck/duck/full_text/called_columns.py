@@ -52,7 +52,7 @@ class CalledColumns:
         names: Name resolver of the connection.
         statement: The statement.
         calls: Its calls.
-        later: Whether an unfetched result must stay intact.
+        later: Whether an unfetched result is kept while names are looked up.
     """
 
     def __init__(

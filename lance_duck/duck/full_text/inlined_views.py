@@ -20,7 +20,7 @@ class ViewInliner:
 
     Args:
         names: Name resolver of the connection.
-        later: Whether an unfetched result must stay intact.
+        later: Whether an unfetched result is kept while names are looked up.
     """
 
     def __init__(self, names: Names, *, later: bool) -> None:

@@ -86,7 +86,7 @@ class TextRewriter:
 
         Args:
             lifted: One or more statements.
-            later: Whether an unfetched result must stay intact.
+            later: Whether an unfetched result is kept while names are looked up.
 
         Raises:
             InvalidInputError, WrongTypeError, UnknownColumnError: A call is invalid. The message shows the call.

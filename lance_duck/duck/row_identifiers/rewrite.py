@@ -34,7 +34,7 @@ class RowIdentifierRewriter:
 
         Args:
             statement: One or more statements.
-            later: Whether an unfetched result must stay intact.
+            later: Whether an unfetched result is kept while names are looked up.
         """
         tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find_identified_tables)
         calls = {table: call for table in tables if (call := self._call(table, later=later)) is not None}

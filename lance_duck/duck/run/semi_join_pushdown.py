@@ -212,7 +212,7 @@ class _Runner:
     Args:
         connection: The statement's connection, or a different one to the same database.
         clock: Counter of the queries.
-        later: Whether an unfetched result must stay intact.
+        later: Whether an unfetched result is kept while names are looked up.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, clock: _Clock, later: bool) -> None:

@@ -59,7 +59,7 @@ class Restriction:
     Attributes:
         condition: The condition, or None if no rows are skipped.
         rows: Estimated number of rows that satisfy it.
-        origin: Plan text for the origin of the condition.
+        origin: The line of a plan that states where the condition comes from.
         schema: Columns of the table for which the condition was made.
         holds: Returns whether the statement still implies the condition. Called before each scan.
         notes: Further lines of the plan. A line is omitted if DuckDB passes a filter on one of its columns.

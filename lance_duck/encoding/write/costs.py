@@ -13,7 +13,8 @@ WORTH: Final = 0.95
 1.3 times as long to write. With 0.8, numbers of 60 bits take 1.06 times the bytes."""
 
 SAMPLE: Final = 4096
-"""Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
+"""Number of values in a sample, or number of bytes that are read of each large value in a sample. Sizes from 1/4 to 4
+times this one give files of the same size."""
 
 SAMPLE_PIECES: Final = 64
 """Number of slices in a sample, spread over a page. Each contains consecutive values, which preserves runs and

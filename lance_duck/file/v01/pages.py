@@ -53,7 +53,7 @@ class Batches:
         return int(self.bounds[-1])
 
     def scaled(self, factor: int) -> Batches:
-        """Multiply the value counts of the pages by `factor`. The caller has checked for overflow."""
+        """Return batches with `factor` times as many values. The caller has checked for overflow."""
         return Batches(self.source, self.bounds * factor, self.positions, self.where)
 
     def cut(self, runs: RowRuns) -> Pieces:

@@ -59,8 +59,8 @@ ENCODED_POSTINGS: Final = 1 << 19
 twice its memory and is not faster (`benchmarks/full_text.py`)."""
 
 HELD_SHARE: Final = 4
-"""Tokens are written as a partition when they reach 1 / `HELD_SHARE` of the memory limit. Sorting and encoding take
-twice as much memory."""
+"""Tokens are written as a partition when they reach 1 / `HELD_SHARE` of the memory limit. Sorting and encoding
+them takes twice their memory."""
 
 FEW_MATCHES: Final = 1000
 """Minimum estimated number of documents with all terms for reading impacts. Scoring fewer documents takes less time

@@ -44,7 +44,7 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
     """Yield the problems of a segment.
 
     Its files must exist and have the listed sizes. A usable segment is read completely, and searched for a sample of
-    the values of its rows. For each living row, the search result must be correct. A vector segment must contain each
+    the values of its rows. For each live row, the search result must be correct. A vector segment must contain each
     row with a vector once, with that vector. A full-text segment must contain each row that has terms, with exactly
     these terms. Unknown kinds and versions are not reported.
     """
@@ -133,7 +133,7 @@ class _Claim:
     answer: Answer
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare the result with the living rows of a fragment. Raises CorruptError."""
+        """Compare the result with the live rows of a fragment. Raises CorruptError."""
         result = evaluate(self.condition, {_VALUE[0]: column}, len(column))
         true = offsets[result.fill_null(False).to_numpy(zero_copy_only=False)]
         missing = difference_of(true, self.answer.maybe.offsets(fragment_id))
@@ -163,7 +163,7 @@ def _some(count: int) -> list[int]:
 
 
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the values of a fragment's living rows, with their storage type, and the row offsets."""
+    """Return the values of a fragment's live rows, with their storage type, and the row offsets."""
     table = TableScan(snapshot)
     field = listed_field(snapshot.schema, segment.field)
     options = ScanOptions(columns=[field.path], fragments=[fragment_id], with_row_address=True, use_threads=False)

@@ -41,7 +41,7 @@ class Losses:
     """The parts of a version that cannot be read.
 
     Attributes:
-        rows: Offsets of living rows with an unreadable value, by fragment: uint32, ascending.
+        rows: Offsets of live rows with an unreadable value, by fragment: uint32, ascending.
         columns: Names of the columns with unreadable values, by fragment.
         deletions: Ids of the fragments with an unreadable deletion file, whose deleted rows are unknown.
         segments: Index segments with a damaged file.

@@ -41,7 +41,7 @@ class TextRows:
         index: The segment, open.
 
     Raises:
-        CorruptError: A partition is corrupt, a row lies past the end of its fragment, or a living row occurs twice.
+        CorruptError: A partition is corrupt, a row lies past the end of its fragment, or a live row occurs twice.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: Any) -> None:
@@ -65,7 +65,7 @@ class TextRows:
             raise CorruptError("the index contains rows twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare the segment with the texts and offsets of a fragment's living rows.
+        """Compare the segment with the texts and offsets of a fragment's live rows.
 
         An index with an unsupported analyser is not compared.
 

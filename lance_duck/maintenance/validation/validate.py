@@ -139,7 +139,7 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
         content = snapshot.data_file(file)
         stored = snapshot.fragments.stored_rows(fragment.id) or snapshot.physical_rows(fragment)
         if content.num_rows != stored:
-            only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers use the row count of the file
+            only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers ignore the manifest's count
             remedy = "optimize.compact_files() writes the right number" if only_stored else None
             raise CorruptError("wrong row count", expected=stored, found=content.num_rows, remedy=remedy)
         beyond = [c for c in file.column_indices if c >= content.num_columns]

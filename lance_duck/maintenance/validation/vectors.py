@@ -31,7 +31,7 @@ class VectorRows:
         index: The segment, open.
 
     Raises:
-        CorruptError: A row lies past the end of its fragment, or a living row occurs twice.
+        CorruptError: A row lies past the end of its fragment, or a live row occurs twice.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
@@ -46,7 +46,7 @@ class VectorRows:
             raise CorruptError("the index contains rows twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare the segment with the vectors and offsets of a fragment's living rows.
+        """Compare the segment with the vectors and offsets of a fragment's live rows.
 
         Raises:
             CorruptError: The index lacks a searchable row, contains a row that is not searchable, or stores a different

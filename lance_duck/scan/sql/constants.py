@@ -73,7 +73,7 @@ def asks_for_the_time(text: str) -> bool:
 
 
 def computed(text: str, parameters: Parameters = None) -> Literal:
-    """Return the value of an expression without columns. Short integer sums are computed without DuckDB.
+    """Return the value of an expression without columns. Sums of a few integers do not need DuckDB.
 
     Raises:
         NotSimpleError: The expression cannot be evaluated, or its value cannot be compared exactly.

@@ -87,9 +87,9 @@ def _cast(
         before: The columns with their old types.
         schema: The columns with their new types.
         altered: The alterations.
-        live: Offsets of the living rows, or None if no row is deleted. Values of deleted rows do not have to fit the
+        live: Offsets of the live rows, or None if no row is deleted. Values of deleted rows do not have to fit the
             new types.
-        first_row: Number of living rows in previous fragments, for error messages.
+        first_row: Number of live rows in previous fragments, for error messages.
     """
     origins = {new: old for old, new in altered.casts.items()}
 

@@ -1,6 +1,6 @@
 """Files that store the new columns of a fragment, with one value for each physical row, even for deleted rows.
 
-A deleted row gets the value of the next living row, or of the last living row if none follows. This value is never
+A deleted row gets the value of the next live row, or of the last live row if none follows. This value is never
 read.
 """
 
@@ -35,7 +35,7 @@ else:
 
 
 class LiveRows:
-    """Columns or SQL expressions of the living rows of fragments. Blobs are read as bytes.
+    """Columns or SQL expressions of the live rows of fragments. Blobs are read as bytes.
 
     Args:
         table: The version to read.
@@ -65,7 +65,7 @@ class LiveRows:
 
 
 def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
-    """Return the offsets of a fragment's living rows, or None if no row is deleted."""
+    """Return the offsets of a fragment's live rows, or None if no row is deleted."""
     vector = snapshot.deletion_vector(fragment)
     if vector is None or not vector.count:
         return None
@@ -75,16 +75,16 @@ def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | Non
 def spread(
     batches: Iterable[pa.RecordBatch], live: NDArray[np.int64] | None, physical_rows: int, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Spread living rows over all physical rows of a fragment.
+    """Spread live rows over all physical rows of a fragment.
 
     Args:
-        batches: One row for each living row.
-        live: Offsets of the living rows, or None for all rows.
+        batches: One row for each live row.
+        live: Offsets of the live rows, or None for all rows.
         physical_rows: Physical row count of the fragment.
         where: Description of the fragment, for error messages.
 
     Raises:
-        InvalidInputError: The number of rows differs from the number of living rows.
+        InvalidInputError: The number of rows differs from the number of live rows.
     """
     expected = physical_rows if live is None else len(live)
     start, at, last = 0, 0, None
@@ -164,7 +164,7 @@ class ColumnFiles:
         self._written: dict[Fragment, DataFile] = {}
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
-        """Write new columns of a fragment's living rows, or reuse an earlier file. None if all rows are deleted."""
+        """Write new columns of a fragment's live rows, or reuse an earlier file. None if all rows are deleted."""
         data_file = self._usable.pop(fragment, None)
         if data_file is not None:
             self._written[fragment] = data_file

@@ -51,7 +51,7 @@ class NewColumns(Protocol):
         """Return whether the new columns keep a field metadata key of the schema."""
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
-        """Return the values for a fragment's living rows, or None if all are null."""
+        """Return the values for a fragment's live rows, or None if all are null."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
         """Return a fragment's file from the checkpoint of an earlier, failed change, or None."""

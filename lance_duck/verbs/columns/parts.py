@@ -127,7 +127,7 @@ def commit_columns(
 
 
 class _ValuePlacer:
-    """Assigns values to a fragment's living rows."""
+    """Assigns values to a fragment's live rows."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, live: Offsets | None) -> None:
         self._snapshot = snapshot

@@ -182,7 +182,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         The same keys as pylance's scalar index statistics: index_type, name, num_indices and num_segments, indices and
         segments (one dict per segment: {} if nothing is known, {"error"} if it is corrupt), num_indexed_fragments,
         num_indexed_rows, num_unindexed_fragments, num_unindexed_rows, num_indexed_rows_per_delta,
-        updated_at_timestamp_ms. Only living rows are counted.
+        updated_at_timestamp_ms. Only live rows are counted.
 
     Raises:
         IndexNotFoundError: The index does not exist.

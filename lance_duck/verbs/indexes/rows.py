@@ -50,7 +50,7 @@ def column_path(schema: Schema, column: str) -> str:
 
 
 def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterable[int]) -> pa.RecordBatchReader:
-    """Stream the living rows of fragments for an index.
+    """Stream the live rows of fragments for an index.
 
     Args:
         snapshot: The version.
@@ -94,14 +94,14 @@ def value_type(field: Field) -> pa.DataType:
 
 
 def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
-    """Return the total living row count of the fragments that exist."""
+    """Return the total live row count of the fragments that exist."""
     numbers = np.fromiter(fragments, np.int64)
     ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
     return int(rows[np.isin(ids, numbers)].sum())
 
 
 def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
-    """Split fragments into at most `count` non-empty runs of neighbours. The runs have similar living row counts."""
+    """Split fragments into at most `count` non-empty runs of neighbours. The runs have similar live row counts."""
     ids = np.array(sorted(fragments), np.int64)
     if not len(ids):
         return []

@@ -60,7 +60,7 @@ class SampleOrder:
         path: Dotted path of the column.
         metric: Distance metric of the index.
         fragments: Ids of the fragments.
-        positions: Ascending positions among all living rows of the table, or None for all rows of the fragments.
+        positions: Ascending positions among all live rows of the table, or None for all rows of the fragments.
     """
 
     version: int

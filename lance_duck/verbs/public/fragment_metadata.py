@@ -146,7 +146,7 @@ class FragmentMetadata:
 
     @property
     def num_rows(self) -> int:
-        """Number of living rows."""
+        """Number of live rows."""
         return self.physical_rows - self.num_deletions
 
     def to_json(self) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
 
 def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> RowDeletion:
-    """Write the deletion files of living rows.
+    """Write the deletion files of live rows.
 
     Args:
         snapshot: The version of the rows.
@@ -138,7 +138,7 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Uncommitte
 def delete_offsets(
     snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: UncommittedFiles
 ) -> RowDeletion:
-    """Write the deletion files of living rows.
+    """Write the deletion files of live rows.
 
     Args:
         snapshot: The version of the rows.

@@ -38,7 +38,7 @@ def repair(
 
     Args:
         snapshot: The newest version.
-        rows: Ascending offsets of living rows to remove, by fragment.
+        rows: Ascending offsets of live rows to remove, by fragment.
         restored: Ids of fragments whose deletion file is lost. All rows of these fragments are restored, except those
             in `rows`.
         segments: Index segments to remove.

@@ -77,7 +77,7 @@ def _whole(snapshot: Snapshot, fragments: Sequence[Fragment], *, deleted: bool) 
 
 @dataclass(frozen=True)
 class _FragmentRows:
-    """Living rows of some fragments.
+    """Live rows of some fragments.
 
     Attributes:
         ids: Stable row ids, or addresses.

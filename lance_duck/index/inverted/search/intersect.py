@@ -26,7 +26,7 @@ from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE
 
 @dataclass(frozen=True, eq=False)
 class Intersection:
-    """The postings of terms that a document must all contain.
+    """The postings of terms, all of which a document must contain.
 
     Attributes:
         postings: The postings, in the order of the terms.
@@ -59,7 +59,7 @@ def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -
 
 
 def intersected(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
-    """Read the postings of one or more terms that a document must all contain.
+    """Read the postings of terms, all of which a document must contain.
 
     Args:
         partition: The partition.

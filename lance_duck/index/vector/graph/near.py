@@ -53,7 +53,7 @@ _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
 _FILLED: Final = 64  # tiles that one task fills
 _ASSIGNED: Final = 1 << 13  # vectors that one task assigns to blocks
-_TESTED: Final = 64  # vectors that each of two tasks compares with all others, while `compare` uses 6,000 to 8,000
+_TESTED: Final = 64  # vectors that each of two tasks of `found_share` compares with all vectors
 _ROUNDED: Final = np.float32(1.0001)  # distances within this ratio may be equal except for rounding
 
 

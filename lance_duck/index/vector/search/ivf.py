@@ -336,7 +336,7 @@ class _Scope:
     Attributes:
         allowed: bool (num_rows,), whether each position may be found. None if all positions may be found.
         selector: The faiss selector of the allowed positions.
-        probe: Extent of the search.
+        probe: The caller's distance bounds, and settings for filters.
         width: Number of partitions that are searched first.
         max_partitions: Maximum number of partitions to search.
     """
