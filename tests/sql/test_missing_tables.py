@@ -117,9 +117,7 @@ def test_a_missing_table_with_at_is_named_in_a_transaction(con: ld.Connection) -
         con.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize(
-    "sql", ["OPTIMIZE {}", "SHOW INDEXES ON {}", "CREATE INDEX ON {} (id)", "CALL lance_compact({})"]
-)
+@pytest.mark.parametrize("sql", ["OPTIMIZE {}", "SHOW INDEXES ON {}", "CREATE INDEX ON {} (id)", "REINDEX {}"])
 def test_the_suggestion_names_the_database_if_it_is_needed(con: ld.Connection, sql: str) -> None:
     con.execute("USE memory")
     for name in ("trips", "memory.trips", "tripz"):

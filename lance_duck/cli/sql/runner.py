@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-import duckdb
-
 import lance_duck as ld
 from lance_duck.cli.message import message_of
 from lance_duck.cli.sql.results import Results
@@ -68,7 +66,7 @@ class StatementRunner:
         `DuckDBPyConnection.sql` only binds a query. Unlike `execute`, it does not abort the transaction if that fails.
         """
         if self.connection.in_transaction:
-            with suppress(duckdb.Error):
+            with suppress(Exception):
                 self.connection.native.execute(_FAILS_TO_BIND)
 
     def leave(self) -> None:

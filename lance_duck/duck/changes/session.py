@@ -12,7 +12,6 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.arguments import nearest_name
 from lance_duck.cache import LruCache
 from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
@@ -124,19 +123,9 @@ class ChangeSession:
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
         except duckdb.Error:
-            remedy = self._nearest_table(name)
+            remedy = self.names.nearest_table(name.name)
             return self.catalog.missing_folder(where) or NotFoundError("no such table", where=where, remedy=remedy)
         return UnsupportedError("not a Lance table", where=where, found="a native table or view")
-
-    def _nearest_table(self, name: TableName) -> str | None:
-        """Return the remedy that suggests the closest table, with its database if its name alone is not found."""
-        owners = {table: each.name for each in reversed(self.catalog.databases) for table in each.tables}
-        nearest = nearest_name(name.name, owners)
-        if nearest is None:
-            return None
-        found = self.names.database((nearest,), later=True)
-        meant = nearest if found is not None else f"{owners[nearest]}.{nearest}"
-        return f"did you mean {meant!r}?"
 
     def dataset(self, name: TableName) -> LanceDataset:
         """Return the version of a Lance table that statements read, including changes of the open transaction."""
