@@ -142,8 +142,8 @@ def _is_between(before: str) -> bool:
 
     A semicolon that follows the text is a token unless a string or a comment is open.
     """
-    *tokens, last = Clauses.of(before + ";").tokens or [None]
-    return last is not None and last.start == len(before) and (not tokens or tokens[-1].text == ";")
+    tokens = Clauses.of(before + ";").tokens
+    return bool(tokens) and tokens[-1].start == len(before) and all(token.text == ";" for token in tokens[-2:])
 
 
 def _end_of_last(sql: str, statements: list[Clauses]) -> int:
