@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.arguments import checked_call, checked_calls
+from lance_duck.arguments import checked_call, checked_calls, declared_arguments, shortened
 from lance_duck.dataset import LanceDataset
-from lance_duck.errors import InvalidInputError, UnsupportedError, install_extra
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError, install_extra
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.arguments import ScanArguments
 from lance_duck.scan.filters import FilterLike
@@ -176,8 +176,14 @@ def recall_report(
         options: Other arguments of `scanner` (prefilter, fast_search, …).
 
     Raises:
+        WrongTypeError: `ds` is not a table of this library, or an argument does not exist.
         InvalidInputError: The column lacks a usable index, the queries are empty, or an argument is invalid.
     """
+    if not isinstance(ds, LanceDataset):
+        remedy = "open the table with lance_duck.dataset(path)"
+        found = f"{shortened(ds)} of type {type(ds).__name__}"
+        raise WrongTypeError("ds", where="recall_report", expected="LanceDataset", found=found, remedy=remedy)
+    declared_arguments(recall_report, options, ScanArguments)
     arguments = {"column": column, "k": k, "metric": metric}
     nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)
     path = _way(ds, nearest, column)

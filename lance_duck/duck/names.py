@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import duckdb
 
+from lance_duck.arguments import nearest_name
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.rules.spelling import Spelling
@@ -211,6 +212,16 @@ class Names:
                 found=value.strip(),
             )
         return spelling.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
+
+    def nearest_table(self, name: str) -> str | None:
+        """Return the remedy that suggests the closest Lance table, with its database if its name alone is not found."""
+        owners = {table: database.name for database in reversed(self._catalog.databases) for table in database.tables}
+        nearest = nearest_name(name, owners)
+        if nearest is None:
+            return None
+        found = self.database((nearest,), later=True)
+        meant = nearest if found is not None else f"{owners[nearest]}.{nearest}"
+        return f"did you mean {meant!r}?"
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
         """Return the dialect of statements on this table. Takes the same arguments as `are_ours`."""

@@ -155,7 +155,27 @@ def test_a_macro_replaces_a_list_function(tmp_path: Path) -> None:
         con.execute("CREATE INDEX ON lance.t USING LABEL_LIST (tags)")
         con.execute("CREATE MACRO list_contains(a, b) AS true")
         assert con.execute("SELECT count(*) FROM t WHERE list_contains(tags, 'x1')").fetchall() == [(9,)]
-        assert "LabelList, segments" not in plan(con, "SELECT * FROM t WHERE list_contains(tags, 'x1')")
+        text = plan(con, "SELECT * FROM t WHERE list_contains(tags, 'x1')")
+        assert "LabelList, segments" not in text
+        assert "(LabelList, tags): a macro has the name of a function that indexes answer\n" in text
+
+
+def test_the_reason_names_columns_that_differ_only_in_case(tmp_path: Path) -> None:
+    rows = {"id": range(9), "tags": [["a"]] * 9, "TAGS": [["b"]] * 9}
+    ld.write_dataset(pa.table(rows), tmp_path / "t.lance").create_scalar_index("tags", "LABEL_LIST")
+    with ld.connect(tmp_path) as con:
+        for condition in ("list_contains(tags, 'a')", "'a' IN tags", "tags && ['a']"):
+            text = plan(con, f"SELECT id FROM t WHERE {condition}")
+            assert "(LabelList, tags): two columns of the table have names that differ only in case\n" in text
+
+
+def test_the_reason_names_a_collation(tmp_path: Path) -> None:
+    with ld.connect(tmp_path) as con:
+        con.execute("CREATE TABLE lance.t AS SELECT ['x' || i] AS tags FROM range(9) r(i)")
+        con.execute("CREATE INDEX ON lance.t USING LABEL_LIST (tags)")
+        con.execute("SET default_collation = 'nocase'")
+        text = plan(con, "SELECT * FROM t WHERE list_contains(tags, 'x1')")
+        assert "(LabelList, tags): a setting or a collation may change what the condition means\n" in text
 
 
 def test_settings_that_change_comparisons_keep_their_meaning(con: ld.Connection) -> None:

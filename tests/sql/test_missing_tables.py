@@ -117,6 +117,18 @@ def test_a_missing_table_with_at_is_named_in_a_transaction(con: ld.Connection) -
         con.execute("ROLLBACK")
 
 
+@pytest.mark.parametrize("sql", ["OPTIMIZE {}", "SHOW INDEXES ON {}", "CREATE INDEX ON {} (id)", "REINDEX {}"])
+def test_the_suggestion_names_the_database_if_it_is_needed(con: ld.Connection, sql: str) -> None:
+    con.execute("USE memory")
+    for name in ("trips", "memory.trips", "tripz"):
+        with pytest.raises(NotFoundError, match=rf"{name}: no such table; did you mean 'lance\.trips'\?"):
+            con.execute(sql.format(name))
+    con.execute("SET search_path = 'memory,lance'")
+    with pytest.raises(NotFoundError, match=r"memory\.trips: no such table; did you mean 'trips'\?"):
+        con.execute(sql.format("memory.trips"))
+    assert con.execute("FROM trips").fetchall() == [(1,), (2,)]
+
+
 def test_native_tables_are_not_taken_for_missing_ones(con: ld.Connection) -> None:
     con.execute("CREATE OR REPLACE TABLE memory.main.native (id INT)")
     with pytest.raises(duckdb.BinderException, match="time travel"):

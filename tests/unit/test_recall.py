@@ -194,3 +194,11 @@ def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) 
     bare.delete("true")
     with pytest.raises(ld.InvalidInputError, match="found none"):
         ld.recall_report(bare, "vec")
+
+
+def test_wrong_arguments_are_explained_before_a_search(table: ld.LanceDataset, tmp_path: Path) -> None:
+    with pytest.raises(ld.WrongTypeError, match=r"unknown argument 'smple'; did you mean 'sample'\?"):
+        ld.recall_report(table, "vec", smple=3)  # type: ignore[call-arg]
+    for other in (str(tmp_path / "t.lance"), tmp_path / "t.lance", SimpleNamespace(uri="t.lance"), None):
+        with pytest.raises(ld.WrongTypeError, match=r"ds: expected LanceDataset, found .*lance_duck\.dataset\(path\)"):
+            ld.recall_report(other, "vec")  # type: ignore[arg-type]

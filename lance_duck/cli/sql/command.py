@@ -10,6 +10,7 @@ from typing import Final
 
 import lance_duck as ld
 from lance_duck.cli.show import usual_form
+from lance_duck.cli.sql.dot_commands import run_script
 from lance_duck.cli.sql.places import STANDARD_INPUT, VersionArguments, connect_to, places_and_sql
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
@@ -60,12 +61,12 @@ def sql(
 
 
 def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool) -> bool:
-    """Run scripts until one fails. Returns whether all succeeded."""
+    """Run scripts until one fails or leaves. Returns whether all succeeded."""
     is_good = True
     for script in scripts:
-        is_good &= runner.run_script(script, keep_going=keep_going)
-        if not is_good and not keep_going:
-            return False
+        is_good &= run_script(runner, script, keep_going=keep_going)
+        if runner.has_left or not (is_good or keep_going):
+            break
     return is_good
 
 

@@ -1,7 +1,4 @@
-r"""Shell commands, which begin with a dot.
-
-As in the shells of DuckDB, SQLite and PostgreSQL, `quit`, `exit`, `\q` and `help` also work.
-"""
+"""Shell commands, which begin with a dot, and scripts with them."""
 
 from __future__ import annotations
 
@@ -15,20 +12,12 @@ from lance_duck.arguments import unknown_value
 from lance_duck.cli.message import message_of
 from lance_duck.cli.show import Form
 from lance_duck.cli.sql.runner import StatementRunner
-from lance_duck.cli.sql.script import Script, read_script
+from lance_duck.cli.sql.script import LEAVE, Script, ScriptStatement, read_script
 from lance_duck.cli.terminal import complain, write_line
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-_LEAVE: Final = frozenset({".quit", ".exit", ".q"})
-_WORDS: Final = {
-    **dict.fromkeys(("quit", "exit", "quit()", "exit()", "\\q"), ".quit"),
-    **dict.fromkeys(("help", "\\?"), ".help"),
-    "\\d": ".tables",
-    "\\dt": ".tables",
-}
-"""Commands of other shells."""
 _TABLES: Final = """
 SELECT database, schema, name, column_names FROM (SHOW ALL TABLES)
 ORDER BY database <> 'lance', database, schema, name
@@ -42,12 +31,12 @@ class DotCommand:
     Attributes:
         arguments: The arguments as shown by `.help`, with optional ones in brackets.
         what: Description for `.help`.
-        run: Runs the command with its argument, or with an empty string.
+        run: Runs the command with its argument, or with an empty string. Returns False if it fails.
     """
 
     arguments: str
     what: str
-    run: Callable[[StatementRunner, str], None]
+    run: Callable[[StatementRunner, str], bool | None]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -57,37 +46,43 @@ class DotCommand:
         return (0, 1) if self.arguments.startswith("[") else (1,)
 
 
-def command_of(text: str) -> str | None:
-    """Return the shell command of an input. Returns None for SQL.
+def run_script(runner: StatementRunner, script: Script, *, keep_going: bool = False) -> bool:
+    """Run the statements and commands of a script until one fails or leaves. Returns whether all succeeded.
 
-    The last line of an unfinished statement can only be a command that leaves the shell.
+    Args:
+        runner: Runs the statements.
+        script: The statements and commands.
+        keep_going: Whether to continue after a failure.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
-    line = text.strip()
-    if line.startswith("."):
-        return line
-    if (command := _WORDS.get(line.rstrip("; ").lower())) is not None:
-        return command
-    last = line.rpartition("\n")[2].strip().rstrip("; ").lower()
-    return ".quit" if last in _LEAVE or last == "\\q" else None
+    is_good = True
+    for statement in script.statements():
+        is_good &= _run_command(runner, statement) if statement.is_command else runner.run(statement)
+        if runner.has_left or not (is_good or keep_going):
+            break
+    return is_good
 
 
-def run_dot_command(runner: StatementRunner, text: str) -> bool:
-    """Run a shell command. Returns False if the shell should end. Errors go to stderr."""
-    name, _, rest = text.partition(" ")
+def _run_command(runner: StatementRunner, command: ScriptStatement) -> bool:
+    """Run a shell command. Writes errors to stderr. Returns whether it succeeded."""
+    name, _, rest = command.text.partition(" ")
     name = name.rstrip(";").lower()
-    if name in _LEAVE:
-        return False
+    if name in LEAVE:
+        runner.has_left = True
+        return True
     try:
         arguments = shlex.split(rest.strip().rstrip(";"))
-        command = DOT_COMMANDS.get(name)
-        if command is None:
+        known = DOT_COMMANDS.get(name)
+        if known is None:
             raise unknown_value("command", name, DOT_COMMANDS)
-        if len(arguments) not in command.counts:
-            raise InvalidInputError("wrong arguments", where=name, expected=f"{name} {command.arguments}".strip())
-        command.run(runner, "".join(arguments))
+        if len(arguments) not in known.counts:
+            raise InvalidInputError("wrong arguments", where=name, expected=f"{name} {known.arguments}".strip())
+        return known.run(runner, "".join(arguments)) is not False
     except (LanceDuckError, ValueError) as error:
-        complain(message_of(error))
-    return True
+        complain(command.located(message_of(error)))
+        return False
 
 
 def _help(runner: StatementRunner, argument: str) -> None:
@@ -97,7 +92,7 @@ def _help(runner: StatementRunner, argument: str) -> None:
 
 def _tables(runner: StatementRunner, argument: str) -> None:
     if runner.results.form is not Form.table:
-        runner.run_script(Script(_TABLES))
+        run_script(runner, Script(_TABLES))
         return
     for parts in _table_names(runner):
         write_line(".".join(parts))
@@ -118,15 +113,15 @@ def _schema(runner: StatementRunner, argument: str) -> None:
         for parts in _table_names(runner):
             if runner.results.form is Form.table:
                 write_line(".".join(parts))
-            runner.run_script(Script(f"DESCRIBE {'.'.join(map(quoted, parts))}"))
+            run_script(runner, Script(f"DESCRIBE {'.'.join(map(quoted, parts))}"))
         return
     is_path = argument.rstrip("/").lower().endswith(TABLE_SUFFIX)
     table = f"FROM {literal(argument)}" if is_path else ".".join(map(quoted, argument.split(".")))
-    runner.run_script(Script(f"DESCRIBE {table}"))
+    run_script(runner, Script(f"DESCRIBE {table}"))
 
 
-def _read(runner: StatementRunner, argument: str) -> None:
-    runner.run_script(read_script(Path(argument).expanduser()))
+def _read(runner: StatementRunner, argument: str) -> bool:
+    return run_script(runner, read_script(Path(argument).expanduser()))
 
 
 def _mode(runner: StatementRunner, argument: str) -> None:
@@ -134,7 +129,8 @@ def _mode(runner: StatementRunner, argument: str) -> None:
         raise unknown_value("mode", argument, [form.value for form in Form])
     if argument:
         runner.results.form = Form(argument)
-    write_line(f"mode: {runner.results.form}")
+    if runner.is_interactive or not argument:
+        write_line(f"mode: {runner.results.form}")
 
 
 def _timer(runner: StatementRunner, argument: str) -> None:

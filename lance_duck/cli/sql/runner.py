@@ -7,19 +7,20 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import lance_duck as ld
 from lance_duck.cli.message import message_of
 from lance_duck.cli.sql.results import Results
-from lance_duck.cli.sql.script import Script, ScriptStatement, first_word
+from lance_duck.cli.sql.script import ScriptStatement, first_word
 from lance_duck.cli.terminal import complain, note
 from lance_duck.write.relations import is_stopped
 
 _EXPLAIN: Final = "EXPLAIN\n"
 _EXPLAINED: Final = frozenset({"select", "from", "with", "values", "insert", "update", "delete", "merge"})
+_FAILS_TO_BIND: Final = "SELECT nothing"
 _UNPLACED: Final = ("Binder Error", "Catalog Error")
 
 
@@ -31,31 +32,17 @@ class StatementRunner:
         connection: The connection.
         results: Writer of the results.
         is_timed: Whether to write the run time of each statement.
+        is_interactive: Whether a user types the statements.
+        has_left: Whether a command asked to end the shell or the scripts.
     """
 
     connection: ld.Connection
     results: Results
     is_timed: bool = False
+    is_interactive: bool = False
+    has_left: bool = False
 
-    def run_script(self, script: Script, *, keep_going: bool = False) -> bool:
-        """Run the statements of a script until one fails. Returns whether all succeeded.
-
-        Args:
-            script: The statements.
-            keep_going: Whether to continue after a failed statement.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed.
-        """
-        is_good = True
-        for statement in script.statements():
-            if not self._run(statement):
-                is_good = False
-                if not keep_going:
-                    break
-        return is_good
-
-    def _run(self, statement: ScriptStatement) -> bool:
+    def run(self, statement: ScriptStatement) -> bool:
         """Run a statement and write its result. If it fails, writes the reason to stderr and returns False."""
         begun = time.perf_counter()
         with interruptible(self.connection) as interruption:
@@ -67,10 +54,20 @@ class StatementRunner:
                 if interruption.happened or is_stopped(error):
                     raise KeyboardInterrupt from error
                 complain(_placed_message(self.connection, statement, error))
+                self._fail_transaction()
                 return False
         if self.is_timed:
             note(f"Run time: {time.perf_counter() - begun:.3f} s")
         return True
+
+    def _fail_transaction(self) -> None:
+        """Abort an open transaction after an error, in the DuckDB versions that do.
+
+        `DuckDBPyConnection.sql` only binds a query. Unlike `execute`, it does not abort the transaction if that fails.
+        """
+        if self.connection.in_transaction:
+            with suppress(Exception):
+                self.connection.native.execute(_FAILS_TO_BIND)
 
     def leave(self) -> None:
         """Roll back an open transaction, and report it."""

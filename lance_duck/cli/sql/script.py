@@ -1,4 +1,8 @@
-"""Scripts of several statements, with their line numbers."""
+r"""Scripts of statements and shell commands, with their line numbers.
+
+Shell commands begin with a dot. As in the shells of DuckDB, SQLite and PostgreSQL, `quit`, `exit`, `\q` and `help` also
+work.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,16 @@ from lance_duck.duck.statement.clauses import Clauses, statements_of
 from lance_duck.errors import InvalidInputError, NotFoundError
 
 _LINE: Final = re.compile(r"^LINE (\d+): ")
+LEAVE: Final = frozenset({".quit", ".exit", ".q"})
+"""Commands that leave the shell, or end a script."""
+_WORDS: Final = {
+    **dict.fromkeys(("quit", "exit", "quit()", "exit()", "\\q"), ".quit"),
+    **dict.fromkeys(("help", "\\?"), ".help"),
+    "\\d": ".tables",
+    "\\dt": ".tables",
+}
+"""Commands of other shells."""
+_MAYBE_COMMAND: Final = re.compile(r"^[ \t]*(?:[.\\]|quit|exit|help).*$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -27,32 +41,45 @@ class Script:
     name: str | None = None
 
     def statements(self) -> Iterator[ScriptStatement]:
-        """Yield the statements in order, then any remaining text, such as a comment or an unterminated statement."""
-        statements = statements_of(self.sql)
-        for statement in statements:
-            yield self._statement(statement.start, statement.text.rstrip())
-        start = _end_of_last(self.sql, statements)
-        rest = self.sql[start:].lstrip()
-        if rest:
-            yield self._statement(len(self.sql) - len(rest), rest)
+        """Yield the statements and commands in order. Remaining text, such as a comment, is the last statement."""
+        start = 0
+        for line in _MAYBE_COMMAND.finditer(self.sql):
+            command = command_of(line[0])
+            if command is not None and _is_between(self.sql[start : line.start()]):
+                yield from self._statements(start, line.start())
+                yield self._statement(line.start(), command, is_command=True)
+                start = line.end()
+        yield from self._statements(start, len(self.sql))
 
-    def _statement(self, start: int, text: str) -> ScriptStatement:
-        return ScriptStatement(text, self.sql.count("\n", 0, start) + 1, self.name)
+    def _statements(self, begin: int, end: int) -> Iterator[ScriptStatement]:
+        """Yield the statements in a part of the script."""
+        sql = self.sql[begin:end]
+        statements = statements_of(sql)
+        for statement in statements:
+            yield self._statement(begin + statement.start, statement.text.rstrip())
+        rest = sql[_end_of_last(sql, statements) :].lstrip()
+        if rest:
+            yield self._statement(end - len(rest), rest.rstrip())
+
+    def _statement(self, start: int, text: str, *, is_command: bool = False) -> ScriptStatement:
+        return ScriptStatement(text, self.sql.count("\n", 0, start) + 1, self.name, is_command)
 
 
 @dataclass(frozen=True)
 class ScriptStatement:
-    """A statement of a script.
+    """A statement or a shell command of a script.
 
     Attributes:
-        text: The statement, without the semicolon.
+        text: The statement, without the semicolon, or the command.
         line: Line of the script on which the statement begins, from 1.
         script: See `Script.name`.
+        is_command: Whether this is a shell command.
     """
 
     text: str
     line: int = 1
     script: str | None = None
+    is_command: bool = False
 
     def located(self, message: str) -> str:
         """Return an error message with the script's line numbers instead of the statement's."""
@@ -85,6 +112,20 @@ def read_script(file: Path) -> Script:
         raise InvalidInputError("the file is not valid UTF-8", where=str(file), found=str(error)) from error
 
 
+def command_of(text: str) -> str | None:
+    """Return the shell command of an input. Returns None for SQL.
+
+    The last line of an unfinished statement can only be a command that leaves the shell.
+    """
+    line = text.strip()
+    if line.startswith("."):
+        return line
+    if (command := _WORDS.get(line.rstrip("; ").lower())) is not None:
+        return command
+    last = line.rpartition("\n")[2].strip().rstrip("; ").lower()
+    return ".quit" if last in LEAVE or last == "\\q" else None
+
+
 def is_complete(sql: str) -> bool:
     """Return whether the input is empty or its last statement ends with a semicolon."""
     tokens = Clauses.of(sql).tokens
@@ -94,6 +135,15 @@ def is_complete(sql: str) -> bool:
 def first_word(sql: str) -> str:
     """Return a statement's first word in lower case, or an empty string if the first token is not a word."""
     return Clauses.of(sql).word(0) or ""
+
+
+def _is_between(before: str) -> bool:
+    """Return whether a new statement can begin after a text, which may end with comments.
+
+    A semicolon that follows the text is a token unless a string or a comment is open.
+    """
+    tokens = Clauses.of(before + ";").tokens
+    return bool(tokens) and tokens[-1].start == len(before) and all(token.text == ";" for token in tokens[-2:])
 
 
 def _end_of_last(sql: str, statements: list[Clauses]) -> int:

@@ -18,9 +18,9 @@ from pygments.lexers.sql import SqlLexer
 
 import lance_duck as ld
 from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter
-from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, command_of, run_dot_command
+from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_script
 from lance_duck.cli.sql.runner import StatementRunner
-from lance_duck.cli.sql.script import Script, is_complete
+from lance_duck.cli.sql.script import Script, command_of, is_complete
 from lance_duck.cli.terminal import complain, write_line
 
 _GREETING: Final = "SQL on Lance tables. A statement ends with a semicolon; .help lists commands, .quit leaves."
@@ -39,6 +39,7 @@ class Shell:
 
     def __init__(self, runner: StatementRunner, **options: Any) -> None:
         self._runner = runner
+        runner.is_interactive = True
         self._cursor: ld.Connection | None = None
         self._vocabulary: CompletionWords | None = None
         self._trouble: str | None = None
@@ -63,20 +64,18 @@ class Shell:
         while True:
             try:
                 text = self._session.prompt(self._prompt())
-                if not self._run(text.strip()):
+                self._run(text.strip())
+                if self._runner.has_left:
                     return
             except KeyboardInterrupt:
                 complain("interrupted")
             except EOFError:
                 return
 
-    def _run(self, text: str) -> bool:
-        """Run the input. Returns False if the shell should end."""
+    def _run(self, text: str) -> None:
+        """Run the input."""
         self._vocabulary = None
-        if (command := command_of(text)) is not None:
-            return run_dot_command(self._runner, command)
-        self._runner.run_script(Script(text), keep_going=False)
-        return True
+        run_script(self._runner, Script(command_of(text) or text))
 
     def _prompt(self) -> str:
         return _PROMPT_IN_TRANSACTION if self._runner.connection.in_transaction else _PROMPT

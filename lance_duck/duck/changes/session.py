@@ -12,7 +12,6 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
@@ -124,7 +123,7 @@ class ChangeSession:
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
         except duckdb.Error:
-            remedy = did_you_mean(name.name, [t for each in self.catalog.databases for t in each.tables])
+            remedy = self.names.nearest_table(name.name)
             return self.catalog.missing_folder(where) or NotFoundError("no such table", where=where, remedy=remedy)
         return UnsupportedError("not a Lance table", where=where, found="a native table or view")
 

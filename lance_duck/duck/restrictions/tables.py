@@ -21,7 +21,7 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
 from lance_duck.duck.statement.deterministic_sql import CONDITION_FUNCTIONS
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import are_distinct, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns
@@ -191,11 +191,24 @@ class _Conditions:
         """Return why no index answers a condition, or None if one does."""
         implied = self._implied(condition, dataset)
         if implied is None:
-            return "indexes do not answer conditions of this form"
+            return self._unread(condition, dataset)
         routes = dataset.handle.table.routes(implied)
         if routes.are_open:
             return "; ".join(dict.fromkeys(text for plan in routes.plans for text in reasons(plan)))
-        return None if is_used else "it would return most of the table, or a macro replaces a function"
+        if is_used:
+            return None
+        if not self.names.are_built_in(CONDITION_FUNCTIONS, later=self.later):
+            return "a macro has the name of a function that indexes answer"
+        return "it would return most of the table"
+
+    def _unread(self, condition: Condition, dataset: LanceDataset) -> str:
+        """Return why it is unknown which rows a condition implies."""
+        if not are_distinct(dataset.schema.names):
+            return "two columns of the table have names that differ only in case"
+        about = about_condition(condition, dataset.schema)
+        if not self.names.dialect(self.proposal.name, later=self.later).is_usual(about):
+            return "a setting or a collation may change what the condition means"
+        return "indexes do not answer conditions of this form"
 
 
 def _always() -> bool:

@@ -17,6 +17,7 @@ import lance_duck as ld
 import lance_duck_command as command
 from lance_duck.cli.message import message_of
 from lance_duck.cli.show import Form
+from lance_duck.cli.sql.dot_commands import run_script
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script
@@ -95,7 +96,7 @@ def test_the_error_of_a_row_is_shown_without_its_traceback(tmp_path: Path, capsy
     file.unlink()
     with ld.connect(tmp_path) as con:
         runner = StatementRunner(con, Results(Form.csv))
-        assert not runner.run_script(Script("SELECT b FROM t"))
+        assert not run_script(runner, Script("SELECT b FROM t"))
         with pytest.raises(NotFoundError, match=r"a\.bin: the file of an external blob does not exist; restore"):
             con.execute("SELECT b FROM t").fetchall()
     assert capsys.readouterr().err == (

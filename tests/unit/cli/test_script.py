@@ -32,6 +32,26 @@ def test_a_script_is_split_into_statements_with_line_numbers(sql: str, statement
     assert [(statement.text, statement.line) for statement in Script(sql).statements()] == statements
 
 
+@pytest.mark.parametrize(
+    ("sql", "pieces"),
+    [
+        (".tables", [(".tables", 1, True)]),
+        ("SELECT 1;\n .mode json\nSELECT 2", [("SELECT 1", 1, False), (".mode json", 2, True), ("SELECT 2", 3, False)]),
+        ("-- one\n.quit\nSELECT 1;", [("-- one", 1, False), (".quit", 2, True), ("SELECT 1", 3, False)]),
+        ("quit", [(".quit", 1, True)]),
+        ("SELECT 1; -- so\nexit;\n", [("SELECT 1", 1, False), ("-- so", 1, False), (".quit", 2, True)]),
+        ("\\q\n\\d", [(".quit", 1, True), (".tables", 2, True)]),
+        ("SELECT 1\n.quit\n", [("SELECT 1\n.quit", 1, False)]),
+        ("SELECT ';\n.quit\n';", [("SELECT ';\n.quit\n'", 1, False)]),
+        ("SELECT $$;\nquit\n$$", [("SELECT $$;\nquit\n$$", 1, False)]),
+        ("SELECT 1;\n/*;\n.quit\n*/", [("SELECT 1", 1, False), ("/*;\n.quit\n*/", 2, False)]),
+        ("SELECT 1 AS\nexit\n;", [("SELECT 1 AS\nexit", 1, False)]),
+    ],
+)
+def test_a_line_between_statements_may_be_a_command(sql: str, pieces: list[tuple[str, int, bool]]) -> None:
+    assert [(piece.text, piece.line, piece.is_command) for piece in Script(sql).statements()] == pieces
+
+
 def test_error_lines_refer_to_the_script_file() -> None:
     *_, last = Script("SELECT 1;\n" * 8 + "SELECT\n  x", "a.sql").statements()
     assert last.located("Binder Error: no x\nLINE 2:   x\n          ^") == (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import duckdb
 import pytest
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
@@ -15,6 +17,7 @@ from lance_duck.cli.show import Form
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.shell import Shell, file_history
+from lance_duck.errors import LanceDuckError
 
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 
@@ -153,6 +156,31 @@ def test_a_transaction_spans_several_statements(typed: Typed, runner: StatementR
     assert runner.connection.in_transaction
     runner.leave()
     assert runner.connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("FROM t WHERE nope", "FROM missing", "SELEC", "SELECT CAST('a' AS INTEGER)", "UPDATE t SET nope = 1"),
+        *("DESCRIBE missing", "WITH c AS (FROM missing) FROM c", "SELECT error('x') FROM t"),
+    ],
+)
+def test_an_error_aborts_the_transaction_as_execute_does(
+    typed: Typed, runner: StatementRunner, wrong: str, tmp_path: Path
+) -> None:
+    typed("BEGIN;", ENTER, "DELETE FROM t WHERE id = 1;", ENTER, f"{wrong};", ENTER, "COMMIT;", ENTER, CTRL_D)
+    runner.leave()
+    left = runner.connection.execute("SELECT list(id ORDER BY id) FROM t").fetchall()
+    ld.write_dataset({"id": [1, 2, 3]}, tmp_path / "other" / "t.lance")
+    with ld.connect(tmp_path / "other") as con:
+        con.execute("BEGIN; DELETE FROM t WHERE id = 1")
+        with pytest.raises((duckdb.Error, LanceDuckError)):
+            con.execute(wrong)
+        with suppress(duckdb.Error, LanceDuckError):
+            con.execute("COMMIT")
+        if con.in_transaction:
+            con.rollback()
+        assert con.execute("SELECT list(id ORDER BY id) FROM t").fetchall() == left
 
 
 def test_history_is_stored_in_a_private_file(tmp_path: Path) -> None:

@@ -71,6 +71,31 @@ def test_a_pipe_is_a_script(folder: str) -> None:
     assert run("sql", folder, stdin="").stdout == ""
 
 
+def test_a_script_may_contain_shell_commands(folder: str, tmp_path: Path) -> None:
+    other = script(tmp_path, "a.sql", ".mode json\nSELECT 1 AS a;\n.quit\nSELECT 2 AS a;")
+    assert run("sql", folder, stdin=".mode csv\n.tables\n").stdout == (
+        'database,schema,name,column_names\nlance,main,t,"[""id""]"\n'
+    )
+    assert run("sql", folder, ".schema t").stdout.splitlines()[1] == "id,BIGINT,YES,,,"
+    assert run("sql", folder, stdin=f".read '{other}'\nSELECT 3 AS a;").stdout == '{"a": 1}\n'
+    assert run("sql", folder, "-f", other, "SELECT 3 AS a").stdout == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize("words", [".quit", "quit", "exit;", r"\q"])
+def test_a_script_ends_where_it_leaves(folder: str, words: str) -> None:
+    done = run("sql", folder, stdin=f"SELECT 1 AS a;\n{words}\nDELETE FROM t;\n")
+    assert (done.exit_code, done.stdout, done.stderr, ids(folder)) == (0, "a\n1\n", "", [1, 2, 3])
+
+
+def test_a_script_stops_at_a_wrong_command(folder: str, tmp_path: Path) -> None:
+    failed = run("sql", folder, stdin="SELECT 1 AS a;\n.table\nDELETE FROM t;\n")
+    assert (failed.exit_code, failed.stdout, ids(folder)) == (1, "a\n1\n", [1, 2, 3])
+    assert failed.stderr.startswith("lance-duck: <stdin>:2: ")
+    wrong = script(tmp_path, "a.sql", "FROM nope;")
+    assert run("sql", folder, stdin=f".read '{wrong}'\nDELETE FROM t;").exit_code == 1
+    assert ids(folder) == [1, 2, 3]
+
+
 def test_a_script_stops_at_its_first_error_with_file_and_line(folder: str, tmp_path: Path) -> None:
     file = script(tmp_path, "a.sql", "DELETE FROM t WHERE id = 1;\n\nSELECT\n  nope\nFROM t;\nDELETE FROM t;\n")
     failed = run("sql", folder, "-f", file)
