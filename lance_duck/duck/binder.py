@@ -317,14 +317,8 @@ class Binder:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         needed: dict[str, object] = {"table": path, "vector column": vector_column, "query vector": q}
-        needed |= {
-            "text column": text_column,
-            "query": query,
-            "k": k,
-            "alpha": alpha,
-            "oversample_factor": oversample_factor,
-            "method": method,
-        }
+        needed |= {"text column": text_column, "query": query, "k": k}
+        needed |= {"alpha": alpha, "oversample_factor": oversample_factor, "method": method}
         _check_present("lance_hybrid_search", needed)
         dataset = self._searched(str(path), VersionChoice(*which), search_path)
         vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
