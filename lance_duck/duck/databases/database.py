@@ -18,7 +18,7 @@ from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
-from lance_duck.duck.tables.table import DuckTable, check_columns, select_all
+from lance_duck.duck.tables.table import DuckTable, check_has_columns, select_all
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.redact import shown
@@ -239,7 +239,7 @@ class LanceDatabase:
                 remedy='pass the table to connect() under another name: {"name": path}',
             )
         table = handle.current()
-        check_columns(table)
+        check_has_columns(table)
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
         body = select_all(quoted(source.name)) if source else self._bound(name)

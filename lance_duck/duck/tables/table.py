@@ -40,7 +40,7 @@ def select_all(source: str) -> str:
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
-def check_columns(table: LanceDataset) -> None:
+def check_has_columns(table: LanceDataset) -> None:
     """Check that a table has columns. Raises UnsupportedError."""
     if not table.schema.names:
         raise UnsupportedError(
@@ -240,7 +240,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         schemas = self._known
         if schemas is None or schemas[0] is not dataset.schema:
             if self._hidden:
-                check_columns(dataset)
+                check_has_columns(dataset)
             schema = duckdb_arrow_schema(dataset.schema)
             schemas = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
             self._known = schemas
