@@ -11,8 +11,9 @@ import atexit
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -55,6 +56,7 @@ _SPECIAL: Any = "special"
 _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
+_OPENS: Final[ContextVar[bool]] = ContextVar("lance_duck_opens_tables", default=True)
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
@@ -80,6 +82,16 @@ def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
     binder = _BINDERS[connection.execute(f"SELECT {_WHICH}()").fetchall()[0][0]]
     binder.add(connection)
     return binder
+
+
+@contextmanager
+def without_opening() -> Iterator[None]:
+    """Bind tables as a column `unreadable`. Only views are created in this context, so its rows are never read."""
+    token = _OPENS.set(False)
+    try:
+        yield
+    finally:
+        _OPENS.reset(token)
 
 
 class Binder:
@@ -186,6 +198,8 @@ class Binder:
         """
         if path is None:
             raise InvalidInputError("lance_scan needs a path", expected="the path of a table")
+        if not _OPENS.get():
+            return "SELECT NULL AS unreadable"
         handle = self.handle(self._qualify(path, search_path or ""), VersionChoice(version, tag, asof, branch))
         if identifiers:
             dataset = self._searched(path, handle.choice, search_path)
@@ -302,13 +316,9 @@ class Binder:
         Raises:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
-        needed: dict[str, object] = {
-            "table": path,
-            "vector column": vector_column,
-            "query vector": q,
-            "text column": text_column,
-        }
-        needed |= {"query": query, "k": k, "alpha": alpha, "oversample_factor": oversample_factor, "method": method}
+        needed: dict[str, object] = {"table": path, "vector column": vector_column, "query vector": q}
+        needed |= {"text column": text_column, "query": query, "k": k}
+        needed |= {"alpha": alpha, "oversample_factor": oversample_factor, "method": method}
         _check_present("lance_hybrid_search", needed)
         dataset = self._searched(str(path), VersionChoice(*which), search_path)
         vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
@@ -415,18 +425,11 @@ class Binder:
 
     def uninstall(self) -> None:
         """Remove the functions, so that the database no longer refers to Python objects."""
-        for ref in self._connections:
-            connection = ref()
-            if connection is not None:
-                with suppress(duckdb.Error):
-                    connection.remove_function(FUNCTION)
-                    connection.remove_function(_NEAREST)
-                    connection.remove_function(_TEXT)
-                    connection.remove_function(_HYBRID)
-                    connection.remove_function(_HISTORY)
-                    connection.remove_function(_MATCHING)
-                    self.texts.uninstall(connection)
-                    connection.remove_function(_WHICH)
+        for connection in filter(None, (ref() for ref in self._connections)):
+            with suppress(duckdb.Error):
+                for name in (FUNCTION, _NEAREST, _TEXT, _HYBRID, _HISTORY, _MATCHING, _WHICH):
+                    connection.remove_function(name)
+                self.texts.uninstall(connection)
         self._sources.clear()
         self._searches.clear()
 

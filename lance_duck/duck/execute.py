@@ -44,13 +44,13 @@ from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.rules.spelling import versions_in
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import Session
-from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
+from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
-from lance_duck.errors import LanceDuckError, UnsupportedError
+from lance_duck.errors import UnsupportedError
 
 T = TypeVar("T")
 Method = Callable[..., Any]
@@ -145,9 +145,6 @@ class Execution:
         except duckdb.Error as error:
             if is_about_versions(error) and (missing := self._without_versions(query, error)) is not None:
                 raise missing from None
-            unreadable = self._unreadable(query) if isinstance(error, duckdb.BinderException) else None
-            if unreadable is not None:
-                raise unreadable from error
             refused = identifier_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
             if refused is not None:
                 raise refused from error
@@ -293,16 +290,6 @@ class Execution:
                 return type(error)(message + drawn(query, each.edit.start, len(".".join(name))))
             except duckdb.Error:
                 break
-        return None
-
-    def _unreadable(self, query: str) -> LanceDuckError | None:
-        """Return the error of a Lance table that a statement mentions, if it cannot be read."""
-        reasons = [(each, name, reason) for each in self._catalog.databases for name, reason in each.unreadable.items()]
-        names = LiftedText.of(query).statement.names if reasons else ()
-        for database, name, reason in reasons:
-            is_meant = folded(database.name) in names or self.names.database((name,), later=True) is database
-            if folded(name) in names and is_meant:
-                return reason
         return None
 
     def _looked_up(self, query: str) -> None:

@@ -228,6 +228,12 @@ class Manifest:
         return parse_message(section_bytes(self._data, position, f"{self.path} ({name})"), parse, self.path)
 
 
+_REMEDY: Final = (
+    "restore the file from a copy, or read another version with AT (VERSION => n) or dataset(uri, version=n); "
+    "DROP TABLE and CREATE OR REPLACE TABLE remove the table"
+)
+
+
 def read_manifest(data: bytes, path: str) -> Manifest:
     """Parse a manifest file.
 
@@ -240,6 +246,14 @@ def read_manifest(data: bytes, path: str) -> Manifest:
             contradict each other.
         UnsupportedError: The reader flags require a feature that is not supported.
     """
+    try:
+        return _parsed(data, path)
+    except CorruptError as error:
+        error.remedy = _REMEDY
+        raise
+
+
+def _parsed(data: bytes, path: str) -> Manifest:
     if len(data) < FOOTER.size:
         raise CorruptError(
             "manifest is cut short", where=path, expected=f"at least {FOOTER.size} bytes", found=len(data)

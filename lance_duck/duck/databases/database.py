@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.binder import FUNCTION, Binder
+from lance_duck.duck.binder import FUNCTION, Binder, without_opening
 from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
-from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.tables.table import DuckTable, check_has_columns, select_all
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.redact import shown
@@ -114,11 +114,6 @@ class LanceDatabase:
         )
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
-    @property
-    def unreadable(self) -> Mapping[str, LanceDuckError]:
-        """The reasons why listed tables cannot be read, by table name."""
-        return {name: reason for name, reason in self._broken.items() if name in self._views}
-
     def missing(self) -> LanceDuckError | None:
         """Return an error if the database's folder does not exist, or else None."""
         return None if self.folder is None else self.folder.missing()
@@ -208,15 +203,16 @@ class LanceDatabase:
 
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.options_of(name) if self.folder else None
+        check = partial(self.binder.access.check, uri) if os.path.islink(local_path(uri) or "") else None
+        handle = self.given.get(name) or TableHandle(uri, self.choice, options, check=check)
         try:
-            check = partial(self.binder.access.check, uri) if os.path.islink(local_path(uri) or "") else None
-            self._create_view(name, self.given.get(name) or TableHandle(uri, self.choice, options, check=check))
+            self._create_view(name, handle)
         except LanceDuckError as error:
             if name in self.given:
                 raise
             self._broken[name] = error
             if isinstance(error, FormatError) and is_unicode(name):
-                self._create_unreadable_view(name, TableHandle(uri, self.choice, options), error)
+                self._create_unreadable_view(name, handle, error)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:  # a table that DuckDB rejects must not hide the others
@@ -243,16 +239,10 @@ class LanceDatabase:
                 remedy='pass the table to connect() under another name: {"name": path}',
             )
         table = handle.current()
-        if not table.schema.names:
-            raise UnsupportedError(
-                "SQL cannot read a table without columns",
-                where=handle.uri,
-                remedy="add a column with LanceDataset.add_columns",
-            )
+        check_has_columns(table)
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
-        call = f"{FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL, NULL, NULL)"
-        body = select_all(quoted(source.name)) if source else f"FROM query({call})"
+        body = select_all(quoted(source.name)) if source else self._bound(name)
         self._views[name] = (handle, source)
         self.changed()
         try:
@@ -268,12 +258,16 @@ class LanceDatabase:
         self._listed[name] = (table.schema, table.metadata.get(COMMENT))
 
     def _create_unreadable_view(self, name: str, handle: TableHandle, error: LanceDuckError) -> None:
-        """List a table that cannot be read, so that it can be dropped. Reading it raises the error."""
-        text = literal(f"{type(error).__name__}: {error}")
+        """List a table that cannot be read, so that it can be dropped. Each statement with the view opens the table.
+
+        The error is the comment of the view.
+        """
+        view = self._qualified(name)
         self._views[name] = (handle, None)
         self.changed()
-        with self.binder.spare_cursor() as cursor:
-            cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS SELECT error({text}) AS unreadable")
+        with self.binder.spare_cursor() as cursor, without_opening():
+            cursor.execute(f"CREATE OR REPLACE VIEW {view} AS {self._bound(name)}")
+            cursor.execute(f"COMMENT ON VIEW {view} IS {literal(f'{type(error).__name__}: {error}')}")
 
     def _drop_view(self, name: str) -> None:
         with self.binder.spare_cursor() as cursor:
@@ -281,6 +275,10 @@ class LanceDatabase:
         self._views.pop(name)
         self._listed.pop(name, None)
         self.changed()
+
+    def _bound(self, name: str) -> str:
+        """Return SQL that opens a table whenever it is bound."""
+        return f"FROM query({FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL, NULL, NULL))"
 
     def _qualified(self, name: str) -> str:
         return f"{quoted(self.name)}.{SCHEMA}.{quoted(name)}"

@@ -16,6 +16,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.tables.scan_observer import WATCHES, Scan
+from lance_duck.errors import UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
 from lance_duck.scan.duckdb.offsets import without_offsets
@@ -37,6 +38,16 @@ noise."""
 def select_all(source: str) -> str:
     """Return SQL for the visible columns of a `DuckTable`, given its SQL name."""
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
+
+
+def check_has_columns(table: LanceDataset) -> None:
+    """Check that a table has columns. Raises UnsupportedError."""
+    if not table.schema.names:
+        raise UnsupportedError(
+            "SQL cannot read a table without columns",
+            where=table.uri,
+            remedy="add a column with LanceDataset.add_columns",
+        )
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,8 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
         schemas = self._known
         if schemas is None or schemas[0] is not dataset.schema:
+            if self._hidden:
+                check_has_columns(dataset)
             schema = duckdb_arrow_schema(dataset.schema)
             schemas = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
             self._known = schemas

@@ -25,12 +25,19 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_new_table, write_query
+from lance_duck.duck.changes.tables.write_options import (
+    WRITE_OPTIONS,
+    is_unreadable,
+    write_arguments,
+    write_new_table,
+    write_query,
+)
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted, shown_names
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.snapshot import Location
 from lance_duck.write.relations import relation_reader
 
 _REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
@@ -111,14 +118,14 @@ class CreateStatement(TableStatement):
 
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
         session.check_place(uri)
-        if self.may_exist and session.exists(uri, storage) is not None:
-            return nothing("Count", "BIGINT")
         values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
         mode = "overwrite" if self.replaces else "create"
         arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}
         if query and not self.has_data:
             query = f"SELECT * FROM (\n{query}\n) LIMIT 0"  # noqa: S608
         try:
+            if self.may_exist and session.exists(uri, storage) is not None:
+                return nothing("Count", "BIGINT")
             if query:
                 table = write_query(session, query, uri, **arguments)
             else:
@@ -126,6 +133,12 @@ class CreateStatement(TableStatement):
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error
+        except FormatError as error:
+            if self.replaces or not is_unreadable(Location.of(uri, storage)):
+                raise
+            what = f"table {self.target.name} exists, but cannot be opened: {error.what}"
+            facts = {"where": error.where, "expected": error.expected, "found": error.found}
+            raise type(error)(what, **facts, remedy="DROP TABLE or CREATE OR REPLACE TABLE removes it") from error
         session.catalog.refresh(force=True)
         return counted(table.count_rows()) if query else nothing("Count", "BIGINT")
 

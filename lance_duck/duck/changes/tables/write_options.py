@@ -98,13 +98,14 @@ def write_new_table(
         return write_dataset(rows, uri, **arguments)
     except FormatError:
         location = Location.of(uri, arguments.get("storage_options"))
-        if arguments.get("mode") != "overwrite" or not _is_unreadable(location):
+        if arguments.get("mode") != "overwrite" or not is_unreadable(location):
             raise
         with _removed(location):
             return write_dataset(rows, uri, **arguments)
 
 
-def _is_unreadable(location: Location) -> bool:
+def is_unreadable(location: Location) -> bool:
+    """Return whether a location has a table that cannot be opened."""
     try:
         open_snapshot(location.uri, storage_options=location.storage_options)
     except NotFoundError:
