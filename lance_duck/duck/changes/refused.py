@@ -11,6 +11,7 @@ from lance_duck.duck.changes.table_statement import LanceStatement, TableStateme
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
@@ -120,6 +121,46 @@ class RefusedObject(TableStatement):
             where=self.subject,
             remedy=f"create it in a native database: CREATE {self.kind.upper()} memory.main.{self.target.name}",
         )
+
+
+@dataclass(frozen=True)
+class RefusedImport(LanceStatement):
+    """An IMPORT DATABASE into a Lance database. DuckDB would create native tables there, and drop them at disconnect.
+
+    IMPORT DATABASE 'folder' | PRAGMA import_database('folder')
+    """
+
+    @classmethod
+    def read(cls, head: StatementHead) -> RefusedImport | None:
+        """Read the clauses. Returns None for other statements."""
+        is_import = head.body.says(0, "import", "database") or head.body.says(0, "pragma", "import_database")
+        return cls() if is_import and not head.explain.tokens else None
+
+    @property
+    def subject(self) -> str:
+        """The statement, for errors."""
+        return "IMPORT DATABASE"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the tables would be created in a Lance database."""
+        return self._database(session) is not None
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise UnsupportedError."""
+        database = self._database(session)
+        assert database is not None
+        sql = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
+        names = [name for (name,) in session.relation(sql, {}).fetchall()]
+        native = quoted(next((name for name in names if session.catalog.database(name) is None), "memory"))
+        raise UnsupportedError(
+            "IMPORT DATABASE into a database of Lance tables is not supported",
+            where=f"database {database.name}",
+            remedy=f"import into a native database, and copy it: USE {native}, IMPORT DATABASE, "
+            f"COPY FROM DATABASE {native} TO {quoted(database.name)}",
+        )
+
+    def _database(self, session: ChangeSession) -> LanceDatabase | None:
+        return session.database_of_new(TableName(("",), None, 0, 0))
 
 
 @dataclass(frozen=True)

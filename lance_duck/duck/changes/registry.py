@@ -10,7 +10,7 @@ from lance_duck.duck.changes.databases.secret import CreateSecretStatement, Drop
 from lance_duck.duck.changes.indexes import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure, UnknownProcedure
-from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedObject, RefusedStatement
+from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedImport, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.rows.update import UpdateStatement
@@ -64,6 +64,8 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         ComputedCopyStatement.read,
     ),
     "export": (ExportStatement.read,),
+    "import": (RefusedImport.read,),
+    "pragma": (RefusedImport.read,),
     "alter": (
         UpkeepStatement.read_auto_cleanup,
         UpkeepStatement.read_alter_index,

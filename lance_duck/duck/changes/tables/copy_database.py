@@ -28,7 +28,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
-from lance_duck.duck.changes.tables.create import described_columns
+from lance_duck.duck.changes.tables.create import described_columns, key_as_sql
 from lance_duck.duck.changes.tables.write_options import write_new_table
 from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase, check_table_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -42,7 +42,7 @@ from lance_duck.errors import (
     UnsupportedError,
     warn_of_table,
 )
-from lance_duck.wire.schema_write import primary_key, schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 _PARTS: Final = ("schema", "data")
 _LEFT_OUT: Final = """
@@ -53,12 +53,16 @@ _LEFT_OUT: Final = """
         WHERE database_name = {0} AND NOT internal
     UNION ALL SELECT 'type', schema_name, type_name FROM duckdb_types() WHERE database_name = {0} AND NOT internal
     UNION ALL SELECT 'index', schema_name, index_name FROM duckdb_indexes() WHERE database_name = {0}
-    UNION ALL SELECT 'default of', schema_name, table_name || '.' || column_name FROM duckdb_columns()
-        WHERE database_name = {0} AND NOT internal AND column_default IS NOT NULL
     UNION ALL SELECT lower(constraint_type) || ' of', schema_name, table_name FROM duckdb_constraints()
         WHERE database_name = {0} AND constraint_type IN ('CHECK', 'UNIQUE', 'FOREIGN KEY')
 """
 """Lists objects of a native database that a folder does not keep: kind, schema and name."""
+_OF_COLUMNS: Final = {
+    "default": "default of",
+    "collate": "collation of",
+    "generated": "expression of generated column",
+}
+"""Kinds of column properties that a folder does not keep, by their keyword in CREATE TABLE."""
 
 
 @dataclass(frozen=True)
@@ -296,15 +300,11 @@ def _create_native(session: ChangeSession, table: _Table, name: str) -> None:
     """Create a native table with the columns that a SELECT of the Lance table returns."""
     assert table.dataset is not None
     rows = session.relation(f"SELECT * FROM {table.sql}", {})  # noqa: S608
-    keys = primary_key(table.dataset.handle.snapshot.schema)
-    shown = dict(zip((field.id for field in table.dataset.handle.snapshot.schema.fields), rows.columns, strict=True))
     columns = [
         f"{quoted(column)} {type_}{'' if field.nullable else ' NOT NULL'}"
         for column, type_, field in zip(rows.columns, rows.types, table.columns, strict=True)
     ]
-    if keys and all(key.id in shown for key in keys):
-        columns.append(f"PRIMARY KEY ({', '.join(quoted(shown[key.id]) for key in keys)})")
-    session.run(f"CREATE TABLE {name} ({', '.join(columns)})")
+    session.run(f"CREATE TABLE {name} ({', '.join([*columns, *key_as_sql(table.dataset, rows.columns)])})")
     comments = {f"TABLE {name}": table.comment}
     for column, field in zip(rows.columns, table.columns, strict=True):
         comment = (field.metadata or {}).get(COMMENT.encode())
@@ -347,10 +347,22 @@ def _remove(database: LanceDatabase, name: str) -> None:
         folder.drop(name, folder.tables()[name])
 
 
+def _column_properties(table: str, create: Clauses) -> Iterator[str]:
+    """Yield the properties of columns that a folder does not keep. DuckDB's functions do not list collations."""
+    opener = next(place for place, token in enumerate(create.tokens) if token.text == "(")
+    for column in create.part(opener + 1, create.closer(opener)).split():
+        for word, kind in _OF_COLUMNS.items():
+            if column.find(word, start=1) > 0:
+                yield f"{kind} {table}.{column.tokens[0].name}"
+
+
 def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
     """Warn of the objects of a native database that were not copied."""
     rows = session.relation(_LEFT_OUT.format(literal(source)), {}).fetchall()
     names = [f"{kind} {name if schema in (None, SCHEMA) else f'{schema}.{name}'}" for kind, schema, name in rows]
+    sql = f"SELECT table_name, sql FROM duckdb_tables() WHERE database_name = {literal(source)}"  # noqa: S608
+    for table, text in session.relation(sql, {}).fetchall():
+        names += _column_properties(table, Clauses.of(text))
     if names:
         listed = ", ".join(dict.fromkeys(names))
         warn_of_table(f"COPY FROM DATABASE {source} TO {target} copies tables only, and leaves out: {listed}")

@@ -20,6 +20,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
@@ -38,6 +39,7 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted, shown_names
 from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Location
+from lance_duck.wire.schema_write import primary_key
 from lance_duck.write.relations import relation_reader
 
 _REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
@@ -192,6 +194,20 @@ class CreateStatement(TableStatement):
             schema = session.handle(other).current().schema
             return pa.Table.from_batches([], schema).rename_columns(shown_names(schema.names))
         return described_columns(session, self.like.text)
+
+
+def key_as_sql(dataset: LanceDataset, names: Sequence[str]) -> list[str]:
+    """Return the primary key as a constraint of a native table. Empty without a key, or if the key is in a struct.
+
+    Args:
+        dataset: The Lance table.
+        names: The names of its columns in the native table.
+    """
+    schema = dataset.handle.snapshot.schema
+    shown = {field.id: name for field, name in zip(schema.fields, names, strict=True)}
+    keys = [shown.get(field.id) for field in primary_key(schema)]
+    columns = [quoted(name) for name in keys if name is not None]
+    return [f"PRIMARY KEY ({', '.join(columns)})"] if columns and len(columns) == len(keys) else []
 
 
 def described_columns(session: ChangeSession, table: str) -> pa.Table:

@@ -18,11 +18,14 @@ from typing import ClassVar, Final
 
 import duckdb
 
+from lance_duck.duck.changes.options import is_lance
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.rows.shadow import columns_as_sql
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.changes.tables.create import key_as_sql
 from lance_duck.duck.changes.tables.written_files import WrittenPath, is_in_table, path_refused
+from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -66,8 +69,8 @@ class ExportStatement(LanceStatement):
         return self.path.sql
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether there are Lance tables to export, or the path may refer to a Lance table."""
-        return bool(self._databases(session)) or self.path.may_be_lance(session)
+        """Return whether Lance tables are read or written, or the path may refer to a Lance table."""
+        return is_lance(self.options) or bool(self._databases(session)) or self.path.may_be_lance(session)
 
     def _databases(self, session: ChangeSession) -> list[LanceDatabase]:
         """Return the databases with Lance tables to export: the named one, or those of the search path."""
@@ -85,6 +88,8 @@ class ExportStatement(LanceStatement):
             raise InvalidInputError("the path of EXPORT DATABASE is null", where=self.path.sql)
         if is_in_table(path):
             raise path_refused("EXPORT DATABASE to", path)
+        if is_lance(self.options):
+            raise self._refused_format(session, path)
         folder = local_path(path)
         if folder is None:
             raise UnsupportedError(
@@ -94,34 +99,56 @@ class ExportStatement(LanceStatement):
             )
         session.explain_words("The database would be exported. Nothing was written.")
         session.refuse_in_transaction("EXPORT DATABASE")
+        session.catalog.refresh(force=True)
         tables = self._tables(session)
         native = self._native_database(session)
         self._refuse_repeated(session, native, tables)
+        names = [TableName((database.name, SCHEMA, name), None, 0, 0) for database, name in tables.values()]
+        opened = [(name, session.table(name, session.dataset(name))) for name in names]  # may raise errors
         scripts = dict.fromkeys(_SCRIPTS, "")
-        if native is not None:
-            _export(session, native, path, self.options)
-            scripts = _scripts(folder)
-        os.makedirs(folder, exist_ok=True)
-        with _copies(session, folder):
-            for database, name in tables.values():
-                added = self._exported(session, TableName((database.name, SCHEMA, name), None, 0, 0), folder)
-                # Views of the native database may read the table.
-                scripts = {each: added[each] + scripts[each] for each in _SCRIPTS}
-        for name, text in scripts.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
+        with _removed_after_error(folder):
+            if native is not None:
+                _export(session, native, path, self.options)
+                scripts = _scripts(folder)
+            os.makedirs(folder, exist_ok=True)
+            with _copies(session, folder):
+                for name, table in opened:
+                    added = self._exported(session, name, table, folder, scripts["load.sql"])
+                    # Views of the native database may read the table.
+                    scripts = {each: added[each] + scripts[each] for each in _SCRIPTS}
+            for script, text in scripts.items():
+                Path(folder, script).write_text(text, encoding="utf-8")
         return nothing()
 
+    def _refused_format(self, session: ChangeSession, path: str) -> UnsupportedError:
+        databases = self._databases(session)
+        source = databases[0].name if databases else self._name(session)
+        return UnsupportedError(
+            "EXPORT DATABASE cannot write Lance tables",
+            where=literal(path),
+            remedy=f"copy the database: ATTACH {literal(path)} AS copies (TYPE lance), "
+            f"and COPY FROM DATABASE {quoted(source)} TO copies",
+        )
+
     def _tables(self, session: ChangeSession) -> dict[str, tuple[LanceDatabase, str]]:
-        """Return the Lance tables to export, by their names ignoring case. The first database of a name wins."""
+        """Return the Lance tables to export, by their names ignoring case. The first database of a name wins.
+
+        Raises the error of a table that cannot be opened.
+        """
         tables: dict[str, tuple[LanceDatabase, str]] = {}
         for database in self._databases(session):
+            for error in database.broken_tables.values():
+                raise error
             for name in database.tables:
                 tables.setdefault(folded(name), (database, name))
         return tables
 
+    def _name(self, session: ChangeSession) -> str:
+        return self.name or str(session.relation("SELECT current_database()", {}).fetchall()[0][0])
+
     def _native_database(self, session: ChangeSession) -> str | None:
         """Return the native database to export, or None."""
-        name = self.name or str(session.relation("SELECT current_database()", {}).fetchall()[0][0])
+        name = self._name(session)
         return name if session.catalog.database(name) is None else None
 
     def _refuse_repeated(
@@ -145,17 +172,27 @@ class ExportStatement(LanceStatement):
                 f"and EXPORT DATABASE {quoted(database)} TO 'b'",
             )
 
-    def _exported(self, session: ChangeSession, name: TableName, folder: str) -> dict[str, str]:
-        """Write the data of a table, and return the scripts that import it. DuckDB writes them for an empty copy."""
-        table = session.table(name, session.dataset(name))
+    def _exported(
+        self, session: ChangeSession, name: TableName, table: TargetTable, folder: str, load: str
+    ) -> dict[str, str]:
+        """Write the data of a table, and return the scripts that import it. DuckDB writes them for an empty copy.
+
+        Args:
+            session: The statement.
+            name: The qualified name of the table.
+            table: The table.
+            folder: The folder to write.
+            load: The script that loads the tables written before. Their files are kept.
+        """
+        key = key_as_sql(table.dataset, [column.name for column in table.columns])
         copy = f"{_COPY}.{SCHEMA}.{quoted(name.name)}"
-        session.run(f"CREATE TABLE {copy} {columns_as_sql(table)}")
+        session.run(f"CREATE TABLE {copy} {columns_as_sql(table, *key)}")
         staged = os.path.join(folder, _COPY)
         _export(session, _COPY, staged, self.options)
         session.run(f"DROP TABLE {copy}")
         scripts = _scripts(staged)
         (file,) = (each for each in os.listdir(staged) if each not in _SCRIPTS)
-        target = _unused(folder, file)
+        target = _unused(folder, file, load)
         columns = ", ".join(column.quoted for column in table.columns)
         rows = f"SELECT {columns} FROM {'.'.join(map(quoted, name.parts))}"  # noqa: S608
         session.affected(f"COPY ({rows}) TO {literal(target)} {self.options.text}", {})
@@ -184,11 +221,23 @@ def _copies(session: ChangeSession, folder: str) -> Iterator[None]:
             session.run(f"DETACH {_COPY}")
 
 
-def _unused(folder: str, name: str) -> str:
-    """Return the path of a new file. Adds a number to the name if it is in use."""
+def _unused(folder: str, name: str, load: str) -> str:
+    """Return the path of a file that a script does not load. Files of earlier exports are replaced, as by DuckDB."""
     stem, dot, ending = name.partition(".")
-    path, number = os.path.join(folder, name), 0
-    while os.path.exists(path):
+    file, number = name, 0
+    while folded(literal(f"/{file}")[1:]) in folded(load):
         number += 1
-        path = os.path.join(folder, f"{stem}_lance{number}{dot}{ending}")
-    return path
+        file = f"{stem}_lance{number}{dot}{ending}"
+    return os.path.join(folder, file)
+
+
+@contextmanager
+def _removed_after_error(folder: str) -> Iterator[None]:
+    """Remove a new folder and its new parents after an error. A folder that existed is kept."""
+    new = [path for path in (Path(folder), *Path(folder).parents) if not path.exists()]
+    try:
+        yield
+    except BaseException:
+        if new:
+            shutil.rmtree(new[-1], ignore_errors=True)
+        raise
