@@ -16,7 +16,7 @@ from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import FirstWords, StatementKind
-from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, qualified_names, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, qualified_names
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.tables.computed_columns import AskedColumns
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
@@ -138,17 +138,17 @@ class Names:
         return self._meaning(name, later, within).place
 
     def qualified(self, text: str, *, later: bool) -> str:
-        """Qualify a table name with its database, unless the table is in the default database.
+        """Qualify a table name as `lance_scan` and the searches do. See `TableCatalog.qualified`.
 
         Args:
             text: The name in SQL spelling, or a path. Paths are returned unchanged.
             later: See `are_ours`.
         """
-        parts = parts_of_name(text)
-        database = self.database(parts, later=later) if parts else None
-        if database is None or database is self._catalog.default:
-            return text
-        return f"{quoted(database.name)}.{quoted(parts[-1])}"
+        if len(self._catalog.databases) == 1:
+            return self._catalog.qualified(text, "")
+        method: Any = self._native.sql if later else self._native.execute
+        (path,) = method("SELECT current_setting('search_path')").fetchall()[0]
+        return self._catalog.qualified(text, path)
 
     def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
         """Return the database and schema in which a table with this name would be created.

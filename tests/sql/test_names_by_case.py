@@ -176,7 +176,13 @@ def test_changes_of_other_columns_keep_both_field_case_variants(con: ld.Connecti
     assert rows(tmp_path, "n") == two
 
 
-@pytest.mark.parametrize("statement", ['ADD COLUMN "S" INTEGER', 'ADD COLUMN "Id" INTEGER', 'RENAME s TO "iD"'])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *('ADD COLUMN "S" INTEGER', 'ADD COLUMN "Id" INTEGER', 'RENAME s TO "iD"'),
+        *("ADD COLUMN id_1 INTEGER", "RENAME s TO ID_1"),
+    ],
+)
 def test_statements_cannot_create_names_that_differ_only_by_case(
     con: ld.Connection, tmp_path: Path, statement: str
 ) -> None:
@@ -407,3 +413,76 @@ def test_comments_of_case_variants_stay_apart(tmp_path: Path, connect: Callable[
     ld.write_dataset(pa.table([[1], [2]], schema=pa.schema(fields)), tmp_path / "c.lance")
     sql = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'c'"
     assert connect(tmp_path).execute(sql).fetchall() == [("id", "of id"), ("ID_1", "of ID")]
+
+
+SHIFTED = pa.table(
+    {
+        "id": range(4),
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(range(8), pa.float32()), 2),
+        "K": [10] * 4,
+        "k": [20] * 4,
+        "k_1": [30] * 4,
+        "s": ["x", "y", "z", "w"],
+        "_DISTANCE": [40] * 4,
+    }
+)
+"""DuckDB calls these columns id, v, K, k_1, k_1_1, s and _DISTANCE. A search adds _distance_1."""
+
+
+@pytest.fixture
+def shifted(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    ld.write_dataset(SHIFTED, tmp_path / "e.lance")
+    return connect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ("K", (10,)),
+        ("k_1", (20,)),
+        ("k_1_1, k", (30, 10)),
+        ("e.K_1_1 + e.k_1", (50,)),
+        ("* EXCLUDE (v)", (0, 10, 20, 30, "x", 40, 1.0)),
+        ("_distance_1, _distance", (1.0, 40)),
+        ("count(*)", (1,)),
+    ],
+)
+def test_search_results_have_duckdbs_names(shifted: ld.Connection, columns: str, row: tuple[object, ...]) -> None:
+    sql = f"SELECT {columns} FROM lance_vector_search('e', 'v', [0, 0], k := 1) AS e"
+    assert shifted.execute(sql).fetchall() == shifted.sql(sql).fetchall() == [row]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("ALTER TABLE e DROP COLUMN k_1", "ALTER TABLE e RENAME k_1_1 TO z", "CREATE INDEX ON e (K_1)"),
+        *("COMMENT ON COLUMN e.k_1 IS 'x'", "ALTER TABLE e ADD COLUMN z INTEGER DEFAULT k_1"),
+        *("INSERT INTO e (id, k_1) VALUES (9, 1)", "INSERT INTO e BY NAME SELECT 9 AS id, 1 AS k_1"),
+        *("UPDATE e SET k_1 = 5", "UPDATE e SET s = 'q' WHERE k_1_1 = 30", "UPDATE e SET s = 'q' RETURNING k_1"),
+        *("DELETE FROM e WHERE e.k = 10", "DELETE FROM e WHERE s IN (SELECT s FROM e WHERE k_1 = 20)"),
+        "MERGE INTO e USING (SELECT 30 AS k_1) u USING (k_1) WHEN MATCHED THEN DELETE",
+        "MERGE INTO e USING (SELECT 1 AS i) u ON e.id = u.i WHEN MATCHED THEN UPDATE SET k_1_1 = 1",
+    ],
+)
+def test_changes_of_columns_that_duckdb_renames_are_rejected_and_list_all(
+    shifted: ld.Connection, tmp_path: Path, statement: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"'K', 'k', 'k_1'.*alter_columns"):
+        shifted.execute(statement)
+    assert ld.dataset(tmp_path / "e.lance").to_table() == SHIFTED
+
+
+def test_changes_of_other_columns_keep_the_columns_that_duckdb_renames(shifted: ld.Connection, tmp_path: Path) -> None:
+    shifted.execute("DELETE FROM e WHERE id = 1")
+    shifted.execute("UPDATE e SET s = 'q' WHERE id = 2")
+    shifted.execute("MERGE INTO e USING (SELECT 3 AS i) u ON e.id = u.i WHEN MATCHED THEN UPDATE SET s = 'm'")
+    shifted.execute("INSERT INTO e (id, s) VALUES (4, 'n')")
+    shifted.execute("INSERT INTO e VALUES (5, [1, 1], 1, 2, 3, 'p', 4)")
+    found = ld.dataset(tmp_path / "e.lance").to_table(columns=["id", "K", "k", "k_1", "s"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == [
+        (0, 10, 20, 30, "x"),
+        (2, 10, 20, 30, "q"),
+        (3, 10, 20, 30, "m"),
+        (4, None, None, None, "n"),
+        (5, 1, 2, 3, "p"),
+    ]

@@ -389,3 +389,60 @@ def test_random_conditions_choose_among_all_rows(tmp_path: Path, seed: int) -> N
         chosen += len(mine) > 0
     assert chosen > 4
     conditions.close()
+
+
+NAMES = (
+    *("t", "T", '"t"', "main.t", '"main"."t"', "lance.t", 'LANCE."T"', "lance.main.t", "{folder}/t.lance"),
+    *("a.b", '"a.b"', 'main."a.b"', 'lance."a.b"', "ab C", '"ab C"', 'we "i;r.d', '"we ""i;r.d"', 'main."we ""i;r.d"'),
+)
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ld.Connection]:
+    folder = tmp_path_factory.mktemp("named")
+    con = ld.connect(folder)
+    con.execute(f"ATTACH '{folder / 'other'}' AS other (TYPE lance)")
+    names = ("lance.t", 'lance."a.b"', 'lance."ab C"', 'lance."we ""i;r.d"', "other.t", "other.u")
+    for at, name in enumerate(names):
+        ids = f"i + {1000 * (at > 3)} AS id"
+        con.execute(
+            f"CREATE TABLE {name} AS SELECT {ids}, [i, 0]::FLOAT[2] AS v, i % 10 AS k, 'x' AS s FROM range(90) r(i)"
+        )
+    return folder, con
+
+
+def by_name(con: ld.Connection, name: str, call: str) -> list[tuple[object, ...]]:
+    arguments = {
+        "lance_vector_search": "'v', [0, 0]",
+        "lance_fts": "'s', 'x'",
+        "lance_hybrid_search": "'v', [0, 0], 's', 'x'",
+    }[call]
+    sql = f"SELECT id FROM {call}({{}}, {arguments}, k := 3, prefilter := true) WHERE k = 7 ORDER BY id"
+    text = "'" + name.replace("'", "''") + "'"
+    rows = con.execute(sql.format(text)).fetchall()
+    assert con.sql(sql.format(text)).fetchall() == rows
+    assert con.execute(sql.format("?"), [name]).fetchall() == rows
+    assert con.execute(sql.format("$Name"), {"nAME": name}).fetchall() == rows
+    return rows
+
+
+@pytest.mark.parametrize("call", ["lance_vector_search", "lance_fts", "lance_hybrid_search"])
+def test_the_condition_applies_whatever_the_spelling_of_the_table(named: tuple[Path, ld.Connection], call: str) -> None:
+    folder, con = named
+    for name in NAMES:
+        assert by_name(con, name.replace("{folder}", str(folder)), call) == [(7,), (17,), (27,)], name
+    for name in ("other.t", 'other."T"', "other.main.u"):
+        assert by_name(con, name, call) == [(1007,), (1017,), (1027,)], name
+    con.execute("USE other")
+    try:
+        for name in ("t", '"t"', "main.t", "u", 'main."u"', "other.u"):
+            assert by_name(con, name, call) == [(1007,), (1017,), (1027,)], name
+        assert by_name(con, "lance.t", call) == [(7,), (17,), (27,)]
+    finally:
+        con.execute("USE memory")
+
+
+@pytest.mark.parametrize("name", ["none", "u", "main.u", "other.none"])
+def test_an_unknown_table_is_an_error(named: tuple[Path, ld.Connection], name: str) -> None:
+    with pytest.raises(LanceDuckError):
+        by_name(named[1], name, "lance_vector_search")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_column
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.clauses import Clauses
-from lance_duck.duck.statement.identifiers import folded, quoted, shown_names
+from lance_duck.duck.statement.identifiers import ambiguous_columns, folded, quoted
 from lance_duck.duck.tables.computed_columns import TOKEN, AddressColumn, ComputedColumn, TableWithColumns
 from lance_duck.duck.tables.table import Restriction
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -181,31 +181,21 @@ class TargetTable:
         Raises:
             InvalidInputError: The column does not exist, or several columns match.
         """
-        found = [column for column in self.columns if folded(column.name) == folded(name)]
-        names = [column.name for column in found] or self._variants(name)
-        if len(names) > 1:
-            raise ambiguous_name(name, names, f"table {self.name}")
-        if found:
-            return found[0]
+        if folded(name) in self.ambiguous:
+            raise ambiguous_name(name, self.ambiguous[folded(name)], f"table {self.name}")
+        for column in self.columns:
+            if folded(column.name) == folded(name):
+                return column
         raise unknown_column(name, [column.name for column in self.columns], f"table {self.name}")
-
-    def _variants(self, name: str) -> list[str]:
-        """Return the columns that differ only by case from the one to which DuckDB gives this name."""
-        names = [column.name for column in self.columns]
-        shown = dict(zip(map(folded, shown_names(names)), names, strict=True))
-        return self.ambiguous.get(folded(shown.get(folded(name), "")), [])
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """Column names that differ only by case, keyed by lower-case name."""
-        names: dict[str, list[str]] = {}
-        for column in self.columns:
-            names.setdefault(folded(column.name), []).append(column.name)
-        return {name: spelled for name, spelled in names.items() if len(spelled) > 1}
+        """Columns whose names differ only by case or are different in SQL. See `ambiguous_columns`."""
+        return ambiguous_columns(column.name for column in self.columns)
 
     @property
     def unambiguous(self) -> TargetTable:
-        """The table without columns that a native table cannot have, because their names differ only by case."""
+        """The table without columns that a native table cannot have, and without columns in `ambiguous`."""
         columns = [c for c in self.columns if folded(c.name) not in self.ambiguous and not c.ambiguous]
         return self if len(columns) == len(self.columns) else replace(self, columns=columns)
 

@@ -104,14 +104,23 @@ class _Search:
     later: bool
 
     def edit(self) -> Edit | None:
-        """Return the edit of the call's `filter`. None if the search has no condition or cannot run."""
+        """Return the edit of the call's `filter`. None if the search has no condition.
+
+        Raises:
+            LanceDuckError: The table cannot be read, or a condition cannot choose rows before the search.
+            duckdb.Error: DuckDB rejects an argument or a condition.
+        """
         try:
             if "table_name" not in self.proposal.arguments or not self._is_asked():
                 return None
             _ = self.dataset
-        except (duckdb.Error, LanceDuckError, NotFoundHere):
+        except duckdb.InterruptException:
+            raise
+        except (duckdb.Error, LanceDuckError, NotFoundHere) as error:
             if self.proposal.stores != "macro":
-                return None  # the error is raised when the statement runs
+                if isinstance(error, NotFoundHere):
+                    return None  # DuckDB rejects the missing parameter
+                raise  # the search must not run without the condition
             found = "a table or prefilter that only calls of the macro know"
             raise self._refused(self.proposal.conditions[0].text, found) from None
         conditions = [text for part in self.proposal.conditions if (text := self._pushed(self._numbered(part)))]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lance_duck.duck.rules.order_by_distance import DistanceParameter
 from lance_duck.duck.rules.table_read import Condition, Key
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.placeholders import LISTED
 
 
@@ -27,14 +28,16 @@ class ParameterValues:
         self.bound = bound
 
     def value(self, key: Key) -> Any:
-        """Return the value of a parameter.
+        """Return the value of a parameter. Names are compared without case, as in DuckDB.
 
         Raises:
             NotFoundHere: The parameter is not bound.
         """
         bound = self.bound
-        if isinstance(bound, Mapping) and str(key) in bound:
-            return bound[str(key)]
+        if isinstance(bound, Mapping):
+            names = [name for name in bound if folded(str(name)) == folded(str(key))]
+            if names:
+                return bound[str(key) if str(key) in names else names[0]]
         positional = isinstance(bound, Sequence) and not isinstance(bound, str | bytes)
         if positional and isinstance(key, int) and 0 < key <= len(bound):
             return bound[key - 1]

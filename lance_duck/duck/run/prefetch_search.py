@@ -20,7 +20,7 @@ from lance_duck.duck.run.parameters import ParameterValues, vector_numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
-from lance_duck.duck.statement.identifiers import stored_name
+from lance_duck.duck.statement.identifiers import shown_names, stored_name
 from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
@@ -64,9 +64,12 @@ def _rows(call: VectorCall, parameters: ParameterValues, database: Database) -> 
     if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
         raise NotFoundHere("numbers that text does not have exactly")
     names = neighbours.schema.names
+    columns = dict(zip(shown_names(names), names, strict=True))
     if call.columns is not None:
-        names = [name for name in names if name.lower() in call.columns] or [DISTANCE]
-    return neighbours.scanner(columns=names).to_reader().read_all()
+        read = {shown: name for shown, name in columns.items() if shown.lower() in call.columns}
+        columns = read or {DISTANCE: DISTANCE}
+    rows: pa.Table = neighbours.scanner(columns=list(columns.values())).to_reader().read_all()
+    return rows.rename_columns(list(columns))
 
 
 def _is_narrow(type_: pa.DataType) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 from lance_duck.scan.identifiers import are_distinct, escaped, folded, literal, quoted
 
 __all__ = [
+    "ambiguous_columns",
     "are_distinct",
     "escaped",
     "folded",
@@ -37,6 +38,22 @@ def shown_names(names: Iterable[str]) -> list[str]:
             given = f"{name}_{number}"
         shown[folded(given)] = given
     return list(shown.values())
+
+
+def ambiguous_columns(names: Iterable[str]) -> dict[str, list[str]]:
+    """Map each folded name that may mean several columns to the stored names of these columns.
+
+    A name may mean the columns with this stored name, and the column to which DuckDB gives this name.
+    """
+    names = list(names)
+    if are_distinct(names):
+        return {}
+    groups: dict[str, list[str]] = {}
+    for stored, shown in zip(names, shown_names(names), strict=True):
+        group = groups.setdefault(folded(stored), [])
+        groups[folded(shown)] = group
+        group.append(stored)
+    return {name: group for name, group in groups.items() if len(group) > 1}
 
 
 def stored_name(name: str, names: Sequence[str]) -> str:

@@ -112,7 +112,7 @@ class MergeStatement(TableStatement):
                 remedy="wrap the join in a subquery: USING (SELECT …) AS s",
             )
         clauses = (self.ctes, self.source, self.join, *self.actions)
-        refuse_ambiguous(session, table, self.alias, (*clauses[2:], self.returning))
+        refuse_ambiguous(table, self.alias, (*clauses[2:], self.returning))
         with (
             session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables),
             merge_source(session, ctes, source, tables, self._values_of_source(session, table, actions)) as rows,

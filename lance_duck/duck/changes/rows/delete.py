@@ -66,7 +66,7 @@ class DeleteStatement(TableStatement):
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         """Find the rows to delete in a version."""
-        refuse_ambiguous(session, table, self.alias, (self.using, self.where, self.returning))
+        refuse_ambiguous(table, self.alias, (self.using, self.where, self.returning))
         no_clause = self.ctes.part(len(self.ctes))
         clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
         shown = returned_table(table.unambiguous, self.returning, self.alias)

@@ -140,14 +140,14 @@ class InsertStatement(TableStatement):
         return counted(counts[-1]), sum(counts)
 
     def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
-        refuse_ambiguous(session, table, self.alias, (self.conflict, self.returning))
+        refuse_ambiguous(table, self.alias, (self.conflict, self.returning))
         rows = self.rows(session, table)
         upsert = Upsert(self.target, self.alias, self.conflict, self.instead, self.returning, self.by_name)
         return upserted(session, table, upsert, rows)
 
     def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
         """Return the statement's result for the inserted rows."""
-        refuse_ambiguous(session, table, table.name, (self.returning,))
+        refuse_ambiguous(table, table.name, (self.returning,))
         table = table.unambiguous
         for column in table.columns:
             if column.name not in inserted.column_names:

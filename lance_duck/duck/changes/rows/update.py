@@ -90,7 +90,7 @@ class UpdateStatement(TableStatement):
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         """Compute the new values of a version's rows."""
         parts = (self.assignments, self.others, self.where, self.returning)
-        refuse_ambiguous(session, table, self.alias, parts)
+        refuse_ambiguous(table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])
         expressions_of = [item.value for item in self.items if item.value is not None]
         clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)

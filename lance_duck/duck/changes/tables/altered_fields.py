@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.tables.column_path import ColumnPath, field_below, is_struct, lance_path
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.identifiers import folded, quoted, shown_names
 from lance_duck.errors import InvalidInputError, UnknownColumnError, UnsupportedError
 from lance_duck.wire.schema import Field, Schema
 
@@ -38,8 +38,9 @@ def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) 
         if not is_struct(parent):
             what = f'Column "{parent.name}" is not a struct - ALTER TABLE can only add fields to structs'
             raise InvalidInputError(what, where=where, found=parent.logical_type)
-    siblings = schema.fields if parent is None else parent.children
-    if all(folded(field.name) != folded(path.name) for field in siblings):
+    names = [field.name for field in (schema.fields if parent is None else parent.children)]
+    shown = shown_names(names) if parent is None else []
+    if all(folded(name) != folded(path.name) for name in (*names, *shown)):
         return True
     if may_exist:
         return False
@@ -160,7 +161,8 @@ def renamed_field(schema: Schema, path: ColumnPath, name: str, where: str) -> st
     """
     column = path.column(schema, where)
     if len(path.names) == 1:
-        taken = [field.name for field in schema.fields if field is not column and folded(field.name) == folded(name)]
+        names = [field.name for field in schema.fields if field is not column]
+        taken = [each for each in (*names, *shown_names(names)) if folded(each) == folded(name)]
         if taken:
             raise InvalidInputError(f'Column with name "{taken[0]}" already exists!', where=where)
         return lance_path(schema, column)

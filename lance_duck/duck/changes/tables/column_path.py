@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lance_duck.arguments import unknown_column
 from lance_duck.duck.changes.target import ambiguous_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.identifiers import are_distinct, folded, shown_names
+from lance_duck.duck.statement.identifiers import ambiguous_columns, folded
 from lance_duck.errors import UnknownColumnError
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.schema import Field, Schema
@@ -56,7 +56,7 @@ class ColumnPath:
             UnknownColumnError: The column does not exist.
             InvalidInputError: Several columns have this name.
         """
-        column = _one(schema.fields, self.names[0], where)
+        column = _column(schema, self.names[0], where)
         if column is None:
             raise unknown_column(self.names[0], schema.names, where)
         return column
@@ -137,7 +137,7 @@ def refuse_ambiguous_names(schema: Schema, part: Clauses, where: str) -> None:
     """Raise InvalidInputError if an expression uses a name that matches several columns ignoring case."""
     for token in part.tokens:
         if token.name is not None:
-            _one(schema.fields, token.name, where)
+            _column(schema, token.name, where)
 
 
 def is_struct(field: Field) -> bool:
@@ -154,12 +154,15 @@ def lance_path(schema: Schema, field: Field) -> str:
     return join_path(names)
 
 
+def _column(schema: Schema, name: str, where: str) -> Field | None:
+    names = ambiguous_columns(schema.names).get(folded(name))
+    if names is not None:
+        raise ambiguous_name(name, names, where)
+    return _one(schema.fields, name, where)
+
+
 def _one(fields: Sequence[Field], name: str, where: str) -> Field | None:
     found = [field for field in fields if folded(field.name) == folded(name)]
-    names = [field.name for field in fields]
-    if not found and not are_distinct(names):
-        shown = dict(zip(map(folded, shown_names(names)), names, strict=True))
-        found = [field for field in fields if folded(field.name) == folded(shown.get(folded(name), ""))]
     if len(found) > 1:
         raise ambiguous_name(name, [field.name for field in found], where)
     return found[0] if found else None
