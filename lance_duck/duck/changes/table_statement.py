@@ -98,7 +98,7 @@ def rejected_rows(table: str, key_remedy: str) -> Iterator[None]:
         raise
     except DataMismatchError as error:
         if table and str(error.where).startswith(("column ", "data")):
-            error.where = f"table {table}, {error.where}"
+            error.where = f"{error.where}, table {table}"
         raise
 
 

@@ -88,12 +88,11 @@ CALL lance.validate('c');
 --> primary key | 1 key occurs in several rows (3 rows), such as "a: 1.0" in 3 rows
 
 --= a primary key column is dropped only without the check
-
-CREATE TABLE lance.d (id INTEGER PRIMARY KEY, n INTEGER, m INTEGER);
 --each sql: DROP COLUMN id
 --each sql: DROP ID CASCADE
 --each sql: DROP COLUMN IF EXISTS id
 
+CREATE TABLE lance.d (id INTEGER PRIMARY KEY, n INTEGER, m INTEGER);
 ALTER TABLE d {sql};
 --! UnsupportedError: table d: a primary key column cannot be dropped: found id; SET lance_check_primary_key = false permits it
 ALTER TABLE d DROP COLUMN n;
@@ -109,12 +108,12 @@ CREATE TABLE lance.e (region VARCHAR PRIMARY KEY, n INTEGER NOT NULL);
 INSERT INTO e VALUES ('a', 1);
 --> 1
 INSERT INTO e VALUES (NULL, 1);
---! DataMismatchError: table e, column 'region', row 0: a non-nullable column contains a null: expected a value in each row of a primary key column
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column
 INSERT INTO e VALUES ('b', NULL);
---! DataMismatchError: table e, column 'n', row 0: a non-nullable column contains a null
+--! DataMismatchError: column 'n', row 0, table e: a non-nullable column contains a null
 UPDATE e SET region = NULL;
---! DataMismatchError: table e, column 'region', row 0: a non-nullable column contains a null: expected a value in each row of a primary key column
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column
 INSERT INTO e (n) VALUES (1);
---! DataMismatchError: table e, data: columns 'region' are missing and cannot be null
+--! DataMismatchError: data, table e: columns 'region' are missing and cannot be null
 COPY (SELECT NULL::VARCHAR AS region, 1 AS n) TO '{folder}/e.lance' (MODE 'append');
---! DataMismatchError: table e, column 'region', row 0: a non-nullable column contains a null: expected a value in each row of a primary key column
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column
