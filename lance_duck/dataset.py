@@ -42,7 +42,7 @@ from lance_duck.verbs.versions.config import ConfigChanges
 from lance_duck.verbs.versions.delta import Lineage
 from lance_duck.verbs.versions.history import History
 from lance_duck.verbs.versions.properties import VersionProperties
-from lance_duck.verbs.versions.versions import VersionChanges
+from lance_duck.verbs.versions.versions import VersionChanges, refuse_both
 
 if TYPE_CHECKING:
     from lance_duck import fragment as fragment_handle
@@ -174,8 +174,7 @@ class LanceDataset(
         table: TableScan | None = None,
     ) -> None:
         self._defaults = checked_defaults(default_scan_options or {})
-        if version is not None and asof is not None:
-            raise InvalidInputError("version and asof exclude each other", where="dataset", expected="one of them")
+        refuse_both(version, asof, "dataset")
         if table is None:
             table = TableScan(open_snapshot(uri, version, asof, storage_options, commit_lock))
         self.handle = _DatasetHandle(self, os.fspath(uri), table)
@@ -209,11 +208,11 @@ class LanceDataset(
 
         Raises:
             NotFoundError: The version does not exist.
+            WrongTypeError: Neither a version nor a time is given.
         """
-        if version is not None and asof is not None:
-            raise InvalidInputError(
-                "version and asof exclude each other", where="checkout_version", expected="one of them"
-            )
+        if version is None and asof is None:
+            raise WrongTypeError("missing 1 required positional argument: 'version'", where="checkout_version")
+        refuse_both(version, asof, "checkout_version")
         snapshot = self.handle.snapshot.checkout(version, asof)
         moved = snapshot.location.uri != self.handle.snapshot.location.uri
         table = TableScan(snapshot, self.handle.table.restriction)

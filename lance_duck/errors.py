@@ -175,8 +175,8 @@ class DuplicateKeyError(DataMismatchError):
         A new or updated row has the key of a different row of the table, of the statement or of the transaction.
 
     Remedy:
-        Remove the duplicates, or use `INSERT OR REPLACE`, `INSERT OR IGNORE` or `ON CONFLICT`. To load rows without the
-        check, run `SET lance_check_primary_key = false`.
+        Remove the duplicates. `INSERT OR REPLACE`, `INSERT OR IGNORE` and `ON CONFLICT` accept keys of other rows. To
+        load rows without the check, run `SET lance_check_primary_key = false`.
     """
 
 

@@ -11,6 +11,7 @@ from lance_duck.cli.show import ByteCount, report, show
 from lance_duck.cli.sources import place_of_source
 from lance_duck.cli.terminal import complain
 from lance_duck.cli.transfer import write_rows_of
+from lance_duck.maintenance.validation.keys import key_problems
 
 
 def write(
@@ -62,6 +63,9 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
     if problems or as_json or not sys.stdout.isatty():
         rows = ({"where": problem.where, "problem": problem.what} for problem in problems)
         show(rows, ["where", "problem"], as_json, max_rows=1000)
+    for problem in problems:
+        if problem.remedy:
+            complain(f"{problem.where}: {problem.remedy}")
     if any(problem.is_damage for problem in problems):
         sys.exit(1)
     counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
@@ -86,5 +90,8 @@ def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_
         rows.append({"what": "names of list items", "rows": None, "columns": ", ".join(losses.renamed)})
     if rows or as_json or not sys.stdout.isatty():
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
-    outcome = f"rows lost: {losses.num_rows:,}" if losses else "nothing is lost"
-    complain(f"{outcome}; version {dataset.version}")
+    repeated = list(key_problems(dataset.handle.snapshot))
+    for problem in repeated:
+        complain(f"not repaired: {problem}; {problem.remedy}")
+    outcome = "nothing was repaired" if repeated and not losses.renamed else "nothing is lost"
+    complain(f"{f'rows lost: {losses.num_rows:,}' if losses else outcome}; version {dataset.version}")

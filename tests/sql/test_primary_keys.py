@@ -19,8 +19,9 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.cli import change
 from lance_duck.duck.changes import session
-from lance_duck.errors import DuplicateKeyError, LanceDuckError, RetryableError
+from lance_duck.errors import CorruptError, DuplicateKeyError, LanceDuckError, RetryableError
 from lance_duck.verbs.merge import known_keys
 
 REFUSED: Final = (duckdb.Error, LanceDuckError)
@@ -397,3 +398,59 @@ def test_the_check_is_a_setting_of_the_connection(tmp_path: Path) -> None:
         with pytest.raises(DuplicateKeyError):
             con.execute("INSERT INTO t VALUES (1)")
         assert con.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+REMEDIES: Final = {
+    "INSERT INTO t VALUES (2, 0)": "or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT",
+    "INSERT INTO t VALUES (2, 0) ON CONFLICT (n) DO NOTHING": "or name the primary key in ON CONFLICT",
+    "UPDATE t SET id = 2 WHERE id = 1": "give each row another key, or DELETE the rows that have the keys first",
+    "MERGE INTO t USING (SELECT 2 AS id) AS s ON false WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)": (
+        "remove the duplicates from the source, or match rows by the primary key in ON"
+    ),
+    "COPY t FROM '{0}/r.csv'": "or load the file with INSERT OR IGNORE INTO … FROM 'file'",
+    "COPY t FROM '{0}/r/r.lance'": "or load the table with INSERT OR IGNORE INTO … FROM 'x.lance'",
+    "COPY (SELECT 2 AS id, 0 AS n) TO '{0}/t.lance' (MODE 'append')": "or add the rows with INSERT OR IGNORE INTO …",
+    "COPY FROM DATABASE source TO lance (DATA)": "DELETE the rows with these keys from one of the tables first",
+}
+
+
+@pytest.mark.parametrize("sql", REMEDIES)
+def test_the_error_for_a_repeated_key_has_a_remedy_for_its_statement(
+    sql: str, con: ld.Connection, tmp_path: Path
+) -> None:
+    for path in ("r.csv", "r/r.lance"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        con.execute(f"COPY (SELECT 2 AS id, 0 AS n) TO '{tmp_path / path}'")
+    con.execute("ATTACH ':memory:' AS source; CREATE TABLE source.t AS SELECT 2::INTEGER AS id, 0::INTEGER AS n")
+    with pytest.raises(DuplicateKeyError) as error:
+        con.execute(sql.format(tmp_path))
+    assert str(error.value).endswith(REMEDIES[sql])
+    assert str(error.value).startswith('table t: Duplicate key "id: 2" violates primary key constraint; ')
+
+
+def test_append_and_executemany_have_a_remedy_for_repeated_keys(con: ld.Connection) -> None:
+    with pytest.raises(
+        DuplicateKeyError, match="remove the duplicates, or add the rows with INSERT OR IGNORE INTO … F"
+    ):
+        con.append("t", pa.table({"id": [2], "n": [0]}).to_pandas())
+    with pytest.raises(DuplicateKeyError, match="give each row another key"):
+        con.executemany("UPDATE t SET id = ? WHERE id = ?", [(2, 1)])
+
+
+def test_validation_and_repair_name_the_remedy_for_repeated_keys(
+    con: ld.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    con.execute("SET lance_check_primary_key = false; INSERT INTO t VALUES (1, 0)")
+    uri = str(tmp_path / "t.lance")
+    remedy = 'delete the extra rows, which a repair keeps: find them with GROUP BY "id" HAVING count(*) > 1'
+    with pytest.raises(CorruptError, match=re.escape(f'"id: 1" in 2 rows; {remedy}')):
+        ld.dataset(uri).validate()
+    with pytest.raises(SystemExit):
+        change.validate(uri)
+    assert f"primary key: {remedy}" in capsys.readouterr().err
+    change.repair(uri)
+    told = capsys.readouterr().err
+    assert "not repaired: primary key: 1 key occurs in several rows (2 rows)" in told
+    assert remedy in told
+    assert "nothing was repaired" in told
+    assert "nothing is lost" not in told

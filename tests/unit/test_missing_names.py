@@ -155,3 +155,11 @@ def test_refused_scan_options_have_no_values(table: ld.LanceDataset, option: str
 def test_a_time_selects_a_version_without_a_number(table: ld.LanceDataset) -> None:
     for version in (table.checkout_version(asof="2099-01-01"), table.checkout_version(None, asof="2099-01-01")):
         assert version.version == table.version
+
+
+def test_a_version_or_a_time_is_required(table: ld.LanceDataset) -> None:
+    for call in (table.checkout_version, lambda: table.checkout_version(None)):
+        with pytest.raises(ld.WrongTypeError, match="checkout_version: missing 1 required positional argument: 'vers"):
+            call()
+    with pytest.raises(InvalidInputError, match="checkout_version: version and asof exclude each other"):
+        table.checkout_version(1, "2099-01-01")

@@ -21,7 +21,7 @@ from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
 from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
-from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, rejected_rows
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
@@ -56,6 +56,8 @@ _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export|import|impo
 _OF_LANCE: Final = re.compile(r"\b(?:drop\s+index|alter\s+index|vacuum|checkpoint|auto_cleanup)\b", re.IGNORECASE)
 """Words of statements whose table may have to be a Lance table."""
 _APPENDED: Final = "__lance_appended"
+_KEY_REMEDY: Final = "remove the duplicates, or add the rows with INSERT OR IGNORE INTO … FROM frame"
+"""Remedy for repeated keys in `append`."""
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Kinds of statements that must run separately from the other statements in a script."""
 _CONCERNED: Final = re.compile(
@@ -276,11 +278,12 @@ class ChangeRunner:
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
         try:
-            if later is None:
-                (result, count), method = self._many(change, parameters), self._native.execute
-            else:
-                session = self._session(StatementParameters(change.sql, parameters), change.explain)
-                result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
+            with rejected_rows(change.table, change.statement.key_remedy):
+                if later is None:
+                    (result, count), method = self._many(change, parameters), self._native.execute
+                else:
+                    session = self._session(StatementParameters(change.sql, parameters), change.explain)
+                    result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
         except (LanceDuckError, KeyboardInterrupt) as error:
@@ -322,7 +325,7 @@ class ChangeRunner:
             assert change is not None
             bind_name(self._native, _APPENDED, rows)
             try:
-                with told_of(change.sql, change.table):
+                with told_of(change.sql, change.table), rejected_rows(change.table, _KEY_REMEDY):
                     self.run(change, self._native.execute, {}, later=False)
             finally:
                 unbind_name(self._native, _APPENDED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.errors import DataMismatchError, DuplicateKeyError
 
 
 class LanceStatement(ABC):
@@ -18,9 +20,11 @@ class LanceStatement(ABC):
 
     Attributes:
         parses: Whether DuckDB can parse the statement, if it refers to the table by name instead of path.
+        key_remedy: Remedy for a repeated primary key.
     """
 
     parses: ClassVar[bool] = True
+    key_remedy: ClassVar[str] = "remove the duplicates"
 
     @property
     def writes(self) -> bool:
@@ -77,6 +81,25 @@ class TableStatement(LanceStatement):
         """Return the database of the table. Empty if the table is given by path."""
         database = session.database(self.target)
         return () if database is None else (database,)
+
+
+@contextmanager
+def rejected_rows(table: str, key_remedy: str) -> Iterator[None]:
+    """Complete the errors about rows that do not fit a table.
+
+    Args:
+        table: Name of the table. Empty if the errors name it.
+        key_remedy: Remedy for a repeated primary key.
+    """
+    try:
+        yield
+    except DuplicateKeyError as error:
+        error.remedy = key_remedy
+        raise
+    except DataMismatchError as error:
+        if table and str(error.where).startswith(("column ", "data")):
+            error.where = f"{error.where}, table {table}"
+        raise
 
 
 def name_after_if_exists(body: Clauses, place: int) -> TableName | None:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from lance_duck.arrow.listed import offsets_of
 from lance_duck.errors import DataMismatchError
 from lance_duck.wire.schema import Field
+from lance_duck.wire.schema_write import is_primary_key
 
 
 def check_nulls(array: pa.Array, field: Field) -> None:
@@ -21,7 +22,9 @@ def check_nulls(array: pa.Array, field: Field) -> None:
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:
         where, row = problem
-        raise DataMismatchError("a non-nullable column contains a null", where=f"{where}, row {row}")
+        has_key = any(is_primary_key(each) for each in field.walk())
+        expected = "a value in each row of a primary key column" if has_key else None
+        raise DataMismatchError("a non-nullable column contains a null", where=f"{where}, row {row}", expected=expected)
 
 
 def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:

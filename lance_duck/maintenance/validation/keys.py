@@ -12,6 +12,7 @@ from lance_duck.arrow.key_text import key_text
 from lance_duck.arrow.types import storage_type
 from lance_duck.errors import LanceDuckError
 from lance_duck.maintenance.validation.problems import Problem
+from lance_duck.scan.identifiers import quoted
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.ordering import one_zero_one_nan
 from lance_duck.scan.table_scan import TableScan
@@ -38,7 +39,10 @@ def key_problems(snapshot: Snapshot) -> Iterator[Problem]:
         total = pc.sum(repeated.column(_COUNT)).as_py()
         some = f'"{key_text(keys, most[_FIRST])}" in {most[_COUNT]:,} rows'
         noun = "key occurs" if repeated.num_rows == 1 else "keys occur"
-        yield Problem("primary key", f"{repeated.num_rows:,} {noun} in several rows ({total:,} rows), such as {some}")
+        what = f"{repeated.num_rows:,} {noun} in several rows ({total:,} rows), such as {some}"
+        on = ", ".join(quoted(field.name) for field in fields)
+        remedy = f"delete the extra rows, which a repair keeps: find them with GROUP BY {on} HAVING count(*) > 1"
+        yield Problem("primary key", what, remedy=remedy)
 
 
 def _repeated(keys: pa.Table) -> pa.Table:

@@ -16,11 +16,13 @@ class Problem:
         where: The fragment, file, index, tag or branch.
         what: Description of the problem.
         is_damage: Whether the data or the metadata are wrong. Other problems only limit other programs.
+        remedy: What removes the problem, if a repair does not.
     """
 
     where: str
     what: str
     is_damage: bool = True
+    remedy: str | None = None
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"

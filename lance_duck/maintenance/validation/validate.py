@@ -44,6 +44,7 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
             f"{len(problems)} problem(s)",
             where=f"{snapshot.uri} version {snapshot.version}",
             found=f"\n  {lines}{more}",
+            remedy="; ".join(dict.fromkeys(p.remedy for p in problems if p.remedy)) or None,
         )
 
 

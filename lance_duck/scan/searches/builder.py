@@ -237,7 +237,7 @@ class LanceQueryBuilder:
         if _HYBRID.isdisjoint(self._options) or (has_words and has_vector):
             return
         raise InvalidInputError(
-            "rerank combines a vector search and a text search",
+            "rerank combines a vector search and a text search (both nearest and full_text_query)",
             where="search",
             found="only a vector search" if has_vector else "only a text search" if has_words else "no search",
             remedy='add the other one: search(vector).text("…").rerank(); the rows of one search are already in order',

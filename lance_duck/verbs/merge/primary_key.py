@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of
 from lance_duck.arrow.key_text import key_text
@@ -123,7 +124,7 @@ class AddedKeys:
         return DuplicateKeyError(
             f'Duplicate key "{text}" violates primary key constraint',
             where=f"table {self._name}",
-            remedy="remove the duplicates, or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT",
+            remedy="remove the duplicates",
         )
 
 
@@ -139,12 +140,31 @@ def check_edits(snapshot: Snapshot, edits: RowEdits, name: str) -> RowEdits:
         DuplicateKeyError: The edited table would contain a key twice.
         InvalidInputError: A key is null, or does not fit its column.
     """
-    rows = _keys_of(snapshot, edits)
-    if rows is None:
+    names = checked_key(snapshot.schema)
+    updated, inserted = _updated_keys(snapshot, edits, names), _inserted_keys(edits, names)
+    if updated is None and inserted is None:
         return edits
+    try:
+        keys = _checked(snapshot, edits, name, updated, inserted)
+    except DuplicateKeyError:
+        if updated is None:
+            raise
+        # Rows that keep their keys may share them: they were added without a check.
+        is_other = _is_other(snapshot, edits.updated, updated)
+        changed = replace(edits, updated=edits.updated[is_other])
+        keys = _checked(snapshot, changed, name, updated.filter(pa.array(is_other)), inserted)
+    return replace(edits, guard=_both(edits.guard, keys.guard))
+
+
+def _checked(
+    snapshot: Snapshot, edits: RowEdits, name: str, updated: pa.Table | None, inserted: pa.Table | None
+) -> AddedKeys:
+    """Check the keys of updated and inserted rows. See `check_edits`."""
+    parts = [part for part in (updated, inserted) if part is not None]
+    rows = parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="permissive")
     keys = AddedKeys(snapshot, rows, name)
     keys.check(snapshot, np.concatenate([edits.deleted, edits.updated]))
-    return replace(edits, guard=_both(edits.guard, keys.guard))
+    return keys
 
 
 def stage_with_keys(
@@ -203,21 +223,30 @@ def _with_copies(
         yield batch
 
 
-def _keys_of(snapshot: Snapshot, edits: RowEdits) -> pa.Table | None:
-    """Return the keys of new rows, and of updated rows whose keys may change. Returns None without such rows."""
-    names = checked_key(snapshot.schema)
+def _updated_keys(snapshot: Snapshot, edits: RowEdits, names: Sequence[str]) -> pa.Table | None:
+    """Return the new keys of updated rows. Returns None if no key changes."""
     values = edits.values
-    parts = []
-    if len(edits.updated) and values is not None and not set(names).isdisjoint(values.column_names):
-        others = [name for name in names if name not in values.column_names]
-        parts.append(_with_others(snapshot, edits.updated, values, others).select(list(names)))
-    if edits.inserted is not None and edits.inserted.num_rows and set(names) <= set(edits.inserted.column_names):
-        parts.append(edits.inserted.select(list(names)))
-    if not names or not parts:
+    if not len(edits.updated) or values is None or set(names).isdisjoint(values.column_names):
         return None
-    if len(parts) == 1:
-        return parts[0]
-    return pa.concat_tables(parts, promote_options="permissive")
+    others = [name for name in names if name not in values.column_names]
+    return _with_others(snapshot, edits.updated, values, others).select(list(names))
+
+
+def _inserted_keys(edits: RowEdits, names: Sequence[str]) -> pa.Table | None:
+    """Return the keys of new rows. Returns None without new rows."""
+    rows = edits.inserted
+    if not names or rows is None or not rows.num_rows or not set(names) <= set(rows.column_names):
+        return None
+    return rows.select(list(names))
+
+
+def _is_other(snapshot: Snapshot, addresses: Addresses, keys: pa.Table) -> NDArray[np.bool_]:
+    """Return whether each row gets another key than it has."""
+    known = _with_others(snapshot, addresses, keys.select([]), keys.column_names)
+    source = MergeSource(keys, snapshot.schema, keys.column_names)
+    source.close()
+    index = source.keys
+    return index.find(known.columns) != index.codes
 
 
 def _with_others(snapshot: Snapshot, addresses: Addresses, values: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
+from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, NotFoundError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
 from lance_duck.snapshot.publish import forget_table
@@ -229,6 +229,12 @@ def drop_table(
     path = local_path(store.uri)
     if path is not None:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def refuse_both(version: object, asof: object, where: str) -> None:
+    """Reject a version together with a time. Raises InvalidInputError."""
+    if version is not None and asof is not None:
+        raise InvalidInputError("version and asof exclude each other", where=where, expected="one of them")
 
 
 def check_is_table(store: Store) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import duckdb
 import pyarrow as pa
@@ -65,6 +65,8 @@ class MergeStatement(TableStatement):
         actions: Each WHEN.
         returning: RETURNING, or nothing.
     """
+
+    key_remedy: ClassVar[str] = "remove the duplicates from the source, or match rows by the primary key in ON"
 
     ctes: Clauses
     alias: str

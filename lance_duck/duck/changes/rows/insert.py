@@ -99,6 +99,13 @@ class InsertStatement(TableStatement):
             body.part(len(body)) if returning < 0 else body.part(returning),
         )
 
+    @property
+    def key_remedy(self) -> str:  # type: ignore[override]
+        """Remedy for a repeated primary key."""
+        if self.conflict.tokens or self.instead is not None:
+            return "remove the duplicates, or name the primary key in ON CONFLICT"
+        return "remove the duplicates, or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT"
+
     def run(self, session: ChangeSession) -> ChangeResult:
         """Insert the rows."""
         if self.conflict.tokens or self.instead is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,8 @@ class UpdateStatement(TableStatement):
         where: WHERE.
         returning: RETURNING.
     """
+
+    key_remedy: ClassVar[str] = "give each row another key, or DELETE the rows that have the keys first"
 
     ctes: Clauses
     alias: str

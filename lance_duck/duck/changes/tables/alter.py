@@ -40,6 +40,7 @@ from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.merge.primary_key import checked_key
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
+from lance_duck.wire.schema_write import primary_key
 from lance_duck.write.relations import refuse_enums, relation_reader
 
 _REMEDIES: Final = (
@@ -163,11 +164,14 @@ class AlterStatement(TableStatement):
         if end < len(self.action):
             raise self._unsupported()
         dropped = dropped_field(dataset.handle.snapshot.schema, path, self.subject, may_miss=may_miss)
-        key = checked_key(dataset.handle.snapshot.schema) if session.checks_keys else ()
-        if len(key) > 1 and dropped in key:
-            raise self._repeats_keys("a column of a composite primary key cannot be dropped", ", ".join(key))
-        if dropped is not None:
-            dataset.drop_columns([dropped])
+        if dropped is None:
+            return
+        schema = dataset.handle.snapshot.schema
+        key = [lance_path(schema, field) for field in primary_key(schema)] if session.checks_keys else []
+        if any(path == dropped or path.startswith(f"{dropped}.") for path in key):
+            what = "a column of a composite primary key" if len(key) > 1 else "a primary key column"
+            raise self._refused(f"{what} cannot be dropped", ", ".join(key), "permits it")
+        dataset.drop_columns([dropped])
 
     def _rename_column(self, dataset: LanceDataset, place: int) -> None:
         path = self._path(place)
@@ -185,7 +189,8 @@ class AlterStatement(TableStatement):
         old, new = field.storage_type, change.get("data_type")
         is_coarser = pa.types.is_floating(old) and isinstance(new, pa.DataType) and new.bit_width < old.bit_width
         if session.checks_keys and is_coarser and field.name in checked_key(schema):
-            raise self._repeats_keys("a primary key cannot get a less precise type", f"{old} to {new}")
+            found = f"{old} to {new}"
+            raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
         if new != field.to_arrow().type:
             dataset.alter_columns({"path": lance_path(schema, field), **change})
 
@@ -200,9 +205,9 @@ class AlterStatement(TableStatement):
             return {"data_type": _arrow(session, action.part(place + 1).text.strip(), path.name)}
         raise self._unsupported()
 
-    def _repeats_keys(self, what: str, found: str) -> UnsupportedError:
-        """Return the error for a change after which keys may repeat."""
-        remedy = "SET lance_check_primary_key = false allows duplicate keys"
+    def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
+        """Return the error for a change of the primary key that runs without the check of keys."""
+        remedy = f"SET lance_check_primary_key = false {effect}"
         return UnsupportedError(what, where=self.subject, found=found, remedy=remedy)
 
     def _unsupported(self) -> UnsupportedError:

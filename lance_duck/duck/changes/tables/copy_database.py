@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import duckdb
 import pyarrow as pa
@@ -27,7 +27,7 @@ from lance_duck.duck.changes.block import TransactionBlock
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.changes.table_statement import LanceStatement, rejected_rows
 from lance_duck.duck.changes.tables.create import described_columns, key_as_sql
 from lance_duck.duck.changes.tables.write_options import write_new_table
 from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase, check_table_name
@@ -93,6 +93,8 @@ class CopyDatabaseStatement(LanceStatement):
         target: Name of the database to write.
         only: "schema" or "data" for one of the two, otherwise empty.
     """
+
+    key_remedy: ClassVar[str] = "DELETE the rows with these keys from one of the tables first"
 
     source: str
     target: str
@@ -329,7 +331,8 @@ def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDat
                 rows = Clauses.of(f"SELECT * FROM {table.sql}")  # noqa: S608
                 none = rows.part(len(rows))
                 insert = InsertStatement(target, none, table.name, None, False, rows, none, None, none)
-                count += insert.run(replace(session, block=block)).rowcount
+                with rejected_rows(table.name, insert.key_remedy):
+                    count += insert.run(replace(session, block=block)).rowcount
         for block in blocks:
             block.commit()
     except BaseException:

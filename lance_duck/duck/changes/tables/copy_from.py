@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -32,6 +33,8 @@ class CopyFromStatement(TableStatement):
         names: The named columns. Defaults to all columns.
         source: FROM and the rest of the statement.
     """
+
+    key_remedy: ClassVar[str] = "remove the duplicates, or load the file with INSERT OR IGNORE INTO … FROM 'file'"
 
     names: tuple[str, ...] | None
     source: Clauses

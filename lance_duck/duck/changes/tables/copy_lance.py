@@ -8,6 +8,7 @@ A path that does not end in `.lance` needs FORMAT lance. The table t is a Lance 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lance_duck.duck.changes.options import Options, is_lance
 from lance_duck.duck.changes.result import ChangeResult, counted
@@ -30,6 +31,8 @@ class CopyLanceStatement(TableStatement):
         path: The path of the Lance table to read.
         options: The options, including parentheses. May be empty.
     """
+
+    key_remedy: ClassVar[str] = "remove the duplicates, or load the table with INSERT OR IGNORE INTO … FROM 'x.lance'"
 
     columns: Clauses
     path: WrittenPath

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from lance_duck.arguments import unknown_value
 from lance_duck.duck.changes.options import Options
@@ -37,6 +37,8 @@ class CopyStatement(TableStatement):
         source: A query in parentheses, or a table with an optional column list.
         options: The options, including parentheses. May be empty.
     """
+
+    key_remedy: ClassVar[str] = "remove the duplicates from the query, or add the rows with INSERT OR IGNORE INTO …"
 
     source: Clauses
     options: Clauses

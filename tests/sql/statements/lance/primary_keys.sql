@@ -86,3 +86,34 @@ ALTER TABLE c ALTER COLUMN a TYPE FLOAT;
 ALTER TABLE c DROP COLUMN id;
 CALL lance.validate('c');
 --> primary key | 1 key occurs in several rows (3 rows), such as "a: 1.0" in 3 rows
+
+--= a primary key column is dropped only without the check
+--each sql: DROP COLUMN id
+--each sql: DROP ID CASCADE
+--each sql: DROP COLUMN IF EXISTS id
+
+CREATE TABLE lance.d (id INTEGER PRIMARY KEY, n INTEGER, m INTEGER);
+ALTER TABLE d {sql};
+--! UnsupportedError: table d: a primary key column cannot be dropped: found id; SET lance_check_primary_key = false permits it
+ALTER TABLE d DROP COLUMN n;
+ALTER TABLE d ALTER COLUMN id TYPE BIGINT;
+SET lance_check_primary_key = false;
+ALTER TABLE d DROP COLUMN id;
+DESCRIBE d;
+--> m | INTEGER | YES | NULL | NULL | NULL
+
+--= a null in a primary key names the table, the column and the key
+
+CREATE TABLE lance.e (region VARCHAR PRIMARY KEY, n INTEGER NOT NULL);
+INSERT INTO e VALUES ('a', 1);
+--> 1
+INSERT INTO e VALUES (NULL, 1);
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column
+INSERT INTO e VALUES ('b', NULL);
+--! DataMismatchError: column 'n', row 0, table e: a non-nullable column contains a null
+UPDATE e SET region = NULL;
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column
+INSERT INTO e (n) VALUES (1);
+--! DataMismatchError: data, table e: columns 'region' are missing and cannot be null
+COPY (SELECT NULL::VARCHAR AS region, 1 AS n) TO '{folder}/e.lance' (MODE 'append');
+--! DataMismatchError: column 'region', row 0, table e: a non-nullable column contains a null: expected a value in each row of a primary key column

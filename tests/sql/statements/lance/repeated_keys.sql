@@ -154,3 +154,44 @@ FROM t ORDER BY ALL;
 --> 3 | 30
 --> NULL | 5
 --> NULL | 6
+
+--= MERGE and UPDATE check only the keys that they change
+
+CREATE TABLE lance.m (k INTEGER PRIMARY KEY, x INTEGER);
+SET lance_check_primary_key = false;
+INSERT INTO m VALUES (1, 1), (1, 2), (2, 3);
+--> 3
+RESET lance_check_primary_key;
+MERGE INTO m USING (VALUES (1, 5)) v(a, b) ON k = a WHEN MATCHED THEN UPDATE SET x = x + b;
+--> 2
+MERGE INTO m USING (VALUES (1, 8), (3, 9)) v(k, x) ON m.k = v.k
+    WHEN MATCHED THEN UPDATE SET k = v.k WHEN NOT MATCHED THEN INSERT;
+--> 3
+MERGE INTO m USING (VALUES (9)) v(a) ON k = a WHEN NOT MATCHED BY SOURCE AND k = 1 THEN UPDATE SET x = x + 1;
+--> 2
+UPDATE m SET k = k WHERE x < 9;
+--> 3
+FROM m ORDER BY ALL;
+--> 1 | 7
+--> 1 | 8
+--> 2 | 3
+--> 3 | 9
+MERGE INTO m USING (VALUES (7, 2)) v(a, b) ON x = a WHEN MATCHED THEN UPDATE SET k = b;
+--! DuplicateKeyError: table m: Duplicate key "k: 2" violates primary key constraint
+MERGE INTO m USING (VALUES (2, 1)) v(a, b) ON k = a WHEN MATCHED THEN UPDATE SET k = b;
+--! DuplicateKeyError: table m: Duplicate key "k: 1" violates primary key constraint
+MERGE INTO m USING (VALUES (1, 70)) v(a, b) ON x = b WHEN NOT MATCHED THEN INSERT VALUES (a, b);
+--! DuplicateKeyError: table m: Duplicate key "k: 1" violates primary key constraint
+UPDATE m SET k = 1;
+--! DuplicateKeyError: table m: Duplicate key "k: 1" violates primary key constraint
+UPDATE m SET k = 4 WHERE k = 1;
+--! DuplicateKeyError: table m: Duplicate key "k: 4" violates primary key constraint
+MERGE INTO m USING (VALUES (7, 4)) v(a, b) ON x = a WHEN MATCHED THEN UPDATE SET k = b;
+--> 1
+UPDATE m SET k = 3 - k WHERE k IN (1, 2);
+--> 2
+FROM m ORDER BY ALL;
+--> 1 | 3
+--> 2 | 8
+--> 3 | 9
+--> 4 | 7

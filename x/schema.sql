@@ -1,0 +1,2 @@
+CREATE TABLE trips(id BIGINT);;
+
