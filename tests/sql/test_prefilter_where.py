@@ -389,3 +389,15 @@ def test_random_conditions_choose_among_all_rows(tmp_path: Path, seed: int) -> N
         chosen += len(mine) > 0
     assert chosen > 4
     conditions.close()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("given", ["''", "'  '", "chr(10)", "?"])
+def test_a_filter_without_text_is_rejected_as_without_where(con: ld.Connection, call: str, given: str) -> None:
+    errors = []
+    for where in ("", " WHERE id > 3", " WHERE tags[1] = 'rare'", " WHERE label = 1 OR id = 3"):
+        sql = f"SELECT id FROM {CALLS[call].format(f', filter := {given}')}{where}"
+        with pytest.raises(InvalidInputError, match="found an empty string") as error:
+            con.execute(sql, [" "] if given == "?" else None)
+        errors.append(str(error.value))
+    assert len(set(errors)) == 1
