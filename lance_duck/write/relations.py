@@ -43,6 +43,8 @@ _ENUM: Final = b"lance_duck:enum"
 """Metadata key of a relation's columns that contain an ENUM. Its value is the type to cast to. It is never stored."""
 _ENUM_TYPE: Final = re.compile(r"""("(?:[^"]|"")*")|ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)((?:\[\d*\])*)""")
 """Matches quoted names, and ENUM types with the lists and arrays around them."""
+_EXPRESSION: Final = re.compile(r"[(\[]")
+"""Matches the names that DuckDB gives to unnamed expressions."""
 _STOPPED: Final = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
 
 
@@ -68,14 +70,14 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
         for type_, field in zip(relation.types, reader.schema, strict=True)
     ]
     enums = [_without_enums(type_) for type_ in relation.types]
-    if not any(converts) and not any(enums):
+    if not any(converts) and enums == [None] * len(enums):
         return reader
     empty = [
         pa.nulls(0, field.type) if convert is None else convert(pa.nulls(0, field.type))
         for field, convert in zip(reader.schema, converts, strict=True)
     ]
     fields = [field.with_type(array.type) for field, array in zip(reader.schema, empty, strict=True)]
-    marked = [_with_cast(field, cast) if cast else field for field, cast in zip(fields, enums, strict=True)]
+    marked = [field if cast is None else _with_cast(field, cast) for field, cast in zip(fields, enums, strict=True)]
     schema = pa.schema(marked, reader.schema.metadata)
     return pa.RecordBatchReader.from_batches(schema, _converted(reader, schema, converts))
 
@@ -91,13 +93,21 @@ def refuse_enums(columns: pa.Schema) -> None:
     for field in columns:
         cast = (field.metadata or {}).get(_ENUM)
         if cast is not None:
-            name = field.name.replace('"', '""')
             raise UnsupportedError(
                 "Lance cannot store DuckDB type ENUM",
                 where=f"column {field.name!r}",
-                remedy=f'write "{name}"::{cast.decode()}, or declare the column with that type; cast it back in '
-                "queries that need the order of the ENUM",
+                remedy=f"{_enum_remedy(field.name, cast.decode())}; cast it back in queries that need the order of the "
+                "ENUM",
             )
+
+
+def _enum_remedy(name: str, type_: str) -> str:
+    if not type_:
+        return "cast the values of the ENUM to VARCHAR, in a struct with named fields"
+    if _EXPRESSION.search(name):
+        return f"cast the expression to {type_} and name it"
+    quoted = name.replace('"', '""')
+    return f'write "{quoted}"::{type_}, or declare the column with that type'
 
 
 def with_narrow_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -199,10 +209,13 @@ def _with_cast(field: pa.Field, cast: str) -> pa.Field:
 def _without_enums(type_: Any) -> str | None:
     """Return the SQL of a type with VARCHAR instead of ENUM, or None if it does not contain an ENUM.
 
-    Arrays of ENUMs become lists, because Lance does not store arrays of strings.
+    Arrays of ENUMs become lists, because Lance does not store arrays of strings. DuckDB 1 has no SQL for tuples, which
+    it calls structs with unnamed fields. For these, the text is empty.
     """
     if all(each.id != "enum" for each in _types_in(type_)):
         return None
+    if any(each.id == "struct" and "" in dict(each.children) for each in _types_in(type_)):
+        return ""
     return _ENUM_TYPE.sub(lambda found: found[1] or "VARCHAR" + re.sub(r"\d", "", found[2]), str(type_))
 
 

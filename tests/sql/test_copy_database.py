@@ -13,7 +13,15 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.duck.changes.block import TransactionBlock
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+)
 
 TYPES = [
     ("TINYINT", "-3"),
@@ -190,6 +198,8 @@ def test_a_warning_names_collations_defaults_and_generated_columns(
         ("CREATE SCHEMA a.s; CREATE TABLE a.s.u (x INTEGER)", UnsupportedError, r"one schema: .*found s\.u"),
         ("CREATE TABLE a.u (x INTEGER, y INTERVAL)", UnsupportedError, "table u, column 'y': .* INTERVAL"),
         ("CREATE TABLE a.u (x STRUCT(b BIT)[])", UnsupportedError, "table u, column 'x'"),
+        ("CREATE TABLE a.u (x INTEGER, y ENUM('p'))", UnsupportedError, "table u, column 'y': .* ENUM"),
+        ("CREATE TABLE a.u (x STRUCT(e ENUM('p'))[])", UnsupportedError, "table u, column 'x': .* ENUM"),
         ('CREATE TABLE a."u/v" (x INTEGER)', InvalidInputError, "invalid table name.*u/v"),
         ("CREATE TABLE lance.U (x INTEGER); CREATE TABLE a.u (x INTEGER)", AlreadyExistsError, '"u" already exists'),
         ("CREATE TABLE a.u AS SELECT 170141183460469231731687303715884105727 AS x", duckdb.Error, "DECIMAL"),
@@ -258,6 +268,55 @@ def test_rows_of_all_tables_are_added_or_none(con: ld.Connection) -> None:
     with pytest.raises((LanceDuckError, duckdb.Error)):
         con.execute("COPY FROM DATABASE a TO lance (DATA)")
     assert rows(con, "FROM lance.t UNION ALL FROM lance.u") == []
+
+
+def test_enums_are_added_to_columns_of_strings(con: ld.Connection) -> None:
+    con.execute("CREATE TABLE a.t AS SELECT 'p'::ENUM('p', 'q') AS x")
+    con.execute("CREATE TABLE lance.t (x VARCHAR)")
+    con.execute("COPY FROM DATABASE a TO lance (DATA)")
+    assert rows(con, "FROM lance.t") == [("p",)]
+
+
+@pytest.mark.parametrize("last", ["t", "u", "v"])
+def test_an_error_of_a_commit_names_the_tables_that_have_the_rows(
+    con: ld.Connection, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    for name in "tuv":
+        con.execute(f"CREATE TABLE a.{name} AS SELECT 1 AS x; CREATE TABLE lance.{name} (x INTEGER)")
+    commit = TransactionBlock.commit
+
+    def fail(block: TransactionBlock) -> None:
+        if block.name == last:
+            raise CommitConflictError("another writer", where="lance", remedy="repeat it")
+        commit(block)
+
+    monkeypatch.setattr(TransactionBlock, "commit", fail)
+    with pytest.raises(CommitConflictError) as error:
+        con.execute("COPY FROM DATABASE a TO lance (DATA)")
+    assert (error.value.what, error.value.where) == ("another writer", f"table {last}, lance")
+    found = {
+        "t": None,
+        "u": "the rows were added to t, but not to u, v",
+        "v": "the rows were added to t, u, but not to v",
+    }
+    assert error.value.found == found[last]
+    assert ("second copy would repeat" in str(error.value.remedy)) == (last != "t")
+    assert [rows(con, f"FROM lance.{name}") for name in "tuv"] == [[(1,)] if name < last else [] for name in "tuv"]
+
+
+def test_a_copy_with_an_error_of_a_commit_leaves_no_table(con: ld.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    con.execute("CREATE TABLE a.t AS SELECT 1 AS x; CREATE TABLE a.u AS SELECT 1 AS x")
+    commit = TransactionBlock.commit
+
+    def fail(block: TransactionBlock) -> None:
+        if block.name == "u":
+            raise CommitConflictError("another writer", where="lance", remedy="repeat it")
+        commit(block)
+
+    monkeypatch.setattr(TransactionBlock, "commit", fail)
+    with pytest.raises(CommitConflictError, match="lance: another writer; repeat it"):
+        con.execute("COPY FROM DATABASE a TO lance")
+    assert tables(con, "lance") == []
 
 
 def test_a_table_that_cannot_be_opened_is_named(con: ld.Connection, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from corruption.containers import read_manifest, with_manifest
 from support.command_line import run
 
 import lance_duck as ld
-from lance_duck.errors import CorruptError, FormatError, NotFoundError, UnsupportedError
+from lance_duck.duck.changes.tables import write_options
+from lance_duck.errors import CorruptError, FormatError, NotFoundError, StoreError, TableWarning, UnsupportedError
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda text: text[: len(text) // 2],
@@ -250,6 +251,37 @@ def test_a_replacement_that_fails_keeps_the_damaged_files(con: ld.Connection) ->
         con.execute("CREATE OR REPLACE TABLE lance.bad AS SELECT error('late') AS a")
     assert sorted(Path().rglob("*")) == before
     assert tables(con) == ["bad", "good"]
+
+
+@pytest.mark.parametrize("query", ["SELECT 7 AS a", "SELECT error('late') AS a"])
+@pytest.mark.parametrize("sql", ["CREATE OR REPLACE TABLE lance.bad AS {}", "COPY ({}) TO 'bad.lance/'"])
+def test_a_link_to_a_damaged_table_stays_and_its_target_is_replaced(con: ld.Connection, sql: str, query: str) -> None:
+    Path("elsewhere").mkdir()
+    Path("bad.lance").rename("elsewhere/target")
+    Path("bad.lance").symlink_to("elsewhere/target")
+    before = sorted(Path("elsewhere").rglob("*"))
+    if "late" in query:
+        with pytest.raises(duckdb.InvalidInputException, match="late"):
+            con.execute(sql.format(query))
+        assert sorted(Path("elsewhere").rglob("*")) == before
+    else:
+        con.execute(sql.format(query))
+        assert con.execute("FROM bad").fetchall() == [(7,)]
+    assert Path("bad.lance").readlink() == Path("elsewhere/target")
+    assert [path.name for path in Path("elsewhere").iterdir()] == ["target"]
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.lance", "elsewhere", "good.lance"]
+
+
+def test_a_replacement_stays_if_the_damaged_files_cannot_be_removed(
+    con: ld.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("read-only")
+
+    monkeypatch.setattr(write_options, "drop_table", fail)
+    with pytest.warns(TableWarning, match=r"old files remain in .*bad\.lance#.*read-only"):
+        con.execute("CREATE OR REPLACE TABLE lance.bad AS SELECT 7 AS a")
+    assert con.execute("FROM bad").fetchall() == [(7,)]
 
 
 def test_a_folder_with_other_files_is_never_dropped(con: ld.Connection) -> None:

@@ -67,6 +67,39 @@ def test_the_cast_that_the_error_names_works(con: ld.Connection, tmp_path: Path,
     assert sorted(con.execute(f"SELECT {quoted}, typeof({quoted}) FROM lance.t").fetchall(), key=repr) == rows
 
 
+UNNAMED: Final = {
+    "'ok'::mood": "VARCHAR",
+    "[s]": "VARCHAR[]",
+    "s::mood": "VARCHAR",
+    "([s])[1]": "VARCHAR",
+    "CASE WHEN id > 1 THEN s END": "VARCHAR",
+    "(SELECT max(s) FROM n)": "VARCHAR",
+    "coalesce(s, s)": "VARCHAR",
+    "{'a': s}": "STRUCT(a VARCHAR)",
+}
+"""Expressions without a name, and the type that stores them."""
+
+
+@pytest.mark.parametrize("value", UNNAMED)
+def test_the_error_of_an_unnamed_expression_says_to_cast_and_name_it(con: ld.Connection, value: str) -> None:
+    with pytest.raises(UnsupportedError, match=REJECTED) as error:
+        con.execute(f"CREATE TABLE lance.t AS SELECT id, {value} FROM n")
+    assert str(error.value.remedy).startswith(f"cast the expression to {UNNAMED[value]} and name it; ")
+    con.execute(f"CREATE TABLE lance.t AS SELECT id, ({value})::{UNNAMED[value]} AS x FROM n")
+
+
+@pytest.mark.parametrize("value", ["row(s, 1)", "[row(s, 1)]", "{'a': row(1, s)}"])
+def test_the_error_of_a_tuple_has_a_cast_only_if_duckdb_can_parse_it(con: ld.Connection, value: str) -> None:
+    with pytest.raises(UnsupportedError, match=REJECTED) as error:
+        con.execute(f"CREATE TABLE lance.t AS SELECT {value} AS r FROM n")
+    remedy = str(error.value.remedy)
+    if duckdb.__version__.startswith("1."):
+        assert remedy.startswith("cast the values of the ENUM to VARCHAR, in a struct with named fields; ")
+    else:
+        cast = remedy.removeprefix("write ").partition(", or declare")[0]
+        con.execute(f"CREATE TABLE lance.t AS SELECT {cast} AS r FROM (SELECT {value} AS r FROM n)")
+
+
 CREATES: Final = (
     "CREATE TABLE lance.t (id BIGINT, s mood)",
     "CREATE TABLE lance.t (s ENUM('a', 'b') NOT NULL)",

@@ -304,6 +304,96 @@ def test_reads_of_case_variants_equal_native_reads_with_and_without_indexes(
         assert [sorted(map(str, rows)) for rows in found] == [sorted(map(str, wanted))] * 2, name
 
 
+NESTED = pa.struct([("Xy", pa.float64())])
+FIELD_TYPES = [("k", pa.int32()), ("Bb", pa.string()), ("N", NESTED), ("É", pa.int32())]
+PLAIN_FIELDS = pa.struct(FIELD_TYPES)
+"""The fields differ not only in case."""
+TWIN_FIELDS = pa.struct([("A", pa.float64()), *FIELD_TYPES, ("a", pa.float64()), ("bB", pa.string())])
+STRUCTS = [
+    {"k": i, "Bb": f"q{i % 7}", "N": {"Xy": float("nan") if i % 5 == 0 else i % 3}, "É": i % 4}
+    | {"A": float("nan") if i % 6 == 0 else i % 2, "a": i % 3, "bB": f"p{i % 7}"}
+    if i % 9
+    else None
+    for i in NUMBERS
+]
+CONDITIONS = [
+    "st.bb = 'q1'",
+    "st.BB IN ('q1', 'q2', 'p3')",
+    "ST.bB > 'q4' AND st.K < 20",
+    "st.K BETWEEN 3 AND 20 AND st.k <> 5",
+    "st.n.xY = 2",
+    "st.n.XY <= 'nan'",
+    "st.n.XY > 'nan'",
+    "st.N.xy = 'nan'",
+    "st.n IS NULL OR st.K = 4",
+    "st.BB IS NOT NULL",
+    "st.K IS NULL",
+    'st."É" = 3',
+    "st.bb = ?",
+]
+TWIN_CONDITIONS = [
+    "st.a = 1",
+    'st."A" = 1',
+    "st.a <= 'nan'",
+    "st.a > 'nan' OR st.K = 1",
+    "st.A = 'nan' AND st.k > 1",
+    "st.a >= 1 AND st.A < 2",
+    "st.a IS NULL",
+]
+
+
+@pytest.fixture(scope="module")
+def structs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("structs")
+    for name, type_ in (("plain", PLAIN_FIELDS), ("twins", TWIN_FIELDS), ("indexed", PLAIN_FIELDS)):
+        table = pa.table({"id": NUMBERS, "st": pa.array(STRUCTS, type_)})
+        lance.write_dataset(table, folder / f"{name}.lance", max_rows_per_file=25)
+    dataset = ld.dataset(folder / "indexed.lance")
+    for column in ("st.Bb", "st.k", "st.N.Xy"):
+        dataset.create_scalar_index(column, "BTREE")
+    return folder
+
+
+def rows_where(con: ld.Connection | duckdb.DuckDBPyConnection, table: str, condition: str) -> list[str]:
+    parameters = ["q1"] if "?" in condition else None
+    found = con.execute(f"SELECT id, st FROM {table} WHERE {condition}", parameters).fetchall()
+    assert con.execute(f"SELECT count(*) FROM {table} WHERE {condition}", parameters).fetchall() == [(len(found),)]
+    return sorted(map(str, found))
+
+
+@pytest.mark.parametrize(
+    ("table", "condition"),
+    [(table, condition) for table in ("plain", "twins", "indexed") for condition in CONDITIONS]
+    + [("twins", condition) for condition in TWIN_CONDITIONS],
+)
+def test_conditions_find_fields_in_any_case_as_native_tables_do(
+    structs: Path, connect: Callable[..., ld.Connection], table: str, condition: str
+) -> None:
+    con = connect(structs)
+    with duckdb.connect() as native:
+        native.register("given", con.sql(f"FROM {table}").to_arrow_table())
+        native.execute("CREATE TABLE u AS FROM given")
+        wanted = rows_where(native, "u", condition)
+    assert rows_where(con, table, condition) == wanted
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM t", "UPDATE t SET id = -id"])
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_changes_find_fields_in_any_case_as_native_tables_do(
+    tmp_path: Path, connect: Callable[..., ld.Connection], statement: str, condition: str
+) -> None:
+    parameters = ["q1"] if "?" in condition else None
+    given = pa.table({"id": NUMBERS, "st": pa.array(STRUCTS, PLAIN_FIELDS)})
+    lance.write_dataset(given, tmp_path / "t.lance")
+    con = connect(tmp_path)
+    con.execute(f"{statement} WHERE {condition}", parameters)
+    with duckdb.connect() as native:
+        native.execute("CREATE TABLE t AS FROM given")
+        native.execute(f"{statement} WHERE {condition}", parameters)
+        wanted = native.execute("SELECT id FROM t ORDER BY ALL").fetchall()
+    assert con.execute("SELECT id FROM t ORDER BY ALL").fetchall() == wanted
+
+
 @pytest.mark.parametrize(
     ("statement", "result"),
     [

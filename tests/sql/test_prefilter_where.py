@@ -446,3 +446,15 @@ def test_the_condition_applies_whatever_the_spelling_of_the_table(named: tuple[P
 def test_an_unknown_table_is_an_error(named: tuple[Path, ld.Connection], name: str) -> None:
     with pytest.raises(LanceDuckError):
         by_name(named[1], name, "lance_vector_search")
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("given", ["''", "'  '", "chr(10)", "?"])
+def test_a_filter_without_text_is_rejected_as_without_where(con: ld.Connection, call: str, given: str) -> None:
+    errors = []
+    for where in ("", " WHERE id > 3", " WHERE tags[1] = 'rare'", " WHERE label = 1 OR id = 3"):
+        sql = f"SELECT id FROM {CALLS[call].format(f', filter := {given}')}{where}"
+        with pytest.raises(InvalidInputError, match="found an empty string") as error:
+            con.execute(sql, [" "] if given == "?" else None)
+        errors.append(str(error.value))
+    assert len(set(errors)) == 1

@@ -44,6 +44,8 @@ _MOMENT: Final = (
     "coalesce(strftime(make_timestamp(epoch_us(TRY_CAST({0} AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "
     "({0})::VARCHAR)"
 )
+_BLANK: Final = r"'^\((\s*)\n\) AND .*'"
+"""Matches a given filter without text, with the condition. The search rejects such a filter if it is alone."""
 _REMEDY: Final = (
     "pass a condition of columns and constants as filter := '…', or leave out prefilter := true to filter the rows "
     "found"
@@ -140,6 +142,7 @@ class _Search:
         if given is None:
             return Edit(self.proposal.end, self.proposal.end, f'\n, "filter" := {text}')
         both = f"concat_ws(' AND ', '(' || ({given.text})::VARCHAR || chr(10) || ')', {text})"
+        both = f"regexp_replace({both}, {_BLANK}, '\\1', 's')"
         return Edit(given.start, given.start + len(given.text.rstrip("\n")), both)
 
     def _is_asked(self) -> bool:

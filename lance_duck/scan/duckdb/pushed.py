@@ -7,6 +7,8 @@ to a predicate tree. pyarrow never evaluates the expression.
 DuckDB 1.x converts `x <= 'NaN'` to the literal true, without its column, although NULL rows do not satisfy the
 condition. Before, it calls `pyarrow.dataset.field` for the column of every comparison, in the order of the expression.
 `note_fields` replaces that function with one that records these columns.
+
+DuckDB 1.x names a struct field as the query spells it. It means the first field with that name in any case.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_call
+from lance_duck.arrow.types import storage_type
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
+from lance_duck.scan.identifiers import folded
 from lance_duck.scan.predicate.leaves import comparison
 from lance_duck.scan.predicate.tree import (
     Compare,
@@ -163,7 +167,7 @@ class _Translator:
     def predicate(self, node: Node) -> Predicate:
         function, arguments = node
         if function in ARROW_OPS:
-            return self._comparison(ARROW_OPS[function], _field(arguments[0]), _literal(arguments[1]))
+            return self._comparison(ARROW_OPS[function], self._field(arguments[0]), _literal(arguments[1]))
         if function in ("and_kleene", "or_kleene"):
             combine = all_of if function == "and_kleene" else any_of
             return combine(*(self.predicate(argument) for argument in arguments))
@@ -175,7 +179,7 @@ class _Translator:
 
     def _comparison_with_nan(self, answer: pa.Scalar) -> Predicate:
         """Return the comparison that DuckDB replaced by a literal: true for <= NaN, false for > NaN."""
-        path = next(self.of_literals)
+        path = self._stored(next(self.of_literals))
         op: Op = "<=" if answer.as_py() else ">"
         return Compare(op, path, pa.scalar(math.nan, self._type(path)))
 
@@ -187,7 +191,7 @@ class _Translator:
             return comparison(op, path, constant, type_)
 
     def _test(self, function: str, arguments: list[Node]) -> Predicate:
-        path = _field(arguments[0])
+        path = self._field(arguments[0])
         options = arguments[1][1] if len(arguments) > 1 else {}
         if function == "is_valid":
             return Not(IsNull(path))
@@ -203,6 +207,20 @@ class _Translator:
     def _type(self, path: Path) -> pa.DataType:
         """Return the type in which the values of a column are compared."""
         return compared_type(path_type(self.schema, path))
+
+    def _field(self, node: Node) -> Path:
+        if node[0] != "field":
+            raise ValueError(node[0])
+        return self._stored(cast("Path", node[1]))
+
+    def _stored(self, path: Path) -> Path:
+        """Return a path with the stored names of its struct fields."""
+        stored = path[:1]
+        for name in path[1:]:
+            type_ = storage_type(path_type(self.schema, stored))
+            fields = type_ if pa.types.is_struct(type_) else ()
+            stored += (next((field.name for field in fields if folded(field.name) == folded(name)), name),)
+        return stored
 
 
 def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -227,12 +245,6 @@ def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:  # the type cannot represent Python's minimum or maximum, so that no row contains it
         others = pa.array([value for value in listed if value not in (python.min, python.max)], values.type)
         return pa.concat_arrays([others.cast(type_), ends])
-
-
-def _field(node: Node) -> Path:
-    if node[0] != "field":
-        raise ValueError(node[0])
-    return cast("Path", node[1])
 
 
 def _literal(node: Node) -> pa.Scalar:

@@ -43,6 +43,7 @@ from lance_duck.errors import (
     warn_of_table,
 )
 from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.write.relations import refuse_enums
 
 _PARTS: Final = ("schema", "data")
 _LEFT_OUT: Final = """
@@ -166,9 +167,10 @@ class CopyDatabaseStatement(LanceStatement):
             for table in tables:
                 if database.find(table.name) is None:
                     raise database.broken(table.name) or NotFoundError(f"Table with name {table.name} does not exist!")
-            return _insert(session, tables, database)
+            return _insert(session, tables, database, into_existing=True)
         for table in tables:
             check_table_name(table.name)
+            _check_columns(table)
             if database.find(table.name) is not None or database.broken(table.name) is not None:
                 raise AlreadyExistsError(
                     f'Table with name "{table.name}" already exists!',
@@ -292,6 +294,14 @@ def _native_table(session: ChangeSession, database: str, name: str, comment: str
     return _Table(name, _qualified(database, name), columns, comment)
 
 
+def _check_columns(table: _Table) -> None:
+    """Check that a new Lance table can have the columns. Raises UnsupportedError."""
+    try:
+        refuse_enums(table.columns)
+    except UnsupportedError as error:
+        raise _of_table(error, table.name) from error
+
+
 def _of_table(error: LanceDuckError, name: str) -> LanceDuckError:
     """Return an error with the name of its table."""
     where = f"table {name}" if error.where is None else f"table {name}, {error.where}"
@@ -316,8 +326,18 @@ def _create_native(session: ChangeSession, table: _Table, name: str) -> None:
             session.run(f"COMMENT ON {subject} IS {literal(text)}")
 
 
-def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase) -> int:
-    """Insert the rows of tables into Lance tables of the same names. All files are written before the first commit."""
+def _insert(
+    session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase, *, into_existing: bool = False
+) -> int:
+    """Insert the rows of tables into Lance tables of the same names. All files are written before the first commit.
+
+    Args:
+        session: Session of the statement.
+        tables: The tables to read.
+        database: The tables to write.
+        into_existing: Whether the tables existed before the statement. If a commit fails, the error then names the
+            tables that already have the rows.
+    """
     blocks: list[TransactionBlock] = []
     count = 0
     try:
@@ -333,13 +353,29 @@ def _insert(session: ChangeSession, tables: Sequence[_Table], database: LanceDat
                 insert = InsertStatement(target, none, table.name, None, False, rows, none, None, none)
                 with rejected_rows(table.name, insert.key_remedy):
                     count += insert.run(replace(session, block=block)).rowcount
-        for block in blocks:
-            block.commit()
+        for number, block in enumerate(blocks):
+            try:
+                block.commit()
+            except LanceDuckError as error:
+                if not into_existing:
+                    raise
+                names = [table.name for table in tables]
+                raise _partly_copied(error, names[:number], names[number:]) from error
     except BaseException:
         for block in blocks:
             block.discard()
         raise
     return count
+
+
+def _partly_copied(error: LanceDuckError, added: Sequence[str], others: Sequence[str]) -> LanceDuckError:
+    """Return the error of a commit, with the names of the tables that have the rows."""
+    error = _of_table(error, others[0])
+    if not added:
+        return error
+    found = f"the rows were added to {', '.join(added)}, but not to {', '.join(others)}"
+    remedy = "a second copy would repeat the added rows: INSERT the other rows, or CALL lance_restore before it"
+    return type(error)(error.what, where=error.where, expected=error.expected, found=found, remedy=remedy)
 
 
 def _remove(database: LanceDatabase, name: str) -> None:

@@ -18,7 +18,7 @@ from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
-from lance_duck.errors import FormatError, NotFoundError
+from lance_duck.errors import FormatError, LanceDuckError, NotFoundError, warn_of_table
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.snapshot import Location, open_snapshot
 from lance_duck.snapshot.publish import forget_table
@@ -100,8 +100,8 @@ def write_new_table(
         location = Location.of(uri, arguments.get("storage_options"))
         if arguments.get("mode") != "overwrite" or not is_unreadable(location):
             raise
-        with _removed(location):
-            return write_dataset(rows, uri, **arguments)
+        with _removed(location) as target:
+            return write_dataset(rows, target, **arguments)
 
 
 def is_unreadable(location: Location) -> bool:
@@ -116,24 +116,32 @@ def is_unreadable(location: Location) -> bool:
 
 
 @contextmanager
-def _removed(location: Location) -> Iterator[None]:
-    """Remove a table while a new one is written. If that fails, a local table is restored."""
+def _removed(location: Location) -> Iterator[str]:
+    """Remove a table while a new one is written. If that fails, a local table is restored.
+
+    Yields:
+        Where to write the new table: the target of a symbolic link.
+    """
     path = local_path(location.uri)
     if path is None:
         drop_table(location.uri, location.storage_options)
-        yield
+        yield location.uri
         return
     check_is_table(location.store())
+    path = os.path.realpath(path)
     aside = f"{path}#{uuid4().hex}"
     os.rename(path, aside)
-    forget_table(location.store())
     try:
-        yield
-        drop_table(aside)
+        forget_table(location.store())
+        yield path
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         os.rename(aside, path)
         raise
+    try:
+        drop_table(aside)
+    except (LanceDuckError, OSError) as error:
+        warn_of_table(f"the table was replaced, but its old files remain in {aside}: {error}")
 
 
 def _as_in(columns: Sequence[str], name: str) -> str:
