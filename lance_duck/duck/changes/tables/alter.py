@@ -142,7 +142,7 @@ class AlterStatement(TableStatement):
             raise self._unsupported()
         if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
-        type_ = _arrow(session, kind, path.name)
+        type_ = _arrow(session, kind, ".".join(path.names))
         if default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
         else:
@@ -202,7 +202,7 @@ class AlterStatement(TableStatement):
                 return {"nullable": nullable}
         place += (action.word(place) == "set") + action.says(place, "set", "data")
         if action.word(place) == "type" and action.find("using", start=place) < 0:
-            return {"data_type": _arrow(session, action.part(place + 1).text.strip(), path.name)}
+            return {"data_type": _arrow(session, action.part(place + 1).text.strip(), ".".join(path.names))}
         raise self._unsupported()
 
     def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
