@@ -246,7 +246,7 @@ def _is_other(snapshot: Snapshot, addresses: Addresses, keys: pa.Table) -> NDArr
     source = MergeSource(keys, snapshot.schema, keys.column_names)
     source.close()
     index = source.keys
-    return index.find(known.columns) != index.codes
+    return np.not_equal(index.find(known.columns), index.codes)
 
 
 def _with_others(snapshot: Snapshot, addresses: Addresses, values: pa.Table, names: Sequence[str]) -> pa.Table:
