@@ -154,7 +154,7 @@ def test_prepared_statements_reject_enums(con: ld.Connection, tmp_path: Path) ->
 def test_alter_table_rejects_enums(con: ld.Connection, action: str) -> None:
     con.execute("CREATE TABLE lance.t AS SELECT id, s::VARCHAR AS e2, {'a': 1} AS st FROM n")
     before = con.execute("FROM lance.t ORDER BY id").fetchall()
-    with pytest.raises(UnsupportedError, match=f"column 'e2?': {REJECTED}"):
+    with pytest.raises(UnsupportedError, match=rf"column '(e2?|st\.e)': {REJECTED}"):
         con.execute(f"ALTER TABLE lance.t {action}")
     assert con.execute("FROM lance.t ORDER BY id").fetchall() == before
     con.execute("ALTER TABLE lance.t ADD COLUMN IF NOT EXISTS e2 mood")  # does nothing, like on native tables

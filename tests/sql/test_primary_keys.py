@@ -188,7 +188,8 @@ def test_a_key_that_pylance_declares_is_checked(tmp_path: Path) -> None:
             con.execute("UPDATE t SET a = 1")
         lance.write_dataset(pa.table({"b": ["x"], "a": [2], "n": pa.array([9], pa.int32())}), uri, mode="append")
         with pytest.raises(DuplicateKeyError, match="b: x, a: 2"):
-            con.execute("UPDATE t SET a = 2 WHERE n = 9")
+            con.execute("INSERT INTO t VALUES ('x', 2, 5)")
+        assert con.execute("UPDATE t SET a = 2 WHERE n = 9").fetchall() == [(1,)]  # keeps its key
         assert con.execute("UPDATE t SET a = 3 WHERE n = 9").fetchall() == [(1,)]
 
 
