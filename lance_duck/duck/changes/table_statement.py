@@ -85,7 +85,7 @@ class TableStatement(LanceStatement):
 
 @contextmanager
 def rejected_rows(table: str, key_remedy: str) -> Iterator[None]:
-    """Complete the errors about rows that do not fit a table.
+    """Complete the errors about missing values and repeated keys.
 
     Args:
         table: Name of the table. Empty if the errors name it.
@@ -97,7 +97,7 @@ def rejected_rows(table: str, key_remedy: str) -> Iterator[None]:
         error.remedy = key_remedy
         raise
     except DataMismatchError as error:
-        if table and str(error.where).startswith(("column ", "data")):
+        if table and "null" in error.what:
             error.where = f"{error.where}, table {table}"
         raise
 

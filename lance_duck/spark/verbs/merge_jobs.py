@@ -163,7 +163,7 @@ class SparkMerge(MergeInsertBuilder):
             )
             delete = _deleter(self._spark, place, snapshot, draft)
             result = joined_parts(snapshot, plan, names, parts, delete)
-            return commit_merge(draft, result, plan, self._said)
+            return commit_merge(draft, result, self._said)
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
                 merged = _write_merge(snapshot, self._plan, source, options, draft)
-                return commit_merge(draft, merged, self._plan, self._said)
+                return commit_merge(draft, merged, self._said)
 
         work = partial(merge_newest, attempt=attempt)
         return run_again(self._dataset.handle.base, work, self._plan.retries, self._plan.timeout.total_seconds())
@@ -363,7 +363,7 @@ def _write_merge(
             "num_updated_rows": len(matches.updated),
             "num_deleted_rows": 0,
         }
-        return WrittenMerge(update, None, None, counts)
+        return WrittenMerge(update, None, None, counts, plan.is_conditional)
     part = _write_part(snapshot, source, matches, options, draft)
     return joined_parts(snapshot, plan, source.schema.names, [part], lambda rows: delete_offsets(snapshot, rows, draft))
 

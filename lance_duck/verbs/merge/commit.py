@@ -46,12 +46,14 @@ class WrittenMerge:
         affected: Offsets of moved or deleted rows, by fragment. None if rows change in place.
         guard: Searches newer versions for inserted keys. None if the merge does not insert rows.
         result: Row counts for the caller.
+        is_conditional: Whether an action of the merge has a condition.
     """
 
     operation: Update
     affected: Mapping[int, NDArray[np.uint32]] | None
     guard: InsertGuard | None
     result: MergeResult
+    is_conditional: bool = False
 
 
 def joined_parts(
@@ -96,24 +98,23 @@ def joined_parts(
         "num_updated_rows": sum(part.updated.count for part in parts),
         "num_deleted_rows": sum(part.deleted.count for part in parts),
     }
-    return WrittenMerge(operation, deletion.affected, guard, result)
+    return WrittenMerge(operation, deletion.affected, guard, result, plan.is_conditional)
 
 
 def commit_merge(
-    draft: UncommittedFiles, merged: WrittenMerge, plan: MergePlan, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
     """Commit a merge whose files are written. A conditional merge that changes no row returns the same version.
 
     Args:
         draft: The draft that recorded the files. It commits them.
         merged: The merge.
-        plan: Its clauses.
         properties: Properties of the transaction.
 
     Raises:
         RetryableError: Another change was committed first. The merge must run again, starting with the join.
     """
-    if plan.is_conditional and not any(merged.result.values()):
+    if merged.is_conditional and not any(merged.result.values()):
         return draft.snapshot, merged.result
     after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result

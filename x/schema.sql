@@ -1,2 +1,0 @@
-CREATE TABLE trips(id BIGINT);;
-
