@@ -49,7 +49,7 @@ Ids = list[NDArray[np.uint64]]
 @checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
-    """Recall and latency of index searches: first as searched by default, then for each setting, then exact.
+    """Recall and latency of the default search, of an index search with each setting, and of the exact search.
 
     Attributes:
         table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, or null if

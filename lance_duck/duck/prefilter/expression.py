@@ -1,4 +1,4 @@
-"""Describes what the text of an expression reads and calls, from DuckDB's syntax tree."""
+"""Lists the columns and functions of an expression, from DuckDB's syntax tree."""
 
 from __future__ import annotations
 

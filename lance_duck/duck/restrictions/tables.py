@@ -148,7 +148,7 @@ class _Conditions:
         return Restriction(condition.predicate, rows, _ORIGIN, dataset.schema, holds, notes)
 
     def _indexed(self, dataset: LanceDataset) -> TreeFilter | None:
-        """Return the conditions, if an index answers a condition that DuckDB does not pass to the scan."""
+        """Return the conditions as a filter. Returns None if no index answers a condition that DuckDB evaluates."""
         condition = self._implied(self.proposal.condition, dataset)
         if condition is None or dataset.handle.table.routes(condition).are_open:
             return None
@@ -178,7 +178,7 @@ class _Conditions:
         return found if isinstance(found, TreeFilter) else None
 
     def _notes(self, dataset: LanceDataset, *, is_used: bool) -> Iterator[Note]:
-        """Yield the conditions on indexed columns that no index answers, with the reasons."""
+        """Yield a note, with the reason, for each condition on an indexed column that no index answers."""
         for condition in self.proposal.evaluated:
             names = frozenset(name.lower() for name in condition.columns)
             indexes = [i for i in catalog(dataset.handle.snapshot) if i.path and split_path(i.path)[0].lower() in names]

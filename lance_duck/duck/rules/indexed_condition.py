@@ -183,7 +183,7 @@ class _ConditionFinder:
         return IndexedCondition(start, end, alias, read, qualifiers, *conditions, (*left, *passed))
 
     def _qualifiers(self, table: Node) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of the database and schema before the name of a table, in the names of columns."""
+        """Yield the ranges in column names that qualify the table with its database and schema."""
         name = [part.name.lower() for part in table.parts] if is_plain_table(table, joined=True) else []
         for column in self._tree.find_all(exp.Column) if len(name) > 1 else ():
             parts = column.parts
