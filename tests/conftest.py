@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -89,6 +91,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def _sigint() -> Iterator[None]:
     """Handle Ctrl-C like a foreground process, even if a shell started the tests in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, _interrupt)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt. Python ignores it inside a weak reference callback, so it is then sent again."""
+    if frame is not None and frame.f_code.co_filename.endswith(("_weakrefset.py", "weakref.py")):
+        threading.Timer(0.001, os.kill, (os.getpid(), number)).start()
+    else:
+        signal.default_int_handler(number, frame)
