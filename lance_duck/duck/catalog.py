@@ -12,7 +12,7 @@ from weakref import WeakSet
 import duckdb
 
 from lance_duck.duck.binder import Binder
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
 from lance_duck.duck.macros import load_macros
@@ -23,6 +23,8 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.forks import RLock
 from lance_duck.wire.paths import TABLE_SUFFIX
 
+Place = tuple[str, str]
+"""A database and a schema, in lower case."""
 FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts", "lance_hybrid_search"})
 _NAME: Final = "lance"
 _HINTS: Final = ("duckdb_", "information_schema", "pg_", "tables")
@@ -37,7 +39,7 @@ WORD: Final = re.compile(r"[\w$]+")
 
 
 class TableCatalog:
-    """The Lance tables of one database instance, by name. All cursors of the instance share the catalog.
+    """The Lance tables of one DuckDB instance, by name. All cursors of the instance share the catalog.
 
     Args:
         given: Tables that the caller named. They belong to the database `lance`.
@@ -45,7 +47,7 @@ class TableCatalog:
 
     Attributes:
         binder: Binder of the instance.
-        default: The database `lance`.
+        default: The schema `main` of the database `lance`.
         secrets: Secrets for the object stores that contain tables.
         version: Counter that increases when tables or databases are added or removed.
     """
@@ -61,8 +63,8 @@ class TableCatalog:
             self._roots,
             self.missing_folder,
         )
-        self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
-        self._databases: dict[str, LanceDatabase] = {}
+        self.default = DatabaseSchema(_NAME, self.binder, self._forget, given=dict(given), folder=folder)
+        self._schemas: dict[Place, DatabaseSchema] = {}
         self._vocabulary: Vocabulary | None = None
         self._lock = RLock()
         self._users: WeakSet[object] = WeakSet()
@@ -76,16 +78,16 @@ class TableCatalog:
         """Unregister a closed connection. When the last one closes, all tables are closed."""
         self._users.discard(user)
         if not self._users:
-            for database in self.databases:
-                database.let_go()
+            for schema in self.schemas:
+                schema.let_go()
             self.binder.let_go()
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set up the database `lance` on a new instance, and a view for each table."""
         taken = {row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
         if _NAME in taken:
-            self.default.name = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
-        self._databases[folded(self.default.name)] = self.default
+            self.default.database = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
+        self._schemas[self.default.place] = self.default
         self.binder.install(connection)
         self.default.create(connection)
         self._introduce(connection)
@@ -97,25 +99,36 @@ class TableCatalog:
 
     def _introduce(self, connection: duckdb.DuckDBPyConnection) -> None:
         load_macros(connection)
-        current, *rest = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
-        path = f"{quoted(current)}.{quoted(rest[0])},{quoted(self.default.name)}.{SCHEMA}"
-        connection.execute(f"SET search_path = {literal(path)}")
+        current, schema = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
+        path = [f"{quoted(current)}.{quoted(schema)}", self.default.sql]
+        if self.default.folder is not None:  # unqualified names are names of the folder
+            path.reverse()
+        connection.execute(f"SET search_path = {literal(','.join(path))}")
 
     # Databases.
 
     @property
     def name(self) -> str:
         """The name of the database `lance`, or a substitute if DuckDB already has a database with that name."""
-        return self.default.name
+        return self.default.database
 
     @property
-    def databases(self) -> list[LanceDatabase]:
-        """All databases of Lance tables; `lance` is the first."""
-        return list(self._databases.values())
+    def schemas(self) -> list[DatabaseSchema]:
+        """The schemas of all databases of Lance tables. The first is `lance.main`."""
+        return list(self._schemas.values())
 
-    def database(self, name: str) -> LanceDatabase | None:
-        """Return the database with this name. Names are case-insensitive, as in DuckDB."""
-        return self._databases.get(folded(name))
+    @property
+    def databases(self) -> list[DatabaseSchema]:
+        """The schema `main` of each database of Lance tables. The first is `lance.main`."""
+        return [schema for schema in self.schemas if schema.name == SCHEMA]
+
+    def database(self, name: str) -> DatabaseSchema | None:
+        """Return the schema `main` of a database. Names are case-insensitive, as in DuckDB."""
+        return self.schema(name, SCHEMA)
+
+    def schema(self, database: str, name: str) -> DatabaseSchema | None:
+        """Return a schema of a database of Lance tables. Names are case-insensitive, as in DuckDB."""
+        return self._schemas.get((folded(database), folded(name)))
 
     def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
         """Add the tables of a folder as a database with this name, which must be unused.
@@ -126,22 +139,53 @@ class TableCatalog:
             choice: The version to read of each table.
             read_only: Reason why the tables are read-only, or None.
         """
-        database = LanceDatabase(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
+        schema = DatabaseSchema(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
         with self._lock, self.binder.spare_cursor() as cursor:
-            self._databases[folded(name)] = database  # DuckDB 1.x binds views by name
-            try:
-                database.create(cursor)
-            except BaseException:
-                del self._databases[folded(name)]
-                raise
-            finally:
-                self._forget()
+            self._add(schema, cursor)
+            self._refresh_schemas(schema)
 
-    def forget(self, database: LanceDatabase) -> None:
+    def _add(self, schema: DatabaseSchema, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Add a schema that DuckDB does not have."""
+        self._schemas[schema.place] = schema  # DuckDB 1.x binds views by name
+        try:
+            schema.create(cursor)
+        except BaseException:
+            del self._schemas[schema.place]
+            raise
+        finally:
+            self._forget()
+
+    def forget(self, name: str) -> None:
         """Remove a database that was detached."""
         with self._lock:
-            self._databases.pop(folded(database.name), None)
+            for place in [place for place in self._schemas if place[0] == folded(name)]:
+                del self._schemas[place]
             self._forget()
+
+    def _refresh_schemas(self, main: DatabaseSchema) -> bool:
+        """Add and remove the schemas of a database, which are the namespaces of its folder.
+
+        Returns whether schemas were added or removed.
+        """
+        folders = {} if main.folder is None else main.folder.schemas()
+        places = {(main.place[0], folded(name)): name for name in folders if folded(name) != SCHEMA}
+        known = [schema for schema in self.schemas if schema.place[0] == main.place[0] and schema is not main]
+        gone = [schema for schema in known if schema.place not in places]
+        new = [name for place, name in places.items() if place not in self._schemas]
+        if not gone and not new:
+            return False
+        with self._lock, self.binder.spare_cursor() as cursor:
+            for schema in gone:
+                cursor.execute(f"DROP SCHEMA IF EXISTS {schema.sql} CASCADE")
+                self._schemas.pop(schema.place)
+            for name in new:
+                options = {"choice": main.choice, "read_only": main.read_only}
+                self._add(
+                    DatabaseSchema(main.database, self.binder, self._forget, name, folder=folders[name], **options),
+                    cursor,
+                )
+            self._forget()
+        return True
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
         """Return the storage options that secrets define for a URI. Returns None without a secret.
@@ -160,46 +204,50 @@ class TableCatalog:
         return self.table(parts_of_name(text)) if table is None and "." in text else table
 
     def qualified(self, text: str, search_path: str) -> str:
-        """Qualify a bare name with the database that contains it. The search path is searched first, then `lance`.
+        """Qualify a name with the schema that contains it. The search path is searched first, then `lance`.
 
         Args:
             text: A name as passed to a function, or a path.
             search_path: The value of DuckDB's `search_path` setting.
         """
-        *schema, name = parts_of_name(text) or (text,)
-        is_bare = [folded(part) for part in schema] in ([], [SCHEMA])
-        if not is_bare and self.table((*schema, name)) is not None:
+        *qualifiers, name = parts_of_name(text) or (text,)
+        is_bare = [folded(part) for part in qualifiers] in ([], [SCHEMA])
+        if not is_bare and self.table((*qualifiers, name)) is not None:
             return text
-        places = (
-            self.database(place[0]) for place in qualified_names(search_path) if folded("".join(place[1:])) == SCHEMA
-        )
-        for database in filter(None, (*places, self.default)):
+        places = (self.schema(*place) for place in qualified_names(search_path) if len(place) == 2)
+        for schema in filter(None, (*places, self.default)):
             names = (text, name) if is_bare else (text,)  # the dot may be part of an unqualified name
-            known = next((each for each in names if database.find(each) is not None), None)
+            known = next((each for each in names if schema.find(each) is not None), None)
             if known is not None:
-                return f"{quoted(database.name)}.{quoted(known)}"
+                return schema.table_sql(known)
         return text
 
     def table(self, parts: tuple[str, ...]) -> TableHandle | None:
-        """Return the table for a database-qualified name."""
-        database = self.database(parts[0]) if len(parts) == 2 or (len(parts) == 3 and parts[1] == SCHEMA) else None
-        return None if database is None else database.find(parts[-1])
+        """Return the table with a name that is qualified with a database, a schema, or both."""
+        *qualifiers, name = map(folded, parts)
+        for schema in self.schemas:
+            database, named = schema.place
+            if qualifiers == [database, named] or qualifiers == [database if named == SCHEMA else named]:
+                found = schema.find(parts[-1])
+                if found is not None:
+                    return found
+        return None
 
     def is_table(self, parts: tuple[str, ...]) -> bool:
         """Return whether a name, qualified or not, may refer to a table of these databases."""
-        place = tuple(map(folded, parts[:-1]))
+        qualifiers = tuple(map(folded, parts[:-1]))
         return any(
-            place in ((), (name,), (SCHEMA,), (name, SCHEMA)) and database.find(parts[-1]) is not None
-            for name, database in list(self._databases.items())
+            qualifiers in ((), place, (place[1],), (place[0],)) and schema.find(parts[-1]) is not None
+            for place, schema in list(self._schemas.items())
         )
 
-    def home(self, handle: TableHandle) -> LanceDatabase | None:
-        """Return the database of a table. Returns None if the table was opened by path."""
-        return next((database for database in self.databases if database.has(handle)), None)
+    def home(self, handle: TableHandle) -> DatabaseSchema | None:
+        """Return the schema of a table. Returns None if the table was opened by path."""
+        return next((schema for schema in self.schemas if schema.has(handle)), None)
 
     def is_repeated(self, name: str) -> bool:
-        """Return whether several databases contain a table with this name."""
-        return sum(database.find(name) is not None for database in self.databases) > 1
+        """Return whether several schemas contain a table with this name."""
+        return sum(schema.find(name) is not None for schema in self.schemas) > 1
 
     def path_handle(self, path: str) -> TableHandle:
         """Return the table at a path, at its newest version."""
@@ -216,19 +264,24 @@ class TableCatalog:
     def missing_folder(self, name: str) -> LanceDuckError | None:
         """Return an error if the name's database is a folder that does not exist, or else None."""
         parts = parts_of_name(name)
-        database = self.database(parts[0]) if len(parts) > 1 else self.default
-        return None if database is None else database.missing()
+        schema = self._named_by(parts[:-1]) if len(parts) > 1 else self.default
+        return None if schema is None else schema.missing()
 
     def _roots(self) -> list[str]:
         """Return the locations of all folders and of the tables that were named by the caller."""
-        return [root for database in self.databases for root in database.roots]
+        return [root for schema in self.schemas for root in schema.roots]
 
     def _names(self) -> list[str]:
-        return [name for database in self.databases for name in database.tables]
+        return [name for schema in self.schemas for name in schema.tables]
 
     def _qualified_names(self) -> list[str]:
         """Return the table names that functions accept."""
-        return [*self.default.tables, *(f"{each.name}.{name}" for each in self.databases for name in each.tables)]
+        qualified = (
+            f"{schema.database if schema.name == SCHEMA else schema.name}.{name}"
+            for schema in self.schemas
+            for name in schema.tables
+        )
+        return [*self.default.tables, *qualified]
 
     def refresh(self, statement: object = None, *, force: bool = False) -> bool:
         """List the tables again. Returns whether tables were added or removed.
@@ -239,13 +292,15 @@ class TableCatalog:
             force: List even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
-        for database in self.databases:
-            changed |= database.refresh(force=force)
+        for schema in self.databases:
+            changed |= self._refresh_schemas(schema)
+        for schema in self.schemas:
+            changed |= schema.refresh(force=force)
             if isinstance(statement, str):
-                database.retry(statement)
+                schema.retry(statement)
         if isinstance(statement, str) and _lists_columns(statement.lower()):
-            for database in self.databases:
-                database.show_changed_columns()
+            for schema in self.schemas:
+                schema.show_changed_columns()
         return changed
 
     @property
@@ -274,22 +329,28 @@ class TableCatalog:
         if missing is None:
             return None
         name, qualifiers = missing
-        named = self.database(qualifiers[0]) if qualifiers else None
+        named = self._named_by(qualifiers) if qualifiers else None
         if named is not None:
             return named.broken(name) or named.missing()
         first = self.database(current()) or self.default
-        others = self.databases if qualifiers is None else [self.default]
+        others = self.schemas if qualifiers is None else [self.default]
         text = folded(statement) if isinstance(statement, str) and qualifiers is None else ""
-        named_by_text = [database for database in self.databases if folded(database.name) in text]
+        named_by_text = [schema for schema in self.databases if folded(schema.database) in text]
         reasons = chain(
-            (database.broken(name) for database in (first, *others)),
-            (database.missing() for database in (first, *named_by_text)),
+            (schema.broken(name) for schema in (first, *others)),
+            (schema.missing() for schema in (first, *named_by_text)),
         )
         return next((reason for reason in reasons if reason is not None), None)
 
+    def _named_by(self, qualifiers: tuple[str, ...]) -> DatabaseSchema | None:
+        """Return the schema that qualifies a name: `database.schema`, `database` or `schema`."""
+        if len(qualifiers) > 1:
+            return self.schema(qualifiers[0], qualifiers[1])
+        return self.database(qualifiers[0]) or self.schema(self.name, qualifiers[0])
+
     def describe(self) -> str:
         """Describe the origin and number of the tables."""
-        return ", ".join(database.describe() for database in self.databases)
+        return ", ".join(schema.describe() for schema in self.schemas)
 
     def _forget(self) -> None:
         self._vocabulary = None

@@ -294,8 +294,9 @@ class Connection:
     def _repr_html_(self) -> str:
         """Return the Lance databases and their table names, without opening a table."""
         self._catalog.refresh()
-        tables = [(database.name, table) for database in self._catalog.databases for table in database.tables]
-        return f"<div><b>Connection</b> of lance_duck{rows_html(('database', 'table'), tables)}</div>"
+        schemas = self._catalog.schemas
+        tables = [(schema.database, schema.name, table) for schema in schemas for table in schema.tables]
+        return f"<div><b>Connection</b> of lance_duck{rows_html(('database', 'schema', 'table'), tables)}</div>"
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:

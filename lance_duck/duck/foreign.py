@@ -91,7 +91,7 @@ class ForeignTexts:
 
     def _words(self) -> frozenset[str]:
         """Return the deciding words and the database names. Calls of a database's functions may not mention a table."""
-        return _DECIDING | {folded(database.name) for database in self._catalog.databases}
+        return _DECIDING | {folded(schema.database) for schema in self._catalog.databases}
 
 
 def changes_search(sql: str) -> bool:

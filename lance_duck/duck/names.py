@@ -10,8 +10,8 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.arguments import nearest_name
-from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.catalog import Place, TableCatalog
+from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
@@ -27,9 +27,6 @@ _SETTINGS: Final = ", ".join(map(literal, SETTINGS))
 
 _DUCKDB_COUNTS: Final = hasattr(duckdb.DuckDBPyConnection, "_catalog_version")
 _NOT_COUNTED: Final = nullcontext()
-
-Place = tuple[str, str]
-"""A database and a schema, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +58,13 @@ class _Meaning:
         view: The view if the name refers to a view, otherwise None.
     """
 
-    database: str | None
+    is_lance: bool
     dialect: Dialect
     place: Place | None = None
     view: View | None = None
 
 
-_NOTHING: Final = _Meaning(None, Dialect(~About(0)))
+_NOTHING: Final = _Meaning(is_lance=False, dialect=Dialect(~About(0)))
 _TEMPORARY: Final = ("temp", SCHEMA)
 
 
@@ -86,14 +83,14 @@ class Names:
         self._counted = changes
         self._changes: object = None
         self._known: dict[tuple[tuple[str, ...], Place | None], _Meaning] = {}
-        self._shown: dict[str, LanceDatabase] = {}
+        self._shown: dict[str, DatabaseSchema] = {}
         self._built_in: tuple[object, Sequence[str], bool] | None = None
         self._own: dict[tuple[str, Sequence[str]], frozenset[str]] = {}
         self._made_before: object = None
 
-    def show(self, name: str, database: LanceDatabase) -> None:
+    def show(self, name: str, schema: DatabaseSchema) -> None:
         """Register a temporary view that stands for a Lance table and hides other tables with its name."""
-        self._shown[folded(name)] = database
+        self._shown[folded(name)] = schema
 
     def hide(self, name: str) -> None:
         """Unregister a temporary view that stands for a Lance table."""
@@ -110,11 +107,11 @@ class Names:
 
     def table(self, name: tuple[str, ...], *, later: bool) -> TableHandle | None:
         """Return the Lance table with a name, or None. Takes the same arguments as `are_ours`."""
-        database = self.database(name, later=later)
-        return None if database is None else database.find(name[-1])
+        schema = self.schema_of(name, later=later)
+        return None if schema is None else schema.find(name[-1])
 
-    def database(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> LanceDatabase | None:
-        """Return the database that contains the Lance table with a name, or None.
+    def schema_of(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> DatabaseSchema | None:
+        """Return the schema that contains the Lance table with a name, or None.
 
         Args:
             name: Its parts.
@@ -123,17 +120,19 @@ class Names:
         """
         if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
             return self._shown[folded(name[-1])]
-        database = self._meaning(name, later, within).database if self._catalog.is_table(name) else None
-        return None if database is None else self._catalog.database(database)
+        if not self._catalog.is_table(name):
+            return None
+        meaning = self._meaning(name, later, within)
+        return self._catalog.schema(*meaning.place) if meaning.is_lance and meaning.place is not None else None
 
     def view(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> View | None:
-        """Return the view with a name, or None. Takes the same arguments as `database`."""
+        """Return the view with a name, or None. Takes the same arguments as `schema_of`."""
         return self._meaning(name, later, within).view
 
     def place(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> Place | None:
         """Return the database and schema of a table or view, or None if they are uncertain.
 
-        Takes the same arguments as `database`.
+        Takes the same arguments as `schema_of`.
         """
         return self._meaning(name, later, within).place
 
@@ -144,7 +143,7 @@ class Names:
             text: The name in SQL spelling, or a path. Paths are returned unchanged.
             later: See `are_ours`.
         """
-        if len(self._catalog.databases) == 1:
+        if len(self._catalog.schemas) == 1:
             return self._catalog.qualified(text, "")
         method: Any = self._native.sql if later else self._native.execute
         (path,) = method("SELECT current_setting('search_path')").fetchall()[0]
@@ -185,17 +184,17 @@ class Names:
         for each in spellings:
             if each.database is not None and self._catalog.database(each.database) is None:
                 continue
-            database = None if each.name is None else self.database(each.name, later=later)
-            if each.name is not None and database is None:
+            schema = None if each.name is None else self.schema_of(each.name, later=later)
+            if each.name is not None and schema is None:
                 continue
             if each.value is not None:
                 each = self._answered(each)
-            if each.is_argument and database is not None:
-                yield each.within(database.name)  # also in `lance`: a view may run after USE
-            elif database is None or database is self._catalog.default:
+            if schema is None or (schema is self._catalog.default and not each.is_argument):
                 yield each.edit
             else:
-                yield each.within(database.name)
+                yield each.qualified(
+                    schema.table_sql((each.name or ("",))[-1])
+                )  # also in `lance`: a view may run after USE
 
     def _answered(self, spelling: Spelling) -> Spelling:
         """Run the query that computes the version in a spelling. Returns the spelling with the result.
@@ -215,12 +214,12 @@ class Names:
 
     def nearest_table(self, name: str) -> str | None:
         """Return the remedy that suggests the closest Lance table, with its database if its name alone is not found."""
-        owners = {table: database.name for database in reversed(self._catalog.databases) for table in database.tables}
+        owners = {table: schema for schema in reversed(self._catalog.schemas) for table in schema.tables}
         nearest = nearest_name(name, owners)
         if nearest is None:
             return None
-        found = self.database((nearest,), later=True)
-        meant = nearest if found is not None else f"{owners[nearest]}.{nearest}"
+        found = self.schema_of((nearest,), later=True)
+        meant = nearest if found is not None else owners[nearest].table_sql(nearest).replace('"', "")
         return f"did you mean {meant!r}?"
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
@@ -311,7 +310,6 @@ class Names:
 
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
         named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
-        # Also look for schemas: `lance.t` is ambiguous if a schema is named `lance`.
         text = f"""
             SELECT current_setting('search_path'), current_database(), current_schema(),
                 (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
@@ -320,7 +318,8 @@ class Names:
                     WHERE lower(table_name) = {named}
                     UNION ALL
                     SELECT database_name, schema_name, sql FROM duckdb_views() WHERE lower(view_name) = {named})),
-                EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first})"""  # noqa: S608
+                EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first}),
+                EXISTS (FROM duckdb_databases() WHERE lower(database_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
             row = method(text).fetchall()[0]
@@ -328,37 +327,42 @@ class Names:
             raise
         except duckdb.Error:
             return _NOTHING
-        path, current, schema, settings, places, is_ambiguous = row
+        path, current, schema, settings, places, is_schema, is_database = row
         search = _search_path(path) or [(folded(current), folded(schema))]
         objects = {(folded(database), folded(schema)): sql for database, schema, sql in places or ()}
-        place = _first(name, search if within is None else [within, *search], objects, is_ambiguous)
+        if is_schema and is_database and len(name) == 2:
+            place = None  # DuckDB rejects the name as ambiguous
+        else:
+            place = _first(name, search if within is None else [within, *search], objects, is_schema=is_schema)
         dialect = Dialect.of(settings or ())
         if place is None:
-            return _Meaning(None, dialect)
-        database = self._catalog.database(place[0]) if place[1] == SCHEMA else None
-        is_table = objects[place] is None or (database is not None and database.find(name[-1]) is not None)
+            return _Meaning(False, dialect)
+        ours = self._catalog.schema(*place)
+        is_lance = ours is not None and ours.find(name[-1]) is not None
+        is_table = objects[place] is None or is_lance
         view = None if is_table else View(objects[place], place)
-        return _Meaning(None if database is None else place[0], dialect, place, view)
+        return _Meaning(is_lance, dialect, place, view)
 
 
-def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], is_ambiguous: bool) -> Place | None:
+def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], *, is_schema: bool) -> Place | None:
     """Return the database and schema in which DuckDB finds a name first, or None if they are uncertain.
 
     Args:
         name: Its parts.
         search: DuckDB's search path for unqualified names, in order.
         objects: The schemas that contain a table or view with the name.
-        is_ambiguous: Whether a schema with the name of the first part exists.
+        is_schema: Whether the first part of a name with two parts is a schema, not a database.
     """
     searched = [_TEMPORARY, *search]
     match tuple(map(folded, name[:-1])):
         case ():
             return next((place for place in searched if place in objects), None)
-        case (part,) if part == SCHEMA:
-            return next((place for place in searched if place[1] == SCHEMA and place in objects), None)
+        case (schema,) if is_schema:
+            places = ((database, schema) for database, _ in searched)
+            return next((place for place in places if place in objects), None)
         case (database,):
             place = next((place for place in search if place[0] == database), (database, SCHEMA))
-            return place if place in objects and not is_ambiguous else None
+            return place if place in objects else None
         case (database, schema):
             return (database, schema) if (database, schema) in objects else None
     return None

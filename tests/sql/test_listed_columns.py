@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 
 DUCKDB = (
     "SELECT column_name FROM duckdb_columns() WHERE database_name = '{}' AND table_name = 't' ORDER BY column_index"
@@ -142,7 +142,7 @@ def test_a_statement_that_lists_no_columns_opens_no_table(
     con: ld.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.dataset(tmp_path / "t.lance").add_columns({"b": "a"})
-    monkeypatch.setattr(LanceDatabase, "show_changed_columns", lambda self: pytest.fail("looked"))
+    monkeypatch.setattr(DatabaseSchema, "show_changed_columns", lambda self: pytest.fail("looked"))
     for sql in ("SELECT COLUMNS(*) FROM t", "SHOW TABLES", "FROM information_schema.tables", "FROM duckdb_tables()"):
         con.execute(sql)
 

@@ -23,9 +23,8 @@ from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
-from lance_duck.duck.databases.database import SCHEMA
 from lance_duck.duck.names import Names
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -172,7 +171,7 @@ class DuckTransaction(TransactionBlock):
         self._native = native
         self._catalog = catalog
         self._names = names
-        self._marker = f"{quoted(catalog.default.name)}.{SCHEMA}.__lance_transaction_{next(_NUMBERS)}"
+        self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
         """Start collecting changes of a table. Its name refers to the changed version from then on.
@@ -196,8 +195,8 @@ class DuckTransaction(TransactionBlock):
             later: Whether rows are read after this call returns. Views must then already exist.
         """
         for name in names:
-            for database in self._catalog.databases:
-                handle = database.find(name)
+            for schema in self._catalog.schemas:
+                handle = schema.find(name)
                 if handle is None or handle.identity in self.shown or handle.choice.is_number:
                     continue
                 if later or not self.versions.is_newest(handle, handle.newest()):
@@ -207,14 +206,14 @@ class DuckTransaction(TransactionBlock):
         if handle.identity in self.shown:
             return
         with self.versions.reading():
-            database = self._names.database((name,), later=True)
-            found = None if database is None else database.find(name)
+            schema = self._names.schema_of((name,), later=True)
+            found = None if schema is None else schema.find(name)
             is_name = found is not None and found.identity == handle.identity
             view = name if is_name else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
             bind_name(self._native, view, VersionOfTransaction(handle.reader(), hidden=False))
         self.shown[handle.identity] = ShownTable(handle.identity, name, view)
-        if database is not None and is_name:
-            self._names.show(view, database)
+        if schema is not None and is_name:
+            self._names.show(view, schema)
 
     def finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.

@@ -20,7 +20,7 @@ from lance_duck.duck.changes.result import ChangeResult, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.upkeep.operations import PROCEDURES, TABLE, TableOperation
-from lance_duck.duck.databases.database import SCHEMA
+from lance_duck.duck.databases.database_schema import SCHEMA
 from lance_duck.duck.history.names import NAMES, PREFIX
 from lance_duck.duck.statement.call import Call
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -79,7 +79,7 @@ class ProcedureCall(LanceStatement):
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the name is unqualified, or qualified by a Lance database."""
         database, *schema = self.call.name[:-1] or (session.catalog.name,)
-        return session.catalog.database(database) is not None and schema in ([], [SCHEMA])
+        return len(schema) < 2 and session.catalog.schema(database, *(schema or [SCHEMA])) is not None
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Run the operation."""
@@ -102,7 +102,7 @@ class ProcedureCall(LanceStatement):
         Raises:
             UnsupportedError: The operation would change a table of a read-only database.
         """
-        named = session.catalog.table((self.call.name[0], text)) if len(self.call.name) > 1 else None
+        named = session.catalog.table((*self.call.name[:-1], text)) if len(self.call.name) > 1 else None
         handle = named or session.catalog.path_handle(session.names.qualified(text, later=True))
         home = session.catalog.home(handle) if self.writes else None
         if home is not None:

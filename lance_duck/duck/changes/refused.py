@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NoReturn
 
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, name_after_if_exists
-from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
@@ -100,13 +100,13 @@ class RefusedObject(TableStatement):
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the object would be created in a Lance database."""
-        database = session.database_of_new(self.target)
-        return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
+        schema = session.schema_of_new(self.target)
+        return schema is not None and not (self.may_exist and schema.find(self.target.name) is not None)
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the database."""
-        database = session.database_of_new(self.target)
-        return () if database is None else (database,)
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
+        """Return the schema."""
+        schema = session.schema_of_new(self.target)
+        return () if schema is None else (schema,)
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
@@ -147,20 +147,20 @@ class RefusedImport(LanceStatement):
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
-        database = self._database(session)
-        assert database is not None
+        schema = self._database(session)
+        assert schema is not None
         sql = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
         names = [name for (name,) in session.relation(sql, {}).fetchall()]
         native = quoted(next((name for name in names if session.catalog.database(name) is None), "memory"))
         raise UnsupportedError(
             "IMPORT DATABASE into a database of Lance tables is not supported",
-            where=f"database {database.name}",
+            where=f"database {schema.database}",
             remedy=f"import into a native database, and copy it: USE {native}, IMPORT DATABASE, "
-            f"COPY FROM DATABASE {native} TO {quoted(database.name)}",
+            f"COPY FROM DATABASE {native} TO {quoted(schema.database)}",
         )
 
-    def _database(self, session: ChangeSession) -> LanceDatabase | None:
-        return session.database_of_new(TableName(("",), None, 0, 0))
+    def _database(self, session: ChangeSession) -> DatabaseSchema | None:
+        return session.schema_of_new(TableName(("",), None, 0, 0))
 
 
 @dataclass(frozen=True)

@@ -244,8 +244,8 @@ class ChangeRunner:
             raise UnsupportedError(
                 "the connection is read-only", where=where, remedy="open the connection without read_only=True"
             )
-        for database in statement.databases(self._session()):
-            database.check_writable(where)
+        for schema in statement.target_schemas(self._session()):
+            schema.check_writable(where)
 
     def _is_concerned(self, change: LanceStatement, sql: str, sets: Sequence[Any]) -> bool:
         """Return whether a statement concerns a Lance table, with any of its parameter sets."""
@@ -260,7 +260,7 @@ class ChangeRunner:
         if FirstWords.of(sql).kind is StatementKind.UPKEEP or _OF_LANCE.search(sql):
             return True
         text = folded(sql)
-        return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
+        return PREFIX in text or any(folded(schema.database) in text for schema in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
         checks_keys = self._settings.settings.check_primary_key

@@ -22,7 +22,7 @@ from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unquali
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase, check_table_name
+from lance_duck.duck.databases.database_schema import DatabaseSchema, check_table_name
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import searched
 from lance_duck.duck.names import Names, handle_of
@@ -94,16 +94,23 @@ class ChangeSession:
         """Return whether a name refers to a Lance table."""
         return name.path is not None or self.names.are_ours(name.parts, later=True)
 
-    def database(self, name: TableName) -> LanceDatabase | None:
-        """Return the Lance database that contains the table. Returns None for paths and other names."""
-        return None if name.path is not None else self.names.database(name.parts, later=True)
+    def schema_of(self, name: TableName) -> DatabaseSchema | None:
+        """Return the schema that contains the Lance table. Returns None for paths and other names."""
+        return None if name.path is not None else self.names.schema_of(name.parts, later=True)
 
-    def database_of_new(self, name: TableName) -> LanceDatabase | None:
-        """Return the Lance database in which a table with this name would be created, in any schema."""
-        if name.path is not None:
+    def schema_of_new(self, name: TableName) -> DatabaseSchema | None:
+        """Return the schema of Lance tables in which a table with this name would be created.
+
+        Raises:
+            NotFoundError: A Lance database does not have this schema.
+        """
+        place = None if name.path is not None else self.names.place_of_new(name.parts, later=True)
+        if place is None or self.catalog.database(place[0]) is None:
             return None
-        place = self.names.place_of_new(name.parts, later=True)
-        return None if place is None else self.catalog.database(place[0])
+        schema = self.catalog.schema(*place)
+        if schema is None:
+            raise NotFoundError(f"Schema with name {name.parts[-2]} does not exist!", where=f"table {name.name}")
+        return schema
 
     def handle(self, name: TableName) -> TableHandle:
         """Return the handle of a Lance table."""
@@ -158,22 +165,18 @@ class ChangeSession:
         self.refuse_in_transaction("CREATE TABLE")
         if name.path is not None:
             return name.path, self.catalog.options_for(name.path)
-        database = self.database_of_new(name)
-        if database is None or database.folder is None:
+        schema = self.schema_of_new(name)
+        if schema is None or schema.folder is None:
             raise UnsupportedError(
                 "the connection does not have a folder for new tables",
                 where=name.name,
                 remedy="open lance_duck.connect(folder), ATTACH a folder, or name a path: CREATE TABLE 'x.lance'",
             )
-        if len(name.parts) > 2 and folded(name.parts[1]) != SCHEMA:
-            raise UnsupportedError(
-                f"a database of Lance tables does not have schema {name.parts[1]!r}", where=name.name, expected=SCHEMA
-            )
         check_table_name(name.name)
-        present = database.find(name.name)
+        present = schema.find(name.name)
         if present is not None:  # the name may differ in case
             return present.uri, present.storage_options
-        return database.folder.place_of_new(name.name)
+        return schema.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
         """Reject a new table at the path of a file, or in a folder with files that DROP TABLE would delete.

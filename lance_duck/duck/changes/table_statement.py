@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import DataMismatchError, DuplicateKeyError
 
@@ -49,8 +49,8 @@ class LanceStatement(ABC):
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the statement is about Lance tables. DuckDB runs all other statements."""
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the databases of Lance tables that the statement changes."""
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
+        """Return the schemas of Lance tables that the statement changes."""
         return ()
 
     @abstractmethod
@@ -77,10 +77,10 @@ class TableStatement(LanceStatement):
         """Return whether the table is a Lance table."""
         return session.is_ours(self.target)
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the database of the table. Empty if the table is given by path."""
-        database = session.database(self.target)
-        return () if database is None else (database,)
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
+        """Return the schema of the table. Empty if the table is given by path."""
+        schema = session.schema_of(self.target)
+        return () if schema is None else (schema,)
 
 
 @contextmanager

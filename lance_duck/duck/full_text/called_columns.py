@@ -182,9 +182,9 @@ class CalledColumns:
         elif table_read.name is None:
             return None
         else:
-            database = self._names.database(table_read.name, later=self._later, within=within)
-            handle = None if database is None else database.find(table_read.name[-1])
-            name = "" if database is None else f"{quoted(database.name)}.{quoted(table_read.name[-1])}"
+            schema = self._names.schema_of(table_read.name, later=self._later, within=within)
+            handle = None if schema is None else schema.find(table_read.name[-1])
+            name = "" if schema is None else schema.table_sql(table_read.name[-1])
         if handle is None:
             return None
         dataset = _at_version(handle, table_read.version)

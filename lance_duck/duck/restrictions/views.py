@@ -79,7 +79,7 @@ class _Views:
         names, later, name = self._database.names, self._request.later, table.read.name
         if name is None or table.read.version or table.qualifiers:
             return None
-        inner = names.database(name, later=later, within=view.within)
+        inner = names.schema_of(name, later=later, within=view.within)
         if inner is None:
             deeper = names.view(name, later=later, within=view.within)
             query = None if deeper is None else self.query(deeper, table.nodes, depth + 1)

@@ -59,8 +59,9 @@ class RowIdentifierRewriter:
         """Return the name or path of a table, as a function argument."""
         if table_read.name is None:
             return str(table_read.path)
-        database = self._names.database(table_read.name, later=later)
-        return ".".join(map(quoted, table_read.name if database is None else (database.name, table_read.name[-1])))
+        schema = self._names.schema_of(table_read.name, later=later)
+        name = table_read.name
+        return ".".join(map(quoted, name)) if schema is None else schema.table_sql(name[-1])
 
 
 def with_row_identifiers(

@@ -78,12 +78,11 @@ class Spelling:
         constant = "''" if text is None else literal(text)
         return replace(self, edit=replace(self.edit, text=self.edit.text.replace(self.value, constant, 1)), value=None)
 
-    def within(self, database: str) -> Edit:
-        """Return the call for a table of this database."""
+    def qualified(self, table: str) -> Edit:
+        """Return the call for a table with this qualified name."""
         assert self.name is not None
         if self.is_reference:
             return self.edit
-        table = f"{quoted(database)}.{quoted(self.name[-1])}"
         if self.is_argument:
             return replace(self.edit, text=literal(table))
         head = f"lance_scan({literal(self.name[-1])}"

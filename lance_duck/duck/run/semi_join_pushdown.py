@@ -72,7 +72,7 @@ class _Pushdown:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
-        objects = _Objects.of(run, names, [each.name for each in self.database.catalog.databases])
+        objects = _Objects.of(run, names, [each.database for each in self.database.catalog.databases])
         if run.in_transaction(objects.transaction):
             return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []

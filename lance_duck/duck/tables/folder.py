@@ -50,6 +50,10 @@ class Folder:
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
+    def schemas(self) -> Mapping[str, Folder]:
+        """Return the namespaces directly in the folder, by name. Each one is a schema."""
+        return {}
+
     def missing(self) -> LanceDuckError | None:
         """Return an error if the folder does not exist, otherwise None."""
         return self._missing() if self._store.folders() is None else None

@@ -223,7 +223,7 @@ def detach(session: ChangeSession, name: str) -> None:
         )
     session.run(f"DETACH {quoted(name)}")
     if database is not None:
-        session.catalog.forget(database)
+        session.catalog.forget(name)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
-from lance_duck.duck.databases.database import check_table_name
+from lance_duck.duck.databases.database_schema import check_table_name
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
@@ -94,9 +94,9 @@ class AlterStatement(TableStatement):
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
-        database = session.database(self.target)
-        if database is not None:
-            database.show_columns(self.target.name)
+        schema = session.schema_of(self.target)
+        if schema is not None:
+            schema.show_columns(self.target.name)
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
@@ -104,14 +104,14 @@ class AlterStatement(TableStatement):
         if name is None:
             raise self._unsupported()
         check_table_name(name)
-        handle, database = session.handle(self.target), session.database(self.target)
-        if database is not None and handle.uri in {given.uri for given in database.given.values()}:
+        handle, schema = session.handle(self.target), session.schema_of(self.target)
+        if schema is not None and handle.uri in {given.uri for given in schema.given.values()}:
             raise UnsupportedError(
                 "a table that was passed to connect() by name cannot be renamed",
                 where=f"table {self.target.name}",
                 remedy='pass it to connect() under the new name: {"name": path}',
             )
-        present = None if database is None else database.find(name)
+        present = None if schema is None else schema.find(name)
         if present is not None and present is not handle:
             raise AlreadyExistsError(
                 "another table has this name",
@@ -119,8 +119,8 @@ class AlterStatement(TableStatement):
                 found=f"names that differ only by case are one name in SQL: {name}",
                 remedy="choose another name, or drop the existing table",
             )
-        if database is not None and database.folder is not None:
-            database.folder.rename(self.target.name, name, handle.uri)
+        if schema is not None and schema.folder is not None:
+            schema.folder.rename(self.target.name, name, handle.uri)
         else:
             folder, _ = split_place(handle.uri)
             rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)

@@ -15,7 +15,7 @@ from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path
-from lance_duck.duck.databases.database import COMMENT, LanceDatabase
+from lance_duck.duck.databases.database_schema import COMMENT, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import InvalidInputError
@@ -60,11 +60,11 @@ class CommentStatement(TableStatement):
         """Return whether the table is a Lance table."""
         return self._table(session) is not None
 
-    def databases(self, session: ChangeSession) -> tuple[LanceDatabase, ...]:
-        """Return the database of the table. Empty if the table is given by path."""
+    def target_schemas(self, session: ChangeSession) -> tuple[DatabaseSchema, ...]:
+        """Return the schema of the table. Empty if the table is given by path."""
         table = self._table(session)
-        database = None if table is None else session.database(table)
-        return () if database is None else (database,)
+        schema = None if table is None else session.schema_of(table)
+        return () if schema is None else (schema,)
 
     def _table(self, session: ChangeSession) -> TableName | None:
         """Return the table name: the longest prefix of the name that refers to a Lance table."""
@@ -91,9 +91,9 @@ class CommentStatement(TableStatement):
             dataset.update_field_metadata({lance_path(schema, field): {COMMENT: text}})
         else:
             dataset.update_metadata({COMMENT: text})
-        database = session.database(table)
-        if database is not None:
-            database.show_comments(table.name)
+        schema = session.schema_of(table)
+        if schema is not None:
+            schema.show_comments(table.name)
         return nothing()
 
     def _text(self, session: ChangeSession) -> str | None:

@@ -30,7 +30,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, rejected_rows
 from lance_duck.duck.changes.tables.create import described_columns, key_as_sql
 from lance_duck.duck.changes.tables.write_options import write_new_table
-from lance_duck.duck.databases.database import COMMENT, SCHEMA, LanceDatabase, check_table_name
+from lance_duck.duck.databases.database_schema import COMMENT, SCHEMA, DatabaseSchema, check_table_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
@@ -123,7 +123,7 @@ class CopyDatabaseStatement(LanceStatement):
         """Return whether either is a Lance database."""
         return any(session.catalog.database(name) is not None for name in (self.source, self.target))
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
         """Return the target, if it is a Lance database."""
         target = session.catalog.database(self.target)
         return () if target is None else (target,)
@@ -161,7 +161,7 @@ class CopyDatabaseStatement(LanceStatement):
                     count += session.affected(f"INSERT INTO {name} SELECT * FROM {table.sql}", {})  # noqa: S608
         return count
 
-    def _into_folder(self, session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase) -> int:
+    def _into_folder(self, session: ChangeSession, tables: Sequence[_Table], database: DatabaseSchema) -> int:
         """Copy tables into a Lance database. Returns the number of rows."""
         if self.only == "data":
             for table in tables:
@@ -174,7 +174,7 @@ class CopyDatabaseStatement(LanceStatement):
             if database.find(table.name) is not None or database.broken(table.name) is not None:
                 raise AlreadyExistsError(
                     f'Table with name "{table.name}" already exists!',
-                    where=f"database {database.name}",
+                    where=f"database {database.database}",
                     remedy="drop one of the two tables, or add rows with COPY FROM DATABASE … (DATA)",
                 )
         created = []
@@ -193,7 +193,7 @@ class CopyDatabaseStatement(LanceStatement):
             session.catalog.refresh(force=True)
             raise
 
-    def _create(self, session: ChangeSession, table: _Table, database: LanceDatabase) -> LanceDataset:
+    def _create(self, session: ChangeSession, table: _Table, database: DatabaseSchema) -> LanceDataset:
         """Create a Lance table. A clone also has the rows."""
         try:
             uri, options = session.place_of(_name_in(database, table.name))
@@ -238,22 +238,22 @@ def _database_name(name: str, names: Sequence[str]) -> str:
     return found
 
 
-def _name_in(database: LanceDatabase, table: str) -> TableName:
-    return TableName((database.name, SCHEMA, table), None, 0, 0)
+def _name_in(database: DatabaseSchema, table: str) -> TableName:
+    return TableName((database.database, SCHEMA, table), None, 0, 0)
 
 
 def _qualified(database: str, table: str) -> str:
     return f"{quoted(database)}.{SCHEMA}.{quoted(table)}"
 
 
-def _lance_tables(session: ChangeSession, database: LanceDatabase) -> list[_Table]:
+def _lance_tables(session: ChangeSession, database: DatabaseSchema) -> list[_Table]:
     """Return the tables of a Lance database. Raises the error of a table that cannot be opened."""
     for name, error in database.broken_tables.items():
         raise _of_table(error, name)
     tables = []
     for name in sorted(database.tables):
         dataset = session.dataset(_name_in(database, name))
-        sql = _qualified(database.name, name)
+        sql = _qualified(database.database, name)
         tables.append(_Table(name, sql, dataset.schema, dataset.metadata.get(COMMENT), dataset))
     return tables
 
@@ -327,7 +327,7 @@ def _create_native(session: ChangeSession, table: _Table, name: str) -> None:
 
 
 def _insert(
-    session: ChangeSession, tables: Sequence[_Table], database: LanceDatabase, *, into_existing: bool = False
+    session: ChangeSession, tables: Sequence[_Table], database: DatabaseSchema, *, into_existing: bool = False
 ) -> int:
     """Insert the rows of tables into Lance tables of the same names. All files are written before the first commit.
 
@@ -378,7 +378,7 @@ def _partly_copied(error: LanceDuckError, added: Sequence[str], others: Sequence
     return type(error)(error.what, where=error.where, expected=error.expected, found=found, remedy=remedy)
 
 
-def _remove(database: LanceDatabase, name: str) -> None:
+def _remove(database: DatabaseSchema, name: str) -> None:
     """Remove a new table."""
     folder = database.folder
     assert folder is not None

@@ -5,8 +5,8 @@
         [(column, …)] [WITH (option = value, …)] AS query [WITH [NO] DATA]
         LIKE table | (LIKE table)
 
-A target is a path that ends in `.lance`, or a name in a Lance database, such as lance.t, or just t after USE lance.
-Named tables are created in the database's folder. Other names refer to native tables. Options are arguments of
+A target is a path that ends in `.lance`, or a name in a Lance database, such as t, s.t or lance.t.
+Named tables are created in the folder of their schema. Other names refer to native tables. Options are arguments of
 `write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns and primary key.
 """
 
@@ -33,7 +33,7 @@ from lance_duck.duck.changes.tables.write_options import (
     write_new_table,
     write_query,
 )
-from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted, shown_names
@@ -95,12 +95,12 @@ class CreateStatement(TableStatement):
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the table is a Lance table, or would become one."""
-        return self.target.path is not None or session.database_of_new(self.target) is not None
+        return self.target.path is not None or session.schema_of_new(self.target) is not None
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the database of the new table."""
-        database = session.database_of_new(self.target)
-        return () if database is None else (database,)
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
+        """Return the schema of the new table."""
+        schema = session.schema_of_new(self.target)
+        return () if schema is None else (schema,)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Create the table."""
@@ -109,13 +109,13 @@ class CreateStatement(TableStatement):
             session.explain_query(query, {})
         session.explain_words("A table without rows would be created. Nothing was written.")
         uri, storage = session.place_of(self.target)
-        database = session.database_of_new(self.target)
+        schema = session.schema_of_new(self.target)
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
             with suppress(LanceDuckError):  # the original error is more specific
-                if database is not None and database.folder is not None and database.find(self.target.name) is None:
-                    database.folder.abandon(self.target.name)
+                if schema is not None and schema.folder is not None and schema.find(self.target.name) is None:
+                    schema.folder.abandon(self.target.name)
             raise
 
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:

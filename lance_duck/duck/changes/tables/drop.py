@@ -17,7 +17,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
-from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
@@ -58,21 +58,21 @@ class DropStatement(LanceStatement):
         """Return whether one of the tables is a Lance table."""
         return any(session.is_ours(target) for target in self.targets)
 
-    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the databases of the tables, except tables given by path."""
-        databases = (session.database(target) for target in self.targets)
-        return [database for database in databases if database is not None]
+    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
+        """Return the schemas of the tables, except tables given by path."""
+        schemas = (session.schema_of(target) for target in self.targets)
+        return [schema for schema in schemas if schema is not None]
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Drop the tables with all their versions."""
         session.explain_words("The table would be dropped. Nothing was dropped.")
         session.refuse_in_transaction("DROP TABLE")
         for target in [target for target in self.targets if self._is_there(session, target)]:
-            handle, database = session.handle(target), session.database(target)
-            if database is None or database.remove(target.name) or database.folder is None:
+            handle, schema = session.handle(target), session.schema_of(target)
+            if schema is None or schema.remove(target.name) or schema.folder is None:
                 LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
             else:
-                database.folder.drop(target.name, handle.uri)
+                schema.folder.drop(target.name, handle.uri)
         session.catalog.refresh(force=True)
         return nothing()
 

@@ -26,7 +26,7 @@ from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.create import key_as_sql
 from lance_duck.duck.changes.tables.written_files import WrittenPath, is_in_table, path_refused
 from lance_duck.duck.changes.target import TargetTable
-from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, qualified_names, quoted
@@ -72,7 +72,7 @@ class ExportStatement(LanceStatement):
         """Return whether Lance tables are read or written, or the path may refer to a Lance table."""
         return is_lance(self.options) or bool(self._databases(session)) or self.path.may_be_lance(session)
 
-    def _databases(self, session: ChangeSession) -> list[LanceDatabase]:
+    def _databases(self, session: ChangeSession) -> list[DatabaseSchema]:
         """Return the databases with Lance tables to export: the named one, or those of the search path."""
         names = [self.name]
         if self.name is None:
@@ -103,7 +103,7 @@ class ExportStatement(LanceStatement):
         tables = self._tables(session)
         native = self._native_database(session)
         self._refuse_repeated(session, native, tables)
-        names = [TableName((database.name, SCHEMA, name), None, 0, 0) for database, name in tables.values()]
+        names = [TableName((database.database, SCHEMA, name), None, 0, 0) for database, name in tables.values()]
         opened = [(name, session.table(name, session.dataset(name))) for name in names]  # may raise errors
         scripts = dict.fromkeys(_SCRIPTS, "")
         with _removed_after_error(folder):
@@ -122,7 +122,7 @@ class ExportStatement(LanceStatement):
 
     def _refused_format(self, session: ChangeSession, path: str) -> UnsupportedError:
         databases = self._databases(session)
-        source = databases[0].name if databases else self._name(session)
+        source = databases[0].database if databases else self._name(session)
         return UnsupportedError(
             "EXPORT DATABASE cannot write Lance tables",
             where=literal(path),
@@ -130,12 +130,12 @@ class ExportStatement(LanceStatement):
             f"and COPY FROM DATABASE {quoted(source)} TO copies",
         )
 
-    def _tables(self, session: ChangeSession) -> dict[str, tuple[LanceDatabase, str]]:
+    def _tables(self, session: ChangeSession) -> dict[str, tuple[DatabaseSchema, str]]:
         """Return the Lance tables to export, by their names ignoring case. The first database of a name wins.
 
         Raises the error of a table that cannot be opened.
         """
-        tables: dict[str, tuple[LanceDatabase, str]] = {}
+        tables: dict[str, tuple[DatabaseSchema, str]] = {}
         for database in self._databases(session):
             for error in database.broken_tables.values():
                 raise error
@@ -152,7 +152,7 @@ class ExportStatement(LanceStatement):
         return name if session.catalog.database(name) is None else None
 
     def _refuse_repeated(
-        self, session: ChangeSession, native: str | None, tables: dict[str, tuple[LanceDatabase, str]]
+        self, session: ChangeSession, native: str | None, tables: dict[str, tuple[DatabaseSchema, str]]
     ) -> None:
         """Reject a name that both a native table or view and a Lance table have. Raises UnsupportedError."""
         if native is None:
@@ -164,7 +164,7 @@ class ExportStatement(LanceStatement):
             ) WHERE lower(database_name) = lower({literal(native)}) AND schema_name = {literal(SCHEMA)}"""  # noqa: S608
         repeated = sorted(name for (name,) in session.relation(sql, {}).fetchall() if folded(name) in tables)
         if repeated:
-            database = tables[folded(repeated[0])][0].name
+            database = tables[folded(repeated[0])][0].database
             raise UnsupportedError(
                 "EXPORT DATABASE would write two tables with one name",
                 where=repeated[0],

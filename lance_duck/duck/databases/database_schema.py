@@ -1,4 +1,4 @@
-"""A database of Lance tables: an in-memory DuckDB database with a view for each table."""
+"""One schema of a database of Lance tables: a schema of an in-memory DuckDB database, with a view for each table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
 
 SCHEMA: Final = "main"
-"""The only schema of each database."""
+"""The schema of the tables directly in the folder. The other schemas are namespaces of the folder."""
 COMMENT: Final = "comment"
 """Metadata key for comments on tables and fields."""
 _NOT_IN_NAMES: Final = frozenset("/\\\0")
@@ -41,22 +41,24 @@ def check_table_name(name: str) -> None:
 
 
 @dataclass
-class LanceDatabase:
-    """The tables of one database, shared by all cursors of its instance.
+class DatabaseSchema:
+    """The tables of one schema, shared by all cursors of the DuckDB instance.
 
     Attributes:
-        name: Name of the database.
+        database: Name of the database.
         binder: Binder of its instance.
         changed: Called after tables were added or removed.
+        name: Name of the schema.
         given: Tables named by the caller.
         folder: Folder with additional tables, or None.
         choice: The version to read of each table.
         read_only: Reason why its tables cannot be changed, if any.
     """
 
-    name: str
+    database: str
     binder: Binder
     changed: Callable[[], None]
+    name: str = SCHEMA
     given: dict[str, TableHandle] = field(default_factory=dict)
     folder: Folder | None = None
     choice: VersionChoice = field(default_factory=VersionChoice)
@@ -68,9 +70,26 @@ class LanceDatabase:
     _lock: RLock = field(default_factory=RLock)
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the database on an instance that does not have one with this name, and a view for each table."""
-        connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
+        """Create the schema, and a view for each table. The schema `main` creates the database."""
+        if self.name == SCHEMA:
+            connection.execute(f"ATTACH ':memory:' AS {quoted(self.database)} (READ_WRITE)")
+        else:
+            connection.execute(f"CREATE SCHEMA {self.sql}")
         self.refresh()
+
+    @property
+    def sql(self) -> str:
+        """Its qualified name in SQL."""
+        return f"{quoted(self.database)}.{quoted(self.name)}"
+
+    def table_sql(self, name: str) -> str:
+        """Return the shortest qualified name of a table in SQL."""
+        return f"{quoted(self.database) if self.name == SCHEMA else self.sql}.{quoted(name)}"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The names of the database and the schema, in lower case."""
+        return folded(self.database), folded(self.name)
 
     @property
     def tables(self) -> list[str]:
@@ -95,14 +114,14 @@ class LanceDatabase:
         )
 
     def has(self, handle: TableHandle) -> bool:
-        """Return whether a table belongs to this database."""
+        """Return whether a table belongs to this schema."""
         return any(view[0] is handle for view in list(self._views.values()))
 
     def check_writable(self, where: str) -> None:
         """Check that the tables may be changed. Raises UnsupportedError."""
         if self.read_only is not None:
             raise UnsupportedError(
-                f"database {self.name} is {self.read_only}",
+                f"database {self.database} is {self.read_only}",
                 where=where,
                 remedy="ATTACH the folder without this option to change its tables",
             )
@@ -115,7 +134,7 @@ class LanceDatabase:
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
     def missing(self) -> LanceDuckError | None:
-        """Return an error if the database's folder does not exist, or else None."""
+        """Return an error if the folder does not exist, or else None."""
         return None if self.folder is None else self.folder.missing()
 
     def show_columns(self, name: str) -> None:
@@ -281,7 +300,7 @@ class LanceDatabase:
         return f"FROM query({FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL, NULL, NULL))"
 
     def _qualified(self, name: str) -> str:
-        return f"{quoted(self.name)}.{SCHEMA}.{quoted(name)}"
+        return f"{self.sql}.{quoted(name)}"
 
 
 def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None) -> bool:
