@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 from weakref import WeakSet
@@ -19,6 +19,7 @@ from lance_duck.duck.macros import load_macros
 from lance_duck.duck.statement.identifiers import escaped, folded, literal, parts_of_name, qualified_names, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import RLock
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -167,8 +168,9 @@ class TableCatalog:
 
         Returns whether schemas were added or removed.
         """
-        folders = {} if main.folder is None else main.folder.schemas()
-        places = {(main.place[0], folded(name)): name for name in folders if folded(name) != SCHEMA}
+        folder = main.folder
+        names = () if folder is None else folder.schema_names()
+        places = {(main.place[0], folded(name)): name for name in names if folded(name) != SCHEMA}
         known = [schema for schema in self.schemas if schema.place[0] == main.place[0] and schema is not main]
         gone = [schema for schema in known if schema.place not in places]
         new = [name for place, name in places.items() if place not in self._schemas]
@@ -179,11 +181,9 @@ class TableCatalog:
                 cursor.execute(f"DROP SCHEMA IF EXISTS {schema.sql} CASCADE")
                 self._schemas.pop(schema.place)
             for name in new:
-                options = {"choice": main.choice, "read_only": main.read_only}
-                self._add(
-                    DatabaseSchema(main.database, self.binder, self._forget, name, folder=folders[name], **options),
-                    cursor,
-                )
+                assert folder is not None
+                inside = NamespaceFolder(folder.namespace, (*folder.parts, name), f"{folder.uri}/{name}", folder)
+                self._add(replace(main, name=name, given={}, folder=inside), cursor)
             self._forget()
         return True
 
@@ -224,7 +224,7 @@ class TableCatalog:
 
     def table(self, parts: tuple[str, ...]) -> TableHandle | None:
         """Return the table with a name that is qualified with a database, a schema, or both."""
-        *qualifiers, name = map(folded, parts)
+        qualifiers = [folded(part) for part in parts[:-1]]
         for schema in self.schemas:
             database, named = schema.place
             if qualifiers == [database, named] or qualifiers == [database if named == SCHEMA else named]:
@@ -293,9 +293,11 @@ class TableCatalog:
         """
         changed = False
         for schema in self.databases:
+            changed |= schema.refresh(force=force)
             changed |= self._refresh_schemas(schema)
         for schema in self.schemas:
-            changed |= schema.refresh(force=force)
+            if schema.name != SCHEMA:
+                changed |= schema.refresh(force=force)
             if isinstance(statement, str):
                 schema.retry(statement)
         if isinstance(statement, str) and _lists_columns(statement.lower()):

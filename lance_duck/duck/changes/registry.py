@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from lance_duck.duck.changes.databases.attach import AttachStatement, DetachStatement, SchemaStatement
+from lance_duck.duck.changes.databases.attach import AttachStatement, DetachStatement
+from lance_duck.duck.changes.databases.schema import CreateSchemaStatement, DropSchemaStatement
 from lance_duck.duck.changes.databases.secret import CreateSecretStatement, DropSecretStatement
 from lance_duck.duck.changes.indexes import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
@@ -43,7 +44,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         CreateStatement.read,
         CreateIndexStatement.read,
         CreateSecretStatement.read,
-        SchemaStatement.read,
+        CreateSchemaStatement.read,
         RefusedStatement.read,
         RefusedObject.read,
     ),
@@ -51,7 +52,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         DropStatement.read,
         DropIndexStatement.read,
         DropSecretStatement.read,
-        SchemaStatement.read,
+        DropSchemaStatement.read,
         RefusedStatement.read,
     ),
     "attach": (AttachStatement.read, ForeignFileStatement.read),

@@ -51,7 +51,7 @@ _TARGET: Final = re.compile(
     rf"\s+(?:only\s+)?({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
-_NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export|import|import_database)\b", re.IGNORECASE)
+_NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|schema|copy|export|import|import_database)\b", re.IGNORECASE)
 """Words of statements that may create or write a Lance table, without mentioning an existing one."""
 _OF_LANCE: Final = re.compile(r"\b(?:drop\s+index|alter\s+index|vacuum|checkpoint|auto_cleanup)\b", re.IGNORECASE)
 """Words of statements whose table may have to be a Lance table."""

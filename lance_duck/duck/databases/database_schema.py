@@ -63,11 +63,11 @@ class DatabaseSchema:
     folder: Folder | None = None
     choice: VersionChoice = field(default_factory=VersionChoice)
     read_only: str | None = None
-    _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
-    _listed: dict[str, tuple[pa.Schema, str | None]] = field(default_factory=dict)
-    _broken: dict[str, LanceDuckError] = field(default_factory=dict)
-    _stamp: object = None
-    _lock: RLock = field(default_factory=RLock)
+    _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict, init=False)
+    _listed: dict[str, tuple[pa.Schema, str | None]] = field(default_factory=dict, init=False)
+    _broken: dict[str, LanceDuckError] = field(default_factory=dict, init=False)
+    _stamp: object = field(default=None, init=False)
+    _lock: RLock = field(default_factory=RLock, init=False)
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Create the schema, and a view for each table. The schema `main` creates the database."""

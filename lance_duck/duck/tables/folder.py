@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.namespaces import DirectoryNamespace, Namespace
 from lance_duck.namespaces.folders import DEREGISTERED
+from lance_duck.namespaces.listing import FOLDER as MANIFEST
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store, split_place
 from lance_duck.verbs.versions.rename import rename_table
@@ -35,6 +37,11 @@ class Folder:
         if self.uri.endswith(TABLE_SUFFIX):
             raise _is_a_table(uri)
         self._local = local_path(self.uri)
+        self._has_manifest = False
+        self._schemas: list[str] = []
+        self._schemas_stamp: object = None
+        self.parts: tuple[str, ...] = ()
+        self.namespace: Namespace = DirectoryNamespace(self.uri, storage_options=storage_options)
         self._store: Store = open_store(self.uri, storage_options)
         if may_be_new and not self._exists():
             return
@@ -46,13 +53,18 @@ class Folder:
         folders = self._store.folders()
         if folders is None:
             raise self._missing()
+        self._has_manifest = MANIFEST in folders
         names = (name for name in folders if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
-    def schemas(self) -> Mapping[str, Folder]:
-        """Return the namespaces directly in the folder, by name. Each one is a schema."""
-        return {}
+    def schema_names(self) -> list[str]:
+        """Return the names of the namespaces directly in the folder. Each one is a schema."""
+        stamp = self.manifest_stamp()
+        if stamp is None or stamp != self._schemas_stamp:
+            self._schemas = self.namespace.list_namespaces(self.parts) if self._has_manifest else []
+            self._schemas_stamp = stamp
+        return self._schemas
 
     def missing(self) -> LanceDuckError | None:
         """Return an error if the folder does not exist, otherwise None."""
@@ -112,6 +124,18 @@ class Folder:
         path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns
+        except OSError:
+            return None
+
+    def manifest_stamp(self) -> object:
+        """Return a value that changes when `__manifest` gets a new version.
+
+        Returns None if only reading `__manifest` can detect changes.
+        """
+        if not self._has_manifest:
+            return "no manifest"
+        try:
+            return None if self._local is None else os.stat(os.path.join(self._local, MANIFEST, VERSIONS)).st_mtime_ns
         except OSError:
             return None
 

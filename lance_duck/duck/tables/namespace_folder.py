@@ -16,22 +16,24 @@ class NamespaceFolder(Folder):
         namespace: The folder or service that contains the namespace.
         name: The parts of its name. () is the root.
         uri: Name of the namespace in messages.
+        root: The folder with the parent namespace, if it is also open.
 
     Raises:
         NotFoundError: The namespace does not exist.
     """
 
-    def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str) -> None:
+    def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str, root: Folder | None = None) -> None:
         self.uri = uri
         self.storage_options = None
-        self._namespace = namespace
-        self._name = name
+        self.namespace = namespace
+        self.parts = name
+        self._root = root
         self._places: Mapping[str, TableDescription] = {}
         self.tables()
 
     def tables(self) -> dict[str, str]:
         """Return the current URI of each table, by table name."""
-        self._places = self._namespace.describe_tables(self._name)
+        self._places = self.namespace.describe_tables(self.parts)
         return {name: place.location for name, place in self._places.items()}
 
     def options_of(self, name: str) -> Mapping[str, str] | None:
@@ -42,22 +44,22 @@ class NamespaceFolder(Folder):
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
         """Claim the name of a new table. Returns its location and the settings of its store."""
         try:
-            place = self._namespace.declare_table((*self._name, name))
+            place = self.namespace.declare_table((*self.parts, name))
         except AlreadyExistsError:  # declared but not written, because otherwise the table would be listed
-            place = self._namespace.describe_table((*self._name, name))
+            place = self.namespace.describe_table((*self.parts, name))
         return place.location, place.storage_options or None
 
     def abandon(self, name: str) -> None:
         """Release the name of a new table that was not written."""
-        self._namespace.abandon_table((*self._name, name))
+        self.namespace.abandon_table((*self.parts, name))
 
     def drop(self, name: str, uri: str) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
-        self._namespace.drop_table((*self._name, name))
+        self.namespace.drop_table((*self.parts, name))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
         """Rename a table. See `Namespace.rename_table`."""
-        self._namespace.rename_table((*self._name, name), (*self._name, new_name))
+        self.namespace.rename_table((*self.parts, name), (*self.parts, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
         """Return None. A namespace only lists tables."""
@@ -67,6 +69,17 @@ class NamespaceFolder(Folder):
         """Return None. ATTACH already rejects a missing namespace."""
         return None
 
+    def schema_names(self) -> list[str]:
+        """Return the names of the child namespaces. Each one is a schema."""
+        return self.namespace.list_namespaces(self.parts)
+
     def stamp(self) -> object:
-        """Return None. Only a listing detects new and removed tables."""
-        return None
+        """Return a value that changes when tables are added or removed.
+
+        Returns None if only a listing can detect changes.
+        """
+        return self.manifest_stamp()
+
+    def manifest_stamp(self) -> object:
+        """Return the stamp of the folder with the parent namespace. See `stamp`."""
+        return None if self._root is None else self._root.manifest_stamp()
