@@ -10,14 +10,14 @@ from lance_duck.namespaces.base import Catalog, TableDescription
 from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey
 from lance_duck.namespaces.draft import namespace_row
 from lance_duck.namespaces.folders import TableFolders
-from lance_duck.namespaces.listing import NamedObject, Names
+from lance_duck.namespaces.listing import ListedNames, NamedObject
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 _Name = tuple[str, ...]
 
 
-def catalog_of(parts: _Name, names: Names, folders: TableFolders, listed: Iterable[str]) -> Catalog:
+def catalog_of(parts: _Name, names: ListedNames, folders: TableFolders, listed: Iterable[str]) -> Catalog:
     """Return the content of a namespace and of its child namespaces.
 
     Args:
@@ -59,7 +59,7 @@ def _properties(name: _Name, row: NamedObject, broken: dict[ObjectKey, str]) -> 
 
 
 def _objects(
-    names: Names, namespaces: Iterable[_Name], tables: Iterable[_Name], broken: dict[ObjectKey, str]
+    names: ListedNames, namespaces: Iterable[_Name], tables: Iterable[_Name], broken: dict[ObjectKey, str]
 ) -> dict[ObjectKey, CatalogObject]:
     """Return the objects in some namespaces, without those that cannot be read or that another name hides."""
     found: dict[ObjectKey, CatalogObject] = {}

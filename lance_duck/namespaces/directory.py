@@ -26,7 +26,7 @@ from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
 from lance_duck.namespaces.catalog import catalog_of
 from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, namespace_row
 from lance_duck.namespaces.folders import TableFolders
-from lance_duck.namespaces.listing import FOLDER, Listing, NamedObject, Names, NamesChange
+from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -115,7 +115,7 @@ class DirectoryNamespace(Namespace):
         """Return the tables and objects of a namespace: see `Namespace.catalog`."""
         folders = self._folders.names()
         has_manifest = self._manifest_enabled is not False and FOLDER in folders
-        names = self._listing.names() if has_manifest else Names()
+        names = self._listing.names() if has_manifest else ListedNames()
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
 
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
@@ -263,7 +263,7 @@ class DirectoryNamespace(Namespace):
             self._change(edit)
 
     def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
-        def change(names: Names) -> NamesChange:
+        def change(names: ListedNames) -> ListingChange:
             draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
             edit(draft)
             return draft.change()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey, ViewDefinition
-from lance_duck.namespaces.listing import NamedObject, Names, NamesChange
+from lance_duck.namespaces.listing import ListedNames, ListingChange, NamedObject
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.scan.identifiers import folded
 
@@ -27,7 +27,7 @@ class CatalogDraft:
         where: The table `__manifest`, for messages.
     """
 
-    def __init__(self, names: Names, root_tables: Callable[[], Iterable[str]], where: str) -> None:
+    def __init__(self, names: ListedNames, root_tables: Callable[[], Iterable[str]], where: str) -> None:
         self._before = names
         self._rows = dict(names.rows)
         self._settings: dict[str, str] = {}
@@ -35,13 +35,13 @@ class CatalogDraft:
         self._root_tables = root_tables
         self._where = where
 
-    def change(self) -> NamesChange:
+    def change(self) -> ListingChange:
         """Return the difference to the committed names."""
         before = self._before.rows
         removed = [each for each, row in before.items() if self._rows.get(each) != row]
         added = [row for each, row in self._rows.items() if before.get(each) != row]
         old = self._before.settings
-        return NamesChange(removed, added, {k: v for k, v in self._settings.items() if old.get(k, "") != v})
+        return ListingChange(removed, added, {k: v for k, v in self._settings.items() if old.get(k, "") != v})
 
     def namespaces(self, name: Name = ()) -> list[str]:
         """Return the sorted names of the child namespaces of a namespace. Raises NotFoundError."""
@@ -153,7 +153,7 @@ class CatalogDraft:
         self._store(new.key, objects.to_json(_identified(new)))
 
     def remove(self, key: ObjectKey) -> None:
-        """Remove an object, also one that cannot be read. Names are compared without case.
+        """Remove an object, also one that cannot be read. ListedNames are compared without case.
 
         Raises:
             NotFoundError: There is no such object.

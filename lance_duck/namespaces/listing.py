@@ -106,7 +106,7 @@ class NamedObject:
 
 
 @dataclass(frozen=True)
-class Names:
+class ListedNames:
     """The content of one version of `__manifest`.
 
     Attributes:
@@ -119,7 +119,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class NamesChange:
+class ListingChange:
     """A change of `__manifest`.
 
     Attributes:
@@ -152,14 +152,14 @@ class Listing:
         """Return the rows by object id, or an empty dict if `__manifest` does not exist: see `names`."""
         return self.names().rows
 
-    def names(self) -> Names:
+    def names(self) -> ListedNames:
         """Return the rows and settings of the newest version. They are empty if `__manifest` does not exist.
 
         Raises:
             CorruptError: The table does not have the required columns.
         """
         table = self._open()
-        return Names() if table is None else self._names(table, table.to_table())
+        return ListedNames() if table is None else self._names(table, table.to_table())
 
     def stamp(self) -> object:
         """Return a value that changes with the newest version: see `Namespace.stamp`."""
@@ -172,7 +172,7 @@ class Listing:
             return 0
         return changed if time.time_ns() - changed > _SAME_TIME else None
 
-    def change(self, edit: Callable[[Names], NamesChange]) -> None:
+    def change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         """Change rows and settings as one version. An empty change does not make a version.
 
         Args:
@@ -184,10 +184,10 @@ class Listing:
         """
         RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
 
-    def _change(self, edit: Callable[[Names], NamesChange]) -> None:
+    def _change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         table = self._open()
         rows = SCHEMA.empty_table() if table is None else table.to_table()
-        change = edit(Names() if table is None else self._names(table, rows))
+        change = edit(ListedNames() if table is None else self._names(table, rows))
         if not change:
             return
         keep = [object_id not in change.removed for object_id in rows["object_id"].to_pylist()]
@@ -215,9 +215,9 @@ class Listing:
         except NotFoundError:
             return None
 
-    def _names(self, table: LanceDataset, rows: pa.Table) -> Names:
+    def _names(self, table: LanceDataset, rows: pa.Table) -> ListedNames:
         columns = [field.name for field in SCHEMA][:4]
         if not set(columns) <= set(rows.schema.names):
             raise CorruptError("wrong columns", where=self.uri, expected=", ".join(columns), found=rows.schema.names)
         named = (NamedObject(**row) for row in rows.select(columns).to_pylist() if row["object_id"])
-        return Names({each.object_id: each for each in named}, table.handle.snapshot.config)
+        return ListedNames({each.object_id: each for each in named}, table.handle.snapshot.config)
