@@ -1,9 +1,9 @@
-"""Base class of namespaces. Subclasses determine where tables are listed."""
+"""Base class of namespaces. Subclasses determine where tables and objects are listed."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Unpack
@@ -16,7 +16,10 @@ from lance_duck.errors import (
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
+    UnsupportedError,
 )
+from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey
+from lance_duck.namespaces.draft import CatalogDraft
 from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
 from lance_duck.redact import shown
 from lance_duck.snapshot import Location, Version
@@ -45,6 +48,23 @@ class TableDescription:
 
     def __repr__(self) -> str:
         return f"TableDescription({shown(self.location)!r}, properties={dict(self.properties)})"
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The names and objects of a namespace and of its child namespaces.
+
+    Attributes:
+        namespaces: Properties of the namespace and of its children, by name.
+        tables: Locations of their tables, by name.
+        objects: Their views, macros and types, by kind and name.
+        broken: Tables and objects that cannot be used, with the reason. Tables have the kind "table".
+    """
+
+    namespaces: Mapping[tuple[str, ...], Mapping[str, str]]
+    tables: Mapping[tuple[str, ...], TableDescription]
+    objects: Mapping[ObjectKey, CatalogObject] = field(default_factory=dict)
+    broken: Mapping[ObjectKey, str] = field(default_factory=dict)
 
 
 @checked_calls
@@ -83,8 +103,73 @@ class Namespace(ABC):
         """
 
     @abstractmethod
-    def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
+    def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
+        """Drop a namespace.
+
+        Args:
+            name: Name of the namespace.
+            cascade: Whether to also drop the tables, objects and namespaces in it.
+
+        Raises:
+            NotFoundError: The namespace does not exist.
+            ReferencedError: The namespace is not empty, and `cascade` is not set.
+        """
+
+    def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a namespace, such as its comment.
+
+        Args:
+            name: Name of the namespace, except the root.
+            properties: New values by name. None removes a property. Other properties are kept.
+
+        Raises:
+            NotFoundError: The namespace does not exist.
+            UnsupportedError: The namespace is behind a REST service.
+        """
+        raise UnsupportedError("a REST service cannot change the properties of a namespace", where=repr(self))
+
+    def catalog(self, name: Name = ()) -> Catalog:
+        """Return the tables, views, macros and types of a namespace and of its child namespaces.
+
+        A folder is listed once. Views, macros and types of REST services are not listed.
+
+        Raises:
+            NotFoundError: The namespace does not exist.
+        """
+        parts = name_parts(name)
+        names = [parts, *((*parts, child) for child in self.list_namespaces(parts))]
+        namespaces = {each: self.describe_namespace(each) if each else {} for each in names}
+        tables = {(*each, table): place for each in names for table, place in self.describe_tables(each).items()}
+        return Catalog(namespaces, tables)
+
+    def objects(self, name: Name = ()) -> dict[ObjectKey, CatalogObject]:
+        """Return the views, macros and types of a namespace. Those that cannot be read are skipped: see `catalog`.
+
+        Raises:
+            NotFoundError: The namespace does not exist.
+        """
+        parts = name_parts(name)
+        return {key: each for key, each in self.catalog(parts).objects.items() if key.name[:-1] == parts}
+
+    def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
+        """Change namespaces, views, macros and types in one version.
+
+        Args:
+            edit: Called with a draft of the catalog, and again after each lost race. It changes the draft, or raises
+                an error to change nothing.
+
+        Raises:
+            UnsupportedError: The namespace is behind a REST service.
+            CommitConflictError: All attempts conflicted with other changes.
+        """
+        raise UnsupportedError("a REST service does not store views, macros and types", where=repr(self))
+
+    def stamp(self) -> object:
+        """Return a value that changes with the names and objects in `__manifest`, or None if only a listing can tell.
+
+        Folders of the root that are not in `__manifest` do not change it.
+        """
+        return None
 
     @abstractmethod
     def describe_table(self, name: Name) -> TableDescription:
@@ -214,7 +299,10 @@ class Namespace(ABC):
         try:
             return self.declare_table(parts), True
         except AlreadyExistsError as error:
-            place = self.describe_table(parts)
+            try:
+                place = self.describe_table(parts)
+            except NotFoundError:
+                raise error from None  # a view or a namespace has the name
             if must_be_new and not self.is_declared_only(place):
                 remedy = 'mode="append" adds rows, mode="overwrite" replaces them'
                 raise AlreadyExistsError("the table already exists", where=object_id(parts), remedy=remedy) from error

@@ -10,7 +10,7 @@ the root also have rows. A row is added before the table's data is written, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from lance_duck.arguments import checked_calls
@@ -19,20 +19,17 @@ from lance_duck.errors import (
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
-    ReferencedError,
     UnsupportedError,
     warn_of_table,
 )
-from lance_duck.namespaces.base import Namespace, TableDescription
+from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
+from lance_duck.namespaces.catalog import catalog_of
+from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, namespace_row
 from lance_duck.namespaces.folders import TableFolders
-from lance_duck.namespaces.listing import Listing, NamedObject
-from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
+from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
+from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
-
-_Edit = tuple[list[str], list[NamedObject]]
-_Objects = Mapping[str, NamedObject]
-"""Rows by object id."""
 
 
 @checked_calls
@@ -66,53 +63,77 @@ class DirectoryNamespace(Namespace):
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
         """Return the sorted names of the child namespaces, without the parent's name. Raises NotFoundError."""
-        return _names_directly_in(name_parts(name), NAMESPACE, self._objects())
+        return names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
         """Return the sorted names of the tables in a namespace, without the namespace. Raises NotFoundError."""
         parts = name_parts(name)
-        rows = _names_directly_in(parts, TABLE, self._objects())
+        rows = names_directly_in(parts, TABLE, self._objects())
         return rows if parts else sorted({*rows, *self._folders.listed()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
         """Return the properties of a namespace. Raises NotFoundError."""
         parts = name_parts(name)
-        return _namespace_row(parts, self._objects()).properties() if parts else {}
+        return namespace_row(parts, self._objects()).properties() if parts else {}
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
         """Create a namespace: see `Namespace.create_namespace`."""
         parts = name_parts(name)
+
+        def edit(draft: CatalogDraft) -> None:
+            if not (exist_ok and draft.has_namespace(parts)):
+                draft.create_namespace(parts, properties)
+
         check_new(parts, NAMESPACE)
+        self.change_catalog(edit)
+
+    def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
+        """Drop a namespace: see `Namespace.drop_namespace`.
+
+        Everything in it disappears in one version of `__manifest`. The files of its tables are removed afterwards.
+        """
+        dropped: list[NamedObject] = []
+        kept: set[str | None] = set()
+
+        def edit(draft: CatalogDraft) -> None:
+            dropped[:] = draft.drop_namespace(name, cascade=cascade)
+            kept.clear()
+            kept.update(draft.locations())
+
+        self._change(edit)
+        for row in dropped:
+            if row.location not in kept:
+                self.discard(self._folders.place(self._location(row)))
+
+    def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a namespace: see `Namespace.update_namespace`."""
+        self._change(lambda draft: draft.update_namespace(name, properties))
+
+    def catalog(self, name: Name = ()) -> Catalog:
+        """Return the tables and objects of a namespace: see `Namespace.catalog`."""
+        folders = self._folders.names()
+        has_manifest = self._manifest_enabled is not False and FOLDER in folders
+        names = self._listing.names() if has_manifest else ListedNames()
+        return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
+
+    def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
+        """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
+
+        The first change creates `__manifest`.
+        """
         if self._manifest_enabled is False:
             raise UnsupportedError(
-                "nested namespaces need manifest_enabled", where=self.root, remedy="pass manifest_enabled=True"
+                "nested namespaces, views, macros and types need manifest_enabled",
+                where=self.root,
+                remedy="pass manifest_enabled=True",
             )
+        self._change(edit)
 
-        def edit(objects: dict[str, NamedObject]) -> _Edit:
-            _check_parent_namespace(parts, objects)
-            present = objects.get(object_id(parts))
-            if present is None:
-                return [], [NamedObject.of_namespace(object_id(parts), properties)]
-            if present.object_type == NAMESPACE and exist_ok:
-                return [], []
-            raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
-
-        self._listing.change(edit)
-
-    def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
-        parts = name_parts(name)
-        check_new(parts, NAMESPACE)
-
-        def edit(objects: dict[str, NamedObject]) -> _Edit:
-            _namespace_row(parts, objects)
-            if names := _names_below(parts, objects):
-                raise ReferencedError("the namespace is not empty", where=object_id(parts), found=", ".join(names[:5]))
-            return [object_id(parts)], []
-
-        self._listing.change(edit)
+    def stamp(self) -> object:
+        """Return a value that changes with the names and objects in `__manifest`: see `Namespace.stamp`."""
+        return self._listing.stamp()
 
     def describe_table(self, name: Name) -> TableDescription:
         """Return the location of a table. Raises NotFoundError."""
@@ -130,12 +151,12 @@ class DirectoryNamespace(Namespace):
         check_new(parts, TABLE)
         folder = self._folders.of_new(parts)
         if len(parts) == 1 and self._folders.is_listed(parts[0]):
-            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
+            raise AlreadyExistsError(TAKEN, where=object_id(parts))
         has_row = self._keeps_rows(parts)
         if has_row:
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         if not self._folders.reserve(folder) and not has_row:
-            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
+            raise AlreadyExistsError(TAKEN, where=object_id(parts))
         return self._folders.place(folder)
 
     def register_table(self, name: Name, location: str) -> None:
@@ -189,23 +210,14 @@ class DirectoryNamespace(Namespace):
                 remedy="copy it with deep_clone, then drop it",
             )
 
-        def edit(objects: dict[str, NamedObject]) -> _Edit:
-            row = objects.get(object_id(old))
-            if row is None or row.object_type != TABLE:
-                raise NotFoundError("no such table", where=object_id(old))
-            _check_parent_namespace(new, objects)
-            if object_id(new) in objects:
-                raise AlreadyExistsError("a table or namespace already has this name", where=object_id(new))
-            return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.metadata)]
-
-        self._listing.change(edit)
+        self._change(lambda draft: draft.rename_table(old, new))
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return the locations of the tables directly in a namespace. Invalid rows are skipped with a warning."""
         parts, objects = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
-        for table in _names_directly_in(parts, TABLE, objects):
+        for table in names_directly_in(parts, TABLE, objects):
             row = objects[object_id((*parts, table))]
             try:
                 places[table] = self._place_of(row)
@@ -227,7 +239,7 @@ class DirectoryNamespace(Namespace):
         with suppress(LanceDuckError):
             self._folders.remove(place, is_table=not self.is_declared_only(place))
 
-    def _objects(self) -> dict[str, NamedObject]:
+    def _objects(self) -> Mapping[str, NamedObject]:
         return {} if self._manifest_enabled is False else self._listing.objects()
 
     def _keeps_rows(self, parts: tuple[str, ...]) -> bool:
@@ -237,55 +249,29 @@ class DirectoryNamespace(Namespace):
         return self._manifest_enabled is None and self._folders.has_manifest()
 
     def _add_row(self, row: NamedObject) -> None:
-        def edit(objects: dict[str, NamedObject]) -> _Edit:
-            _check_parent_namespace(name_parts(row.object_id), objects)
-            if row.object_id in objects:
-                raise AlreadyExistsError("a table or namespace already has this name", where=row.object_id)
-            return [], [row]
-
-        self._listing.change(edit)
+        self._change(lambda draft: draft.add_table(row))
 
     def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
         """Remove a table's row if it still refers to this location. A different table may have taken the name."""
 
-        def edit(objects: dict[str, NamedObject]) -> _Edit:
-            row = objects.get(object_id(parts))
-            if row is None or row.object_type != TABLE or join_uri(self.root, self._location(row)) != place.location:
+        def edit(draft: CatalogDraft) -> None:
+            row = draft.remove_table(parts)
+            if join_uri(self.root, self._location(row)) != place.location:
                 raise NotFoundError("the table no longer exists", where=object_id(parts))
-            return [object_id(parts)], []
 
         if len(parts) > 1 or object_id(parts) in self._objects():
-            self._listing.change(edit)
+            self._change(edit)
+
+    def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
+        def change(names: ListedNames) -> ListingChange:
+            draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
+            edit(draft)
+            return draft.change()
+
+        self._listing.change(change)
 
     def _place_of(self, row: NamedObject) -> TableDescription:
         return self._folders.place(self._location(row), row.properties())
 
     def _location(self, row: NamedObject) -> str:
         return self._folders.inside(row.location or "")
-
-
-def _names_directly_in(parts: tuple[str, ...], object_type: str, objects: _Objects) -> list[str]:
-    """Return the sorted names in a namespace, without the namespace. Raises NotFoundError."""
-    if parts:
-        _namespace_row(parts, objects)
-    names = (tuple(each.object_id.split(DELIMITER)) for each in objects.values() if each.object_type == object_type)
-    return sorted(name[-1] for name in names if name[:-1] == parts and name[-1])
-
-
-def _namespace_row(parts: tuple[str, ...], objects: _Objects) -> NamedObject:
-    """Return the row of a nested namespace. Raises NotFoundError."""
-    row = objects.get(object_id(parts))
-    if row is None or row.object_type != NAMESPACE:
-        raise NotFoundError("no such namespace", where=object_id(parts))
-    return row
-
-
-def _check_parent_namespace(parts: tuple[str, ...], objects: _Objects) -> None:
-    """Raise NotFoundError if the namespace of a name does not exist."""
-    if len(parts) > 1:
-        _namespace_row(parts[:-1], objects)
-
-
-def _names_below(parts: tuple[str, ...], objects: _Objects) -> list[str]:
-    """Return the names in a namespace, at any depth."""
-    return [each for each in objects if each.startswith(object_id(parts) + DELIMITER)]

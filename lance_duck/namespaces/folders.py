@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
@@ -41,11 +41,16 @@ class TableFolders:
         self._options = options
         self._is_listing = is_listing
 
-    def listed(self) -> list[str]:
-        """Return the names of the root tables that exist as folders."""
+    def names(self) -> list[str]:
+        """Return the names of all folders in the root."""
+        return self.store().folders() or []
+
+    def listed(self, folders: Sequence[str] | None = None) -> list[str]:
+        """Return the names of the root tables that exist as folders. `folders` defaults to `names`."""
         if not self._is_listing:
             return []
-        names = [name.removesuffix(TABLE_SUFFIX) for name in self._names() if name.endswith(TABLE_SUFFIX)]
+        folders = self.names() if folders is None else folders
+        names = [name.removesuffix(TABLE_SUFFIX) for name in folders if name.endswith(TABLE_SUFFIX)]
         return [name for name in names if name and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
 
     def is_listed(self, name: str) -> bool:
@@ -56,7 +61,7 @@ class TableFolders:
 
     def has_manifest(self) -> bool:
         """Return whether `__manifest` exists."""
-        return FOLDER in self._names()
+        return FOLDER in self.names()
 
     def has_files(self, folder: str) -> bool:
         """Return whether a folder contains any files."""
@@ -116,6 +121,3 @@ class TableFolders:
     def store(self, folder: str = "") -> Store:
         """Return the store of a folder, or of the root."""
         return open_store(join_uri(self.root, folder) if folder else self.root, self._options or None)
-
-    def _names(self) -> list[str]:
-        return self.store().folders() or []

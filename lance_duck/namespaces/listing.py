@@ -9,31 +9,41 @@
 
 It is a Lance table, `{root}/__manifest`, without the usual suffix. Every change is an Overwrite of all rows, based on
 the version that was read. It is never rebased, because that would discard a concurrent Append. pylance and LanceDB
-change the table in the same way. Unknown columns are preserved.
+change the table in the same way. Unknown columns are preserved, and so are settings of the table, which store objects:
+see `catalog_objects`. The same Overwrite changes rows and settings.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Overwrite
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, CommitConflictError, CorruptError, NotFoundError, RetryableError
-from lance_duck.fragment import write_fragments
 from lance_duck.namespaces.names import NAMESPACE
 from lance_duck.retry import RetryPolicy
-from lance_duck.store import join_uri
-from lance_duck.write_dataset import write_dataset
+from lance_duck.snapshot import Location
+from lance_duck.store import join_uri, local_path
+from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.staged import StagedRows, commit_created, stage_new
+from lance_duck.wire.paths import VERSIONS
+from lance_duck.write.inputs import reading
 
 FOLDER: Final = "__manifest"
 RETRIES: Final = 30
 """Maximum number of attempts of an Overwrite. After a lost race, the rows are read again, which takes about 10
 ms because there are few rows.
 """
+_SAME_TIME: Final = 100_000_000
+"""Age in nanoseconds below which a folder may change again without a new modification time."""
 
 _KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
 SCHEMA: Final = pa.schema(
@@ -70,6 +80,10 @@ class NamedObject:
 
     def properties(self) -> dict[str, str]:
         """Return the properties, strings by name. Raises CorruptError."""
+        return {str(name): str(value) for name, value in self.metadata_values().items()}
+
+    def metadata_values(self) -> dict[str, Any]:
+        """Return the properties as stored. Raises CorruptError."""
         try:
             properties = json.loads(self.metadata) if self.metadata else {}
         except (ValueError, RecursionError) as error:
@@ -78,7 +92,7 @@ class NamedObject:
             raise CorruptError(
                 "invalid row metadata", where=self.object_id, expected="a JSON object", found=self.metadata
             )
-        return {str(name): str(value) for name, value in properties.items()}
+        return properties
 
     def row(self, schema: pa.Schema) -> pa.Table:
         """Return a table with the row. Unknown columns are null."""
@@ -91,8 +105,39 @@ class NamedObject:
         return pa.Table.from_pylist([columns], schema=schema)
 
 
+@dataclass(frozen=True)
+class ListedNames:
+    """The content of one version of `__manifest`.
+
+    Attributes:
+        rows: The rows by object id. Rows without a name are skipped.
+        settings: The settings of the table. Objects are among them: see `catalog_objects`.
+    """
+
+    rows: Mapping[str, NamedObject] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ListingChange:
+    """A change of `__manifest`.
+
+    Attributes:
+        removed: Object ids of rows to remove.
+        added: Rows to add.
+        settings: New values of settings, by key. A setting cannot be removed.
+    """
+
+    removed: Collection[str] = ()
+    added: Sequence[NamedObject] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.added or self.settings)
+
+
 class Listing:
-    """The rows of `__manifest` in one folder.
+    """The table `__manifest` of one folder.
 
     Args:
         root: URI of the folder.
@@ -103,49 +148,64 @@ class Listing:
         self.uri = join_uri(root, FOLDER)
         self._options = storage_options
 
-    def objects(self) -> dict[str, NamedObject]:
-        """Return the rows by object id, or an empty dict if `__manifest` does not exist.
+    def objects(self) -> Mapping[str, NamedObject]:
+        """Return the rows by object id, or an empty dict if `__manifest` does not exist: see `names`."""
+        return self.names().rows
 
-        Rows without a name are skipped.
+    def names(self) -> ListedNames:
+        """Return the rows and settings of the newest version. They are empty if `__manifest` does not exist.
 
         Raises:
             CorruptError: The table does not have the required columns.
         """
         table = self._open()
-        return {} if table is None else self._objects(table.to_table())
+        return ListedNames() if table is None else self._names(table, table.to_table())
 
-    def change(self, edit: Callable[[dict[str, NamedObject]], tuple[list[str], list[NamedObject]]]) -> None:
-        """Change the rows as one version.
+    def stamp(self) -> object:
+        """Return a value that changes with the newest version: see `Namespace.stamp`."""
+        path = local_path(join_uri(self.uri, VERSIONS))
+        if path is None:
+            return None
+        try:
+            changed = os.stat(path).st_mtime_ns
+        except OSError:
+            return 0
+        return changed if time.time_ns() - changed > _SAME_TIME else None
+
+    def change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
+        """Change rows and settings as one version. An empty change does not make a version.
 
         Args:
-            edit: Called with the rows, and again after each lost race. Returns (object ids of rows to remove, rows to
-                add), or raises an error about the rows.
+            edit: Called with the names, and again after each lost race. Returns the change, or raises an error about
+                the names.
 
         Raises:
             CommitConflictError: All attempts conflicted with other changes.
         """
         RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
 
-    def _change(self, edit: Callable[[dict[str, NamedObject]], tuple[list[str], list[NamedObject]]]) -> None:
+    def _change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         table = self._open()
         rows = SCHEMA.empty_table() if table is None else table.to_table()
-        gone, new = edit(self._objects(rows))
-        keep = [object_id not in gone for object_id in rows["object_id"].to_pylist()]
-        schema = SCHEMA if table is None else table.schema
-        after = pa.concat_tables([rows.filter(pa.array(keep, pa.bool_())), *(each.row(schema) for each in new)])
-        if table is None:
-            self._create(after)
+        change = edit(ListedNames() if table is None else self._names(table, rows))
+        if not change:
             return
-        transaction: Any = write_fragments(
-            after, self.uri, mode="overwrite", return_transaction=True, storage_options=self._options
-        )
-        LanceDataset.commit(
-            self.uri, transaction.operation, table.version, storage_options=self._options, max_retries=0
-        )
+        keep = [object_id not in change.removed for object_id in rows["object_id"].to_pylist()]
+        added = [each.row(rows.schema) for each in change.added]
+        after = pa.concat_tables([rows.filter(pa.array(keep, pa.bool_())), *added])
+        settings = WriteSettings(storage_options=self._options)
+        snapshot = None if table is None else table.handle.snapshot
+        with reading(after) as reader:
+            staged = stage_new(reader, Location.of(self.uri, self._options), {}, settings, snapshot)
+        if snapshot is None:
+            self._create(staged, settings, change.settings)
+            return
+        operation = Overwrite(staged.schema, staged.fragments, change.settings)
+        staged.commit(lambda uuid: commit(snapshot, operation, retries=0, transaction_uuid=uuid))
 
-    def _create(self, rows: pa.Table) -> None:
+    def _create(self, staged: StagedRows, settings: WriteSettings, config: Mapping[str, str]) -> None:
         try:
-            write_dataset(rows, self.uri, storage_options=self._options)
+            commit_created(staged, settings, config=config)
         except AlreadyExistsError as error:
             raise RetryableError("another writer made it", where=self.uri) from error
 
@@ -155,12 +215,9 @@ class Listing:
         except NotFoundError:
             return None
 
-    def _objects(self, rows: pa.Table) -> dict[str, NamedObject]:
-        names = [field.name for field in SCHEMA][:4]
-        if not set(names) <= set(rows.schema.names):
-            raise CorruptError("wrong columns", where=self.uri, expected=", ".join(names), found=rows.schema.names)
-        return {
-            row["object_id"]: NamedObject(row["object_id"], row["object_type"], row["location"], row["metadata"])
-            for row in rows.select(names).to_pylist()
-            if row["object_id"]
-        }
+    def _names(self, table: LanceDataset, rows: pa.Table) -> ListedNames:
+        columns = [field.name for field in SCHEMA][:4]
+        if not set(columns) <= set(rows.schema.names):
+            raise CorruptError("wrong columns", where=self.uri, expected=", ".join(columns), found=rows.schema.names)
+        named = (NamedObject(**row) for row in rows.select(columns).to_pylist() if row["object_id"])
+        return ListedNames({each.object_id: each for each in named}, table.handle.snapshot.config)

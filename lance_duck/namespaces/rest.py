@@ -83,10 +83,10 @@ class RestNamespace(Namespace):
         body = {"mode": "exist_ok" if exist_ok else "create", "properties": dict(properties or {})}
         self._post(f"namespace/{self._id(name)}/create", body)
 
-    def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
+    def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
+        """Let the service drop a namespace: see `Namespace.drop_namespace`."""
         check_new(name_parts(name), NAMESPACE)
-        self._post(f"namespace/{self._id(name)}/drop")
+        self._post(f"namespace/{self._id(name)}/drop", {"behavior": "Cascade"} if cascade else None)
 
     def describe_table(self, name: Name) -> TableDescription:
         """Return the location of a table. Raises NotFoundError."""
