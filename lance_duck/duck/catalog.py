@@ -13,6 +13,7 @@ import duckdb
 
 from lance_duck.duck.binder import Binder
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
+from lance_duck.duck.databases.objects import StoredObjects
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
 from lance_duck.duck.macros import load_macros
@@ -66,6 +67,7 @@ class TableCatalog:
         )
         self.default = DatabaseSchema(_NAME, self.binder, self._forget, given=dict(given), folder=folder)
         self._schemas: dict[Place, DatabaseSchema] = {}
+        self._objects: dict[str, StoredObjects] = {}
         self._vocabulary: Vocabulary | None = None
         self._lock = RLock()
         self._users: WeakSet[object] = WeakSet()
@@ -89,6 +91,7 @@ class TableCatalog:
         if _NAME in taken:
             self.default.database = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
         self._schemas[self.default.place] = self.default
+        self._objects[self.default.place[0]] = StoredObjects(self.default)
         self.binder.install(connection)
         self.default.create(connection)
         self._introduce(connection)
@@ -143,6 +146,7 @@ class TableCatalog:
         schema = DatabaseSchema(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
         with self._lock, self.binder.spare_cursor() as cursor:
             self._add(schema, cursor)
+            self._objects[schema.place[0]] = StoredObjects(schema)
             self._refresh_schemas(schema)
 
     def _add(self, schema: DatabaseSchema, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -161,6 +165,7 @@ class TableCatalog:
         with self._lock:
             for place in [place for place in self._schemas if place[0] == folded(name)]:
                 del self._schemas[place]
+            self._objects.pop(folded(name), None)
             self._forget()
 
     def _refresh_schemas(self, main: DatabaseSchema) -> bool:
@@ -169,7 +174,7 @@ class TableCatalog:
         Returns whether schemas were added or removed.
         """
         folder = main.folder
-        names = () if folder is None else folder.schema_names()
+        names = () if folder is None else folder.schemas
         places = {(main.place[0], folded(name)): name for name in names if folded(name) != SCHEMA}
         known = [schema for schema in self.schemas if schema.place[0] == main.place[0] and schema is not main]
         gone = [schema for schema in known if schema.place not in places]
@@ -186,6 +191,27 @@ class TableCatalog:
                 self._add(replace(main, name=name, given={}, folder=inside), cursor)
             self._forget()
         return True
+
+    def objects(self, schema: DatabaseSchema) -> StoredObjects:
+        """Return the views, macros and types of the database of a schema."""
+        return self._objects[schema.place[0]]
+
+    def load_objects(self, run: Callable[[str, str], object]) -> None:
+        """Create, replace and drop views, macros and types in DuckDB, so that they equal the stored ones.
+
+        Args:
+            run: See `StoredObjects.load`.
+        """
+        with self._lock:
+            for objects in list(self._objects.values()):
+                if not objects.is_current(self.version):
+                    self._forget()
+                    objects.load(run, self.version)
+
+    @property
+    def has_new_objects(self) -> bool:
+        """Whether `load_objects` has work to do."""
+        return not all(objects.is_current(self.version) for objects in list(self._objects.values()))
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
         """Return the storage options that secrets define for a URI. Returns None without a secret.
@@ -272,7 +298,8 @@ class TableCatalog:
         return [root for schema in self.schemas for root in schema.roots]
 
     def _names(self) -> list[str]:
-        return [name for schema in self.schemas for name in schema.tables]
+        tables = [name for schema in self.schemas for name in schema.tables]
+        return [*tables, *(name for objects in list(self._objects.values()) for name in objects.names())]
 
     def _qualified_names(self) -> list[str]:
         """Return the table names that functions accept."""

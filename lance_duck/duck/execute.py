@@ -43,13 +43,13 @@ from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.rules.spelling import versions_in
 from lance_duck.duck.run.rewriting import Database
-from lance_duck.duck.run.search_settings import Session
+from lance_duck.duck.run.search_settings import SearchSettings, Session
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
-from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
+from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
 from lance_duck.errors import UnsupportedError
 
 T = TypeVar("T")
@@ -208,15 +208,42 @@ class Execution:
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
                 self._catalog.refresh(statement)
+                self._load_objects()
                 try:
                     return call()
                 except duckdb.CatalogException as error:
-                    if self._catalog.refresh(force=True) or self._introduce_history(str(error), later=True):
+                    is_changed = self._catalog.refresh(force=True) or self._catalog.has_new_objects
+                    self._load_objects()
+                    if is_changed or self._introduce_history(str(error), later=True):
                         return call()
                     raise self._catalog.explain(str(error), self._current_database, statement) or error from None
         except duckdb.Error as error:
             raise_own(error)
             raise
+
+    def _load_objects(self) -> None:
+        """Bring the views, macros and types in DuckDB up to date with those that folders store."""
+        if not self._catalog.has_new_objects:
+            return
+        with self._native.cursor() as cursor:
+            self._catalog.prepare(cursor)
+            loader = Execution(
+                cursor, self._catalog, Session(SearchSettings()), self._changes, self._inherited, read_only=True
+            )
+
+            def run(definition: str, schema: str) -> None:
+                cursor.execute(f"USE {schema}")
+                loader.run_definition(definition)
+
+            call_without_variables(partial(self._catalog.load_objects, run))
+
+    def run_definition(self, sql: str) -> None:
+        """Run the definition of a stored view, macro or type in DuckDB, without storing it again."""
+        self._introduce_history(sql, later=False)
+        lifted = LiftedText.of(sql)
+        rewritten = self._texts.rewritten(lifted.edited(named_arguments(lifted, FUNCTIONS)), later=False)
+        texts = dict.fromkeys((rewritten.carried, rewritten.text))
+        with_one_version(partial(self._read, self._native.execute, texts, {}, later=False))
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""
@@ -231,9 +258,12 @@ class Execution:
                 rewritten = self._texts.rewritten(lifted, later=bool(later))
                 change = self.writer.find(rewritten.text.sql, values, later=later)
             with told_of(query, "" if change is None else change.table):
-                if change is not None:
-                    return self.writer.run(change, method, options, later=later)
                 texts = dict.fromkeys((rewritten.carried, rewritten.text))
+                if change is not None:
+                    as_written = partial(self._read, self._native.execute, texts, {}, later=False)
+                    return self.writer.run(
+                        change, method, options, later=later, written=query, run_as_written=as_written
+                    )
                 read = partial(self._read, method, texts, options, later=later)
                 prepared = self.writer.prepared(rewritten.carried.sql, read)
                 return self.writer.settled(with_one_version(prepared or read))

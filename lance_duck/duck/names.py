@@ -328,7 +328,7 @@ class Names:
         except duckdb.Error:
             return _NOTHING
         path, current, schema, settings, places, is_schema, is_database = row
-        search = _search_path(path) or [(folded(current), folded(schema))]
+        search = search_path(path) or [(folded(current), folded(schema))]
         objects = {(folded(database), folded(schema)): sql for database, schema, sql in places or ()}
         if is_schema and is_database and len(name) == 2:
             place = None  # DuckDB rejects the name as ambiguous
@@ -445,7 +445,7 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
     return ours.count if (ours.is_sure if names else ours.is_private) else None
 
 
-def _search_path(text: str) -> list[Place]:
+def search_path(text: str) -> list[Place]:
     """Return the entries of the `search_path` setting that consist of a database and a schema."""
     folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]

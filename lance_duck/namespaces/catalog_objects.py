@@ -8,7 +8,7 @@
                    | schema, uuid
     macro          | comment, default_namespace_path, definitions, dialect, engine
     table_macro    | the same
-    type           | definition, dialect
+    type           | comment, definition, dialect
     sequence       | reserved
 
 The kind contains no ".", the object id may contain some. Keys of an object are sorted, without blanks between them.
@@ -145,9 +145,11 @@ class TypeDefinition(CatalogObject):
 
     Attributes:
         definition: The type in SQL, such as `ENUM ('a', 'b')`.
+        comment: Comment on the type, or None.
     """
 
     definition: str
+    comment: str | None = None
     kind: ClassVar[str] = TYPE
 
 

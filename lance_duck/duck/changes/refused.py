@@ -18,7 +18,7 @@ _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
 """Words that may precede VIEW if the view is created in the database that its name specifies."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
 """The keyword before the table name, for each change."""
-_OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
+_OBJECTS: Final = frozenset({"sequence"})
 
 
 @dataclass(frozen=True)

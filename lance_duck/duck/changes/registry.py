@@ -10,6 +10,8 @@ from lance_duck.duck.changes.databases.schema import CreateSchemaStatement, Drop
 from lance_duck.duck.changes.databases.secret import CreateSecretStatement, DropSecretStatement
 from lance_duck.duck.changes.indexes import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
+from lance_duck.duck.changes.objects.alter import CommentObjectStatement, DropObjectStatement, RenameViewStatement
+from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure, UnknownProcedure
 from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedImport, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
@@ -45,7 +47,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         CreateIndexStatement.read,
         CreateSecretStatement.read,
         CreateSchemaStatement.read,
-        RefusedStatement.read,
+        CreateObjectStatement.read,
         RefusedObject.read,
     ),
     "drop": (
@@ -53,6 +55,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         DropIndexStatement.read,
         DropSecretStatement.read,
         DropSchemaStatement.read,
+        DropObjectStatement.read,
         RefusedStatement.read,
     ),
     "attach": (AttachStatement.read, ForeignFileStatement.read),
@@ -71,10 +74,11 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         UpkeepStatement.read_auto_cleanup,
         UpkeepStatement.read_alter_index,
         AlterStatement.read,
+        RenameViewStatement.read,
         RefusedAlias.read,
         RefusedStatement.read,
     ),
-    "comment": (CommentStatement.read, RefusedStatement.read),
+    "comment": (CommentStatement.read, CommentObjectStatement.read, RefusedStatement.read),
     "vacuum": (AnalyzeStatement.read, UpkeepStatement.read),
     "analyze": (AnalyzeStatement.read,),
     "optimize": (UpkeepStatement.read,),
@@ -97,7 +101,7 @@ def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:
     return NestedChange.targets(head)
 
 
-def statement_of(head: StatementHead) -> LanceStatement | None:
-    """Return the statement with this head. Returns None if the package does not run it."""
+def statements_of_head(head: StatementHead) -> list[LanceStatement]:
+    """Return the statements that a head may begin, in the order in which to try them."""
     statements = (read(head) for read in READERS.get(head.verb or "", ()))
-    return next((statement for statement in statements if statement is not None), None)
+    return [statement for statement in statements if statement is not None]

@@ -17,7 +17,7 @@ from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
-from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
+from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
 from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
@@ -225,7 +225,7 @@ class ChangeRunner:
         if not self._may_name(statement.text):
             return None
         nested = nested_changes(head)
-        changes = [change for change in (*nested, statement_of(head)) if change is not None]
+        changes = [*nested, *statements_of_head(head)]
         change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
         if change is None:
             last = changes[-1] if changes else None
@@ -266,7 +266,16 @@ class ChangeRunner:
         checks_keys = self._settings.settings.check_primary_key
         return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block, checks_keys)
 
-    def run(self, change: Change, method: Callable[..., Any], options: Mapping[str, Any], *, later: bool | None) -> Any:
+    def run(
+        self,
+        change: Change,
+        method: Callable[..., Any],
+        options: Mapping[str, Any],
+        *,
+        later: bool | None,
+        written: str = "",
+        run_as_written: Callable[[], object] | None = None,
+    ) -> Any:
         """Change a table, and return the statement's result through DuckDB.
 
         Args:
@@ -274,6 +283,8 @@ class ChangeRunner:
             method: DuckDB's `sql`, `execute` or `executemany`.
             options: Further arguments. Only parameters are used.
             later: Whether to return a relation. None if the statement runs for several parameter sets.
+            written: The statement as the user wrote it.
+            run_as_written: Runs the statement in DuckDB.
         """
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
@@ -283,6 +294,8 @@ class ChangeRunner:
                     (result, count), method = self._many(change, parameters), self._native.execute
                 else:
                     session = self._session(StatementParameters(change.sql, parameters), change.explain)
+                    if run_as_written is not None:
+                        session = replace(session, written=written, run_as_written=run_as_written)
                     result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))

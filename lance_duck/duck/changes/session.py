@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -41,15 +40,13 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.duck.wide_offsets import open_stream
-from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.uri import local_path
 from lance_duck.verbs.merge.primary_key import check_edits, stage_with_keys
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import commit_added
-from lance_duck.wire.paths import FOLDERS, VERSIONS
 
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
 Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
@@ -58,6 +55,10 @@ _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
 _NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
+
+
+def _nothing_to_run() -> None:
+    raise AssertionError("the statement was not read from a text")
 
 
 class PlannedQuery(Exception):  # noqa: N818
@@ -80,6 +81,8 @@ class ChangeSession:
         explain: The words of an EXPLAIN. Empty without one. An EXPLAIN ends the statement at its first query.
         block: Changes to commit together. Without a block, the statement commits its own changes.
         checks_keys: Whether new rows are compared with the table's primary key.
+        written: The statement as the user wrote it.
+        run_as_written: Runs the statement in DuckDB, like a statement that does not change Lance tables.
     """
 
     native: duckdb.DuckDBPyConnection
@@ -89,6 +92,8 @@ class ChangeSession:
     explain: str = ""
     block: TransactionBlock | None = None
     checks_keys: bool = True
+    written: str = ""
+    run_as_written: Callable[[], object] = _nothing_to_run
 
     def is_ours(self, name: TableName) -> bool:
         """Return whether a name refers to a Lance table."""
@@ -177,29 +182,6 @@ class ChangeSession:
         if present is not None:  # the name may differ in case
             return present.uri, present.storage_options
         return schema.folder.place_of_new(name.name)
-
-    def check_place(self, uri: str) -> None:
-        """Reject a new table at the path of a file, or in a folder with files that DROP TABLE would delete.
-
-        Raises:
-            AlreadyExistsError: The location is in use.
-        """
-        path = local_path(uri)
-        if path is None or not os.path.exists(path):
-            return
-        if not os.path.isdir(path):
-            raise AlreadyExistsError(
-                "a file already has this path", where=uri, remedy="choose another name, or remove the file"
-            )
-        entries = {name for name in os.listdir(path) if not name.startswith(".")}
-        others = sorted(entries - FOLDERS)
-        if others and VERSIONS not in entries:
-            raise AlreadyExistsError(
-                "the folder of the new table contains other files",
-                where=uri,
-                found=", ".join(others[:5]),
-                remedy="choose another name, or remove the folder",
-            )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
         """Return the table at a location, or None."""

@@ -202,7 +202,7 @@ class DatabaseSchema:
             return False
         with self._lock:
             self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
-            handles, missing = self._wanted()
+            handles, missing = self._wanted(force=force)
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 self._drop_view(name)
@@ -241,12 +241,12 @@ class DatabaseSchema:
                 "DuckDB cannot read the table", where=name, found=str(error).strip()
             )
 
-    def _wanted(self) -> tuple[dict[str, str], LanceDuckError | None]:
+    def _wanted(self, *, force: bool) -> tuple[dict[str, str], LanceDuckError | None]:
         """Return the current URI of each table, and the error if the folder no longer exists."""
         found: dict[str, str] = {}
         missing = None
         try:
-            found = self.folder.tables() if self.folder else {}
+            found = self.folder.tables(force=force) if self.folder else {}
         except NotFoundError as error:
             missing = error
         return found | {name: handle.uri for name, handle in self.given.items()}, missing

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
-from lance_duck.namespaces import DirectoryNamespace, Namespace
+from lance_duck.namespaces import Catalog, CatalogDraft, DirectoryNamespace, Namespace
 from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.namespaces.listing import FOLDER as MANIFEST
+from lance_duck.namespaces.listing import NamedObject
+from lance_duck.namespaces.names import TABLE
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store, split_place
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX, VERSIONS
+
+_PLAIN: Final = Catalog({(): {}}, {})
+"""The catalog of a folder without `__manifest`."""
 
 
 class Folder:
@@ -37,10 +43,8 @@ class Folder:
         if self.uri.endswith(TABLE_SUFFIX):
             raise _is_a_table(uri)
         self._local = local_path(self.uri)
-        self._has_manifest = False
-        self._schemas: list[str] = []
-        self._schemas_stamp: object = None
         self.parts: tuple[str, ...] = ()
+        self.catalog = _PLAIN
         self.namespace: Namespace = DirectoryNamespace(self.uri, storage_options=storage_options)
         self._store: Store = open_store(self.uri, storage_options)
         if may_be_new and not self._exists():
@@ -48,23 +52,27 @@ class Folder:
         if not self.tables() and VERSIONS in (self._store.folders() or ()):
             raise _is_a_table(self._store.uri)
 
-    def tables(self) -> dict[str, str]:
-        """Return the current URI of each table, by table name."""
+    def tables(self, *, force: bool = False) -> dict[str, str]:
+        """List the folder. Returns the current URI of each table, by table name.
+
+        Args:
+            force: Also list what only a service knows.
+        """
         folders = self._store.folders()
         if folders is None:
             raise self._missing()
-        self._has_manifest = MANIFEST in folders
+        if MANIFEST in folders:
+            self.catalog = self.namespace.catalog(self.parts)
+            return self.tables_in(self.parts)
+        self.catalog = _PLAIN
         names = (name for name in folders if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
-    def schema_names(self) -> list[str]:
-        """Return the names of the namespaces directly in the folder. Each one is a schema."""
-        stamp = self.manifest_stamp()
-        if stamp is None or stamp != self._schemas_stamp:
-            self._schemas = self.namespace.list_namespaces(self.parts) if self._has_manifest else []
-            self._schemas_stamp = stamp
-        return self._schemas
+    @property
+    def schemas(self) -> list[str]:
+        """The names of the namespaces directly in the folder when it was last listed. Each one is a schema."""
+        return [name[-1] for name in self.catalog.namespaces if name != self.parts]
 
     def missing(self) -> LanceDuckError | None:
         """Return an error if the folder does not exist, otherwise None."""
@@ -84,6 +92,11 @@ class Folder:
             "no such folder", where=self.uri, expected=expected, remedy=did_you_mean_path(self.uri) or hint
         )
 
+    def tables_in(self, namespace: tuple[str, ...]) -> dict[str, str]:
+        """Return the URIs of the tables that `catalog` has in a namespace, by name."""
+        tables = self.catalog.tables.items()
+        return {name[-1]: place.location for name, place in tables if name[:-1] == namespace}
+
     def options_of(self, name: str) -> Mapping[str, str] | None:
         """Return the settings of the store of a table."""
         return self.storage_options
@@ -97,12 +110,17 @@ class Folder:
 
     def drop(self, name: str, uri: str) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
-        LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
+        if self.catalog is _PLAIN:
+            LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
+        else:
+            self.namespace.drop_table((*self.parts, name))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
         """Rename a table. See `rename_table`."""
         folder, _ = split_place(uri)
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
+        if self.catalog is not _PLAIN:
+            self.namespace.change_catalog(lambda draft: _rename_row(draft, name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
         """Return an error if the table's path is a file, otherwise None."""
@@ -122,22 +140,23 @@ class Folder:
         Returns None if only a listing can detect changes.
         """
         path = self._local
+        if path is None:
+            return None
         try:
-            return None if path is None else os.stat(path).st_mtime_ns
+            changed = os.stat(path).st_mtime_ns
         except OSError:
             return None
+        if self.catalog is _PLAIN:
+            return changed
+        manifest = self.namespace.stamp()
+        return None if manifest is None else (changed, manifest)
 
-    def manifest_stamp(self) -> object:
-        """Return a value that changes when `__manifest` gets a new version.
 
-        Returns None if only reading `__manifest` can detect changes.
-        """
-        if not self._has_manifest:
-            return "no manifest"
-        try:
-            return None if self._local is None else os.stat(os.path.join(self._local, MANIFEST, VERSIONS)).st_mtime_ns
-        except OSError:
-            return None
+def _rename_row(draft: CatalogDraft, name: str, new_name: str) -> None:
+    """Rename the row of a root table, if it has one, after its folder was renamed."""
+    if name + TABLE_SUFFIX in draft.locations():
+        draft.remove_table((name,))
+        draft.add_table(NamedObject(new_name, TABLE, new_name + TABLE_SUFFIX))
 
 
 def _is_a_table(place: str) -> InvalidInputError:

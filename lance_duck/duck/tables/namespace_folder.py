@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.errors import AlreadyExistsError, LanceDuckError
-from lance_duck.namespaces import Namespace, TableDescription
+from lance_duck.namespaces import DirectoryNamespace, Namespace
 
 
 class NamespaceFolder(Folder):
@@ -28,17 +29,23 @@ class NamespaceFolder(Folder):
         self.namespace = namespace
         self.parts = name
         self._root = root
-        self._places: Mapping[str, TableDescription] = {}
-        self.tables()
+        self.tables(force=True)
 
-    def tables(self) -> dict[str, str]:
-        """Return the current URI of each table, by table name."""
-        self._places = self.namespace.describe_tables(self.parts)
-        return {name: place.location for name, place in self._places.items()}
+    def tables(self, *, force: bool = False) -> dict[str, str]:
+        """Return the current URI of each table, by table name. See `Folder.tables`."""
+        if self._root is not None:
+            self.catalog = self._root.catalog
+        elif force or isinstance(self.namespace, DirectoryNamespace):
+            self.catalog = self.namespace.catalog(self.parts)
+        else:
+            tables = {name: place for name, place in self.catalog.tables.items() if name[:-1] != self.parts}
+            own = self.namespace.describe_tables(self.parts).items()
+            self.catalog = replace(self.catalog, tables=tables | {(*self.parts, name): place for name, place in own})
+        return self.tables_in(self.parts)
 
     def options_of(self, name: str) -> Mapping[str, str] | None:
         """Return the settings of the store of a table."""
-        place = self._places.get(name)
+        place = self.catalog.tables.get((*self.parts, name))
         return None if place is None else place.storage_options or None
 
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
@@ -69,17 +76,9 @@ class NamespaceFolder(Folder):
         """Return None. ATTACH already rejects a missing namespace."""
         return None
 
-    def schema_names(self) -> list[str]:
-        """Return the names of the child namespaces. Each one is a schema."""
-        return self.namespace.list_namespaces(self.parts)
-
     def stamp(self) -> object:
         """Return a value that changes when tables are added or removed.
 
         Returns None if only a listing can detect changes.
         """
-        return self.manifest_stamp()
-
-    def manifest_stamp(self) -> object:
-        """Return the stamp of the folder with the parent namespace. See `stamp`."""
-        return None if self._root is None else self._root.manifest_stamp()
+        return None if self._root is None else self._root.catalog

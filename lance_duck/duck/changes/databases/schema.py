@@ -103,7 +103,7 @@ class CreateSchemaStatement(SchemaStatement):
         session.refuse_in_transaction("CREATE SCHEMA")
         main, present = self._found(session)
         if present is not None and self.replaces:
-            _refuse_full(present)
+            _refuse_full(session, present)
         elif present is not None or folded(self.name) in _INTERNAL:
             if not self.may_exist:
                 raise AlreadyExistsError(f'Schema with name "{self.name}" already exists!')
@@ -150,7 +150,7 @@ class DropSchemaStatement(SchemaStatement):
                 raise NotFoundError(f"Schema with name {self.name} does not exist!")
             return nothing()
         if not self.cascades:
-            _refuse_full(present)
+            _refuse_full(session, present)
         assert present.folder is not None
         present.folder.namespace.drop_namespace(present.folder.parts, cascade=self.cascades)
         session.catalog.refresh(force=True)
@@ -163,9 +163,9 @@ def _name(body: Clauses, start: int, end: int) -> TableName | None:
     return name if name is not None and name.path is None and name.after == end and len(name.parts) < 3 else None
 
 
-def _refuse_full(schema: DatabaseSchema) -> None:
-    """Raise ReferencedError if a schema contains tables."""
-    names = [*schema.tables, *schema.broken_tables]
+def _refuse_full(session: ChangeSession, schema: DatabaseSchema) -> None:
+    """Raise ReferencedError if a schema contains tables, views, macros or types."""
+    names = [*schema.tables, *schema.broken_tables, *session.catalog.objects(schema).names_in(schema)]
     if names:
         raise ReferencedError(
             f'Cannot drop entry "{schema.name}" because there are entries that depend on it.',

@@ -17,7 +17,7 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, check_place, write_arguments, write_query
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal
@@ -62,7 +62,7 @@ class CopyStatement(TableStatement):
         mode = self._mode(values)
         path = self.target.path
         storage = session.catalog.options_for(path)
-        session.check_place(path)
+        check_place(path)
         query = self._query()
         session.explain_query(query, {})
         if not values.get("write_empty_file", True) and not _has_rows(session, query):

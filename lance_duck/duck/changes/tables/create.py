@@ -28,6 +28,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.write_options import (
     WRITE_OPTIONS,
+    check_place,
     is_unreadable,
     write_arguments,
     write_new_table,
@@ -108,8 +109,10 @@ class CreateStatement(TableStatement):
         if query:
             session.explain_query(query, {})
         session.explain_words("A table without rows would be created. Nothing was written.")
-        uri, storage = session.place_of(self.target)
         schema = session.schema_of_new(self.target)
+        if schema is not None and schema.folder is not None and self._is_view(session, schema):
+            return nothing("Count", "BIGINT")
+        uri, storage = session.place_of(self.target)
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
@@ -118,8 +121,23 @@ class CreateStatement(TableStatement):
                     schema.folder.abandon(self.target.name)
             raise
 
+    def _is_view(self, session: ChangeSession, schema: DatabaseSchema) -> bool:
+        """Return whether a view has the name, and IF NOT EXISTS permits it.
+
+        Raises:
+            AlreadyExistsError: A view has the name.
+        """
+        name = self.target.name
+        if session.catalog.objects(schema).find(schema, name, ("view",)) is None:
+            return False
+        if self.may_exist:
+            return True
+        if self.replaces:
+            raise AlreadyExistsError(f'Existing object "{name}" is of type View, trying to replace with type Table')
+        raise AlreadyExistsError(f'View with name "{name}" already exists!', remedy="DROP VIEW first")
+
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
-        session.check_place(uri)
+        check_place(uri)
         values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
         mode = "overwrite" if self.replaces else "create"
         arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}

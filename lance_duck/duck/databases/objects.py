@@ -1,0 +1,192 @@
+"""Views, macros and types of a Lance database: definitions that the folder stores, and their copies in DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import duckdb
+
+from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.namespaces import (
+    CatalogObject,
+    MacroDefinition,
+    ObjectKey,
+    TableMacroDefinition,
+    TypeDefinition,
+    ViewDefinition,
+)
+
+KINDS: Final[Mapping[type[CatalogObject], str]] = {
+    ViewDefinition: "VIEW",
+    MacroDefinition: "MACRO",
+    TableMacroDefinition: "MACRO TABLE",
+    TypeDefinition: "TYPE",
+}
+"""The words for an object in DROP and COMMENT ON."""
+_ORDER: Final = (TypeDefinition, MacroDefinition, TableMacroDefinition, ViewDefinition)
+
+
+@dataclass
+class StoredObjects:
+    """The objects of one database in DuckDB, as of the last load.
+
+    Attributes:
+        main: The schema `main` of the database.
+        reasons: Why objects do not bind, by key. In DuckDB, a view among them has its columns but cannot be read.
+    """
+
+    main: DatabaseSchema
+    reasons: dict[ObjectKey, str] = field(default_factory=dict)
+    _loaded: dict[ObjectKey, CatalogObject] = field(default_factory=dict, init=False)
+    _seen: tuple[Mapping[ObjectKey, CatalogObject], int | None] | None = field(default=None, init=False)
+
+    @property
+    def stored(self) -> Mapping[ObjectKey, CatalogObject]:
+        """The objects that the folder had when it was last listed."""
+        return {} if self.main.folder is None else self.main.folder.catalog.objects
+
+    def is_current(self, version: int) -> bool:
+        """Return whether DuckDB has the stored objects, and whether objects that do not bind need no second attempt.
+
+        Args:
+            version: Counter that increases when tables are added or removed.
+        """
+        seen = (self.stored, version if self.reasons else None)
+        if self._seen is not None and self._seen[0] is seen[0] and self._seen[1] == seen[1]:
+            return True
+        if seen[0] != self._loaded or self.reasons:
+            return False
+        self._seen = seen
+        return True
+
+    def names(self) -> list[str]:
+        """Return the unqualified names of all objects."""
+        return [key.name[-1] for key in {*self.stored, *self._loaded}]
+
+    def names_in(self, schema: DatabaseSchema) -> list[str]:
+        """Return the names of the objects in a schema."""
+        return [key.name[-1] for key in self._loaded if folded(self._schema(key.name[:-1])) == folded(schema.name)]
+
+    def find(self, schema: DatabaseSchema, name: str, kinds: Sequence[str]) -> ObjectKey | None:
+        """Return the first object of a schema with this name and one of the kinds, or None."""
+        assert schema.folder is not None
+        wanted = [ObjectKey(kind, (*schema.folder.parts, name)).folded for kind in kinds]
+        found = {key.folded: key for key in self._loaded}
+        return next((found[key] for key in wanted if key in found), None)
+
+    def definition(self, key: ObjectKey) -> CatalogObject:
+        """Return the definition of an object."""
+        return self._loaded[key]
+
+    def forget(self, key: ObjectKey) -> None:
+        """Load an object again, because DuckDB may have another definition than the folder."""
+        self._loaded.pop(key, None)
+        self._seen = None
+
+    def keep(self, old: ObjectKey | None, new: CatalogObject | None) -> None:
+        """Record that a statement has changed an object in DuckDB: `old` no longer exists, `new` does."""
+        if old is not None:
+            self._loaded.pop(old, None)
+            self.reasons.pop(old, None)
+        if new is not None:
+            self._loaded[new.key] = new
+            self.reasons.pop(new.key, None)
+        self.main.changed()
+
+    def load(self, run: Callable[[str, str], object], version: int) -> None:
+        """Create, replace and drop objects in DuckDB. An object that DuckDB refuses does not hide the others.
+
+        Args:
+            run: Runs a statement. Its second argument is the schema in which names are looked up first, in SQL.
+            version: See `is_current`.
+        """
+        stored = self.stored
+        self._seen = None
+        for key, old in list(self._loaded.items()):
+            is_gone = key not in stored or (stored[key] != old and isinstance(old, TypeDefinition))
+            drop = f"DROP {KINDS[type(old)]} IF EXISTS {self.sql(old)}"
+            if is_gone and self._tried(run, drop, self.main.sql) is None:
+                self.keep(key, None)
+        missing = [each for key, each in stored.items() if self._loaded.get(key) != each or key in self.reasons]
+        missing.sort(key=lambda each: _ORDER.index(type(each)))
+        while missing:
+            failed = {each.key: reason for each in missing if (reason := self._create(run, each)) is not None}
+            if len(failed) == len(missing):
+                break
+            missing = [each for each in missing if each.key in failed]
+        for each in missing:
+            self._create_unreadable(run, each, failed[each.key])
+        self._seen = (stored, version if self.reasons else None)
+
+    def _create(self, run: Callable[[str, str], object], each: CatalogObject) -> str | None:
+        """Create or replace an object. Returns the reason if DuckDB refuses it."""
+        reason = self._tried(run, self.create_sql(each), self._schema_of(getattr(each, "default_namespace_path", ())))
+        if reason is None:
+            self.keep(each.key, each)
+            for statement in self.comments_sql(each):
+                self._tried(run, statement, self.main.sql)
+        return reason
+
+    def _create_unreadable(self, run: Callable[[str, str], object], each: CatalogObject, reason: str) -> None:
+        """List a view that does not bind, with its stored columns. Statements that read it get the reason."""
+        if isinstance(each, ViewDefinition):
+            message = literal(f"view {each.name[-1]} cannot be read: {reason}")
+            columns = [f"CAST(error({message}) AS {type_}) AS {quoted(name)}" for name, type_ in each.schema]
+            query = f"SELECT {', '.join(columns) or f'error({message}) AS error'}"
+            if self._tried(run, f"CREATE OR REPLACE VIEW {self.sql(each)} AS {query}", self.main.sql) is not None:
+                query = f"SELECT error({message}) AS error"  # a type of a column does not exist any more
+                self._tried(run, f"CREATE OR REPLACE VIEW {self.sql(each)} AS {query}", self.main.sql)
+        self.keep(each.key, each)
+        self.reasons[each.key] = reason
+
+    def _tried(self, run: Callable[[str, str], object], statement: str, schema: str) -> str | None:
+        """Run a statement. Returns the reason if DuckDB refuses it."""
+        try:
+            run(statement, schema)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            return str(error).partition("\n\nLINE ")[0]
+        return None
+
+    def sql(self, each: CatalogObject) -> str:
+        """Return the qualified name of an object in SQL."""
+        return f"{self._schema_of(each.name[:-1])}.{quoted(each.name[-1])}"
+
+    def place_of(self, key: ObjectKey) -> tuple[str, str]:
+        """Return the database and the schema of an object."""
+        return self.main.database, self._schema(key.name[:-1])
+
+    def _schema_of(self, namespace: tuple[str, ...]) -> str:
+        return f"{quoted(self.main.database)}.{quoted(self._schema(namespace))}"
+
+    def _schema(self, namespace: tuple[str, ...]) -> str:
+        parts = () if self.main.folder is None else self.main.folder.parts
+        inside = namespace[len(parts) :]
+        return inside[-1] if inside else SCHEMA
+
+    def create_sql(self, each: CatalogObject) -> str:
+        """Return the statement that creates or replaces an object."""
+        match each:
+            case ViewDefinition():
+                columns = f" ({', '.join(map(quoted, each.columns))})" if each.columns else ""
+                return f"CREATE OR REPLACE VIEW {self.sql(each)}{columns} AS {each.query}"
+            case MacroDefinition():
+                return f"CREATE OR REPLACE MACRO {self.sql(each)} {each.definitions}"
+            case TypeDefinition():
+                return f"CREATE TYPE {self.sql(each)} AS {each.definition}"
+        raise AssertionError(each)
+
+    def comments_sql(self, each: CatalogObject) -> list[str]:
+        """Return the statements that store the comments of an object."""
+        comment = getattr(each, "comment", None)
+        statements = (
+            [] if comment is None else [f"COMMENT ON {KINDS[type(each)]} {self.sql(each)} IS {literal(comment)}"]
+        )
+        if isinstance(each, ViewDefinition):
+            for column, text in each.column_comments.items():
+                statements.append(f"COMMENT ON COLUMN {self.sql(each)}.{quoted(column)} IS {literal(text)}")
+        return statements
