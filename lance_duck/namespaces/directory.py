@@ -145,6 +145,10 @@ class DirectoryNamespace(Namespace):
             return self._folders.place(parts[0] + TABLE_SUFFIX)
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
+    def place_of_new(self, name: Name) -> TableDescription:
+        """Return a location for a new table with this name, without claiming the name."""
+        return self._folders.place(self._folders.of_new(name_parts(name)))
+
     def declare_table(self, name: Name) -> TableDescription:
         """Reserve a table name, and return the location for its first version. See `Namespace.declare_table`."""
         parts = name_parts(name)

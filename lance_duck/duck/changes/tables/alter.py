@@ -76,13 +76,13 @@ class AlterStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Change the columns, or the name."""
-        session.refuse_in_transaction("ALTER TABLE")
         session.explain_words("The columns or the name of the table would change. Nothing was written.")
-        handle = session.handle(self.target)
-        dataset = handle.current()
-        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
+        handle = session.handle(self.target)
+        session.refuse_in_transaction("ALTER TABLE", handle)
+        dataset = handle.current()
+        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if verb == "add":
             self._add(session, dataset, place)
         elif verb == "drop":
@@ -93,6 +93,9 @@ class AlterStatement(TableStatement):
             self._alter(session, dataset, place)
         else:
             raise self._unsupported()
+        if session.transaction is not None:
+            session.transaction.show_again(session.schema_of(self.target), self.target.name, handle)
+            return nothing()
         session.catalog.refresh(force=True)
         schema = session.schema_of(self.target)
         if schema is not None:
@@ -105,7 +108,7 @@ class AlterStatement(TableStatement):
             raise self._unsupported()
         check_table_name(name)
         handle, schema = session.handle(self.target), session.schema_of(self.target)
-        if schema is not None and handle.uri in {given.uri for given in schema.given.values()}:
+        if schema is not None and schema.is_given(self.target.name):
             raise UnsupportedError(
                 "a table that was passed to connect() by name cannot be renamed",
                 where=f"table {self.target.name}",
@@ -119,6 +122,10 @@ class AlterStatement(TableStatement):
                 found=f"names that differ only by case are one name in SQL: {name}",
                 remedy="choose another name, or drop the existing table",
             )
+        if session.transaction is not None and schema is not None:
+            session.transaction.rename_table(schema, self.target.name, name)
+            return nothing()
+        session.refuse_in_transaction("RENAME of a path")
         if schema is not None and schema.folder is not None:
             schema.folder.rename(self.target.name, name, handle.uri)
         else:

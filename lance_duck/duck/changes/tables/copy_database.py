@@ -29,7 +29,8 @@ from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, rejected_rows
 from lance_duck.duck.changes.tables.create import described_columns, key_as_sql
-from lance_duck.duck.changes.tables.write_options import check_place, write_new_table
+from lance_duck.duck.changes.tables.new_place import check_place, place_of
+from lance_duck.duck.changes.tables.write_options import write_new_table
 from lance_duck.duck.databases.database_schema import COMMENT, SCHEMA, DatabaseSchema, check_table_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -196,7 +197,7 @@ class CopyDatabaseStatement(LanceStatement):
     def _create(self, session: ChangeSession, table: _Table, database: DatabaseSchema) -> LanceDataset:
         """Create a Lance table. A clone also has the rows."""
         try:
-            uri, options = session.place_of(_name_in(database, table.name))
+            uri, options = place_of(session, _name_in(database, table.name))
             check_place(uri)
             dataset = table.dataset
             if dataset is not None and self.only != "schema":
