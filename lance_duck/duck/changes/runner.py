@@ -232,9 +232,9 @@ class ChangeRunner:
         changes = [*nested, *statements_of_head(head)]
         change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
         if change is None:
-            last = changes[-1] if changes else None
-            if last is not None and last.is_only_ours and isinstance(last, TableStatement):
-                raise self._session().unknown_table(last.target)
+            for each in changes:
+                if each.is_only_ours and isinstance(each, TableStatement):
+                    raise self._session().unknown_table(each.target)
             return None
         if change.changes_lance(self._session()):
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
