@@ -22,8 +22,11 @@ from lance_duck.errors import (
     UnsupportedError,
     warn_of_table,
 )
+from lance_duck.maintenance.validation.problems import Problem
+from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
 from lance_duck.namespaces.catalog import catalog_of
+from lance_duck.namespaces.check import TABLE_VERSION, folder_problems, version_rows
 from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, namespace_row
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
@@ -118,6 +121,37 @@ class DirectoryNamespace(Namespace):
         names = self._listing.names() if has_manifest else ListedNames()
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
 
+    def find_problems(self) -> list[Problem]:
+        """Return the problems of `__manifest`: unreadable data, names and objects. The tables are not read.
+
+        Raises:
+            StoreError: The folder cannot be read.
+        """
+        return [] if self._manifest_enabled is False else folder_problems(self._listing, self._folders)
+
+    def repair(self, *, dry_run: bool = False) -> list[Problem]:
+        """Remove the rows in `__manifest` with which newer versions of pylance refuse to change the folder.
+
+        pylance 4 to 6 could store versions of tables as rows of the type "table_version". The versions themselves are
+        files in the folders of the tables, and stay.
+
+        Args:
+            dry_run: Only return the problems, without a commit.
+
+        Returns:
+            The problems that the repair removes.
+        """
+        problems: list[Problem] = []
+
+        def edit(draft: CatalogDraft) -> None:
+            problems[:] = version_rows(draft.remove_rows(TABLE_VERSION))
+
+        if dry_run:
+            edit(CatalogDraft(self._listing.names(), tuple, self._listing.uri))
+        else:
+            self.change_catalog(edit)
+        return problems
+
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
 
@@ -130,6 +164,14 @@ class DirectoryNamespace(Namespace):
                 remedy="pass manifest_enabled=True",
             )
         self._change(edit)
+
+    def forget_removed_objects(self) -> int:
+        """Remove the settings that say which objects were removed, and return their number.
+
+        Raises:
+            CommitConflictError: All attempts conflicted with other changes.
+        """
+        return self._listing.forget(objects.removed_settings)
 
     def stamp(self) -> object:
         """Return a value that changes with the names and objects in `__manifest`: see `Namespace.stamp`."""

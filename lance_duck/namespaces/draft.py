@@ -62,7 +62,7 @@ class CatalogDraft:
         return {row.location for row in self._rows.values()}
 
     def create_namespace(self, name: Name, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace: see `Namespace.create_namespace`."""
+        """Create an empty namespace: see `Namespace.create_namespace`."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
         self._check_parent(parts)
@@ -70,6 +70,9 @@ class CatalogDraft:
         if present is not None:
             raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
         self._rows[object_id(parts)] = NamedObject.of_namespace(object_id(parts), properties)
+        if objects.is_known_form(self._before.settings):
+            for key in [each for each in self._stored if each.name[:-1] == parts]:
+                self._store(key, "")  # left over: other libraries drop namespaces without their objects
 
     def drop_namespace(self, name: Name, *, cascade: bool = False) -> list[NamedObject]:
         """Drop a namespace.
@@ -128,6 +131,13 @@ class CatalogDraft:
         self._check_no_view(new)
         del self._rows[row.object_id]
         self._rows[object_id(new)] = replace(row, object_id=object_id(new))
+
+    def remove_rows(self, object_type: str) -> list[NamedObject]:
+        """Remove all rows of a type, and return them."""
+        removed = [row for row in self._rows.values() if row.object_type == object_type]
+        for row in removed:
+            del self._rows[row.object_id]
+        return removed
 
     def put(self, new: CatalogObject, *, replace: bool = False) -> None:
         """Add an object.
