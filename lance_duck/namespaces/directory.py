@@ -98,17 +98,19 @@ class DirectoryNamespace(Namespace):
         Everything in it disappears in one version of `__manifest`. The files of its tables are removed afterwards.
         """
         dropped: list[NamedObject] = []
-        kept: set[str | None] = set()
+        kept: set[str] = set()
 
         def edit(draft: CatalogDraft) -> None:
             dropped[:] = draft.drop_namespace(name, cascade=cascade)
             kept.clear()
-            kept.update(draft.locations())
+            kept.update(draft.folders())
 
         self._change(edit)
         for row in dropped:
-            if row.location not in kept:
-                self.discard(self._folders.place(self._location(row)))
+            with suppress(LanceDuckError):  # an invalid location
+                folder = self._location(row)
+                if not self._folders.is_used(folder, kept):
+                    self.discard(self._folders.place(folder))
 
     def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
         """Set properties of a namespace: see `Namespace.update_namespace`."""
@@ -256,11 +258,11 @@ class DirectoryNamespace(Namespace):
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return the locations of the tables directly in a namespace. Invalid rows are skipped with a warning."""
-        parts, objects = name_parts(name), self._objects()
+        parts, rows = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
-        for table in names_directly_in(parts, TABLE, objects):
-            row = objects[object_id((*parts, table))]
+        for table in names_directly_in(parts, TABLE, rows):
+            row = rows[object_id((*parts, table))]
             try:
                 places[table] = self._place_of(row)
             except LanceDuckError as error:

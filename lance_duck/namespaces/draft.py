@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -57,9 +58,9 @@ class CatalogDraft:
         row = self._rows.get(object_id(parts))
         return not parts or (row is not None and row.object_type == NAMESPACE)
 
-    def locations(self) -> set[str | None]:
-        """Return the folders that rows of tables refer to."""
-        return {row.location for row in self._rows.values()}
+    def folders(self) -> set[str]:
+        """Return the folders of the root that rows refer to."""
+        return {posixpath.normpath(row.location).partition("/")[0] for row in self._rows.values() if row.location}
 
     def create_namespace(self, name: Name, properties: Mapping[str, str] | None = None) -> None:
         """Create an empty namespace: see `Namespace.create_namespace`."""
