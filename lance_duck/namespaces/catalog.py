@@ -36,7 +36,9 @@ def catalog_of(
         namespace_row(parts, names.rows)
     rows = {tuple(each.object_id.split(DELIMITER)): each for each in names.rows.values()}
     broken: dict[ObjectKey, str] = {}
-    namespaces = {} if parts else {(): dict[str, str]()}
+    namespaces: dict[_Name, dict[str, str]] = {}
+    if not parts:
+        namespaces[()] = {}
     for name, row in rows.items():
         if (
             row.object_type == NAMESPACE

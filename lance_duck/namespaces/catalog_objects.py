@@ -159,8 +159,8 @@ KINDS: Final[Mapping[str, type[CatalogObject]]] = {
 
 
 def stored_objects(settings: Mapping[str, str]) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the keys and the JSON of all objects, including those that cannot be read. Removed objects are skipped."""
-    for setting, text in settings.items():
+    """Yield the keys and the JSON of all objects in order, except removed objects. Some may be damaged."""
+    for setting, text in sorted(settings.items()):
         kind, dot, name = setting.removeprefix(_PREFIX).partition(".")
         if setting.startswith(_PREFIX) and dot and text:
             yield ObjectKey(kind, tuple(name.split("$"))), text
