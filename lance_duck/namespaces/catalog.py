@@ -39,13 +39,9 @@ def catalog_of(
     namespaces: dict[_Name, dict[str, str]] = {}
     if not parts:
         namespaces[()] = {}
-    for name, row in rows.items():
-        if (
-            row.object_type == NAMESPACE
-            and name[: len(parts)] == parts
-            and len(name) <= len(parts) + depth
-            and all(name)
-        ):
+    for name, row in sorted(rows.items(), key=lambda each: each[0]):
+        is_inside = name[: len(parts)] == parts and len(name) <= len(parts) + depth and all(name)
+        if is_inside and row.object_type == NAMESPACE:
             namespaces[name] = _properties(name, row, broken)
     tables: dict[_Name, TableDescription] = {}
     if not parts:

@@ -97,20 +97,7 @@ class DirectoryNamespace(Namespace):
 
         Everything in it disappears in one version of `__manifest`. The files of its tables are removed afterwards.
         """
-        dropped: list[NamedObject] = []
-        kept: set[str] = set()
-
-        def edit(draft: CatalogDraft) -> None:
-            dropped[:] = draft.drop_namespace(name, cascade=cascade)
-            kept.clear()
-            kept.update(draft.folders())
-
-        self._change(edit)
-        for row in dropped:
-            with suppress(LanceDuckError):  # an invalid location
-                folder = self._location(row)
-                if not self._folders.is_used(folder, kept):
-                    self.discard(self._folders.place(folder))
+        self._change(lambda draft: draft.drop_namespace(name, cascade=cascade))
 
     def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
         """Set properties of a namespace: see `Namespace.update_namespace`."""
@@ -157,7 +144,7 @@ class DirectoryNamespace(Namespace):
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
 
-        The first change creates `__manifest`.
+        The first change creates `__manifest`. Files of dropped tables are removed after the commit.
         """
         if self._manifest_enabled is False:
             raise UnsupportedError(
@@ -307,12 +294,21 @@ class DirectoryNamespace(Namespace):
             self._change(edit)
 
     def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
+        """Commit the changes of a draft. Then remove the files of dropped tables."""
+        draft = CatalogDraft(ListedNames(), tuple, self._listing.uri)
+
         def change(names: ListedNames) -> ListingChange:
+            nonlocal draft
             draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
             edit(draft)
             return draft.change()
 
         self._listing.change(change)
+        for row in draft.dropped:
+            with suppress(LanceDuckError):  # an invalid location
+                folder = self._location(row)
+                if not self._folders.is_used(folder, draft.folders()):
+                    self.discard(self._folders.place(folder))
 
     def _place_of(self, row: NamedObject) -> TableDescription:
         return self._folders.place(self._location(row), row.properties())

@@ -147,7 +147,7 @@ pylance.drop_table(theirs.DropTableRequest(id=["s", "u"]))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     subprocess.run([python_of(VERSIONS[-1]), "-c", script, tmp_path], check=True, env=environment)
     catalog = ours.catalog()
-    assert (list(catalog.namespaces), list(catalog.tables)) == ([(), ("s",), ("n",)], [("t",)])
+    assert (list(catalog.namespaces), list(catalog.tables)) == ([(), ("n",), ("s",)], [("t",)])
     assert catalog.objects == {each.key: each for each in OBJECTS}
 
 

@@ -331,6 +331,24 @@ def test_a_cascade_drops_everything_in_a_namespace(namespace: ld.DirectoryNamesp
         namespace.drop_namespace("s", cascade=True)
 
 
+def test_a_dropped_table_is_removed_after_the_commit(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+    namespace.create_namespace("s")
+    for name in ("s$t", "s$u", "s$w"):
+        namespace.create_table(name, ROWS)
+
+    def edit(draft: CatalogDraft) -> None:
+        draft.drop_table("s$t")
+        draft.rename_table("s$u", "s$t")
+        draft.put(view("s$u", "FROM s.t"))
+        draft.remove_table("s$w")
+
+    namespace.change_catalog(edit)
+    assert (namespace.list_tables("s"), [key.name for key in namespace.objects("s")]) == (["t"], [("s", "u")])
+    assert sorted(path.name[9:] for path in tmp_path.glob("*_*$*") if any(path.iterdir())) == ["s$u", "s$w"]
+    with pytest.raises(NotFoundError):
+        namespace.change_catalog(lambda draft: draft.drop_table("s$u"))
+
+
 def test_a_cascade_skips_tables_outside_the_root(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
     outside = ld.write_dataset(ROWS, tmp_path.parent / f"{tmp_path.name} outside.lance")
     namespace.create_namespace("s")
