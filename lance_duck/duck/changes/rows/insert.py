@@ -7,22 +7,24 @@
     SELECT …          →  SELECT CAST(c0 AS type of a) AS a, … FROM (SELECT …) AS source(c0, …), streamed to the writer
     VALUES (e, …), …  →  VALUES (CAST((e) AS type of a), …), …: each value has the type of its column, as in DuckDB
 
-Unnamed columns and DEFAULT are null.
+Unnamed columns and DEFAULT get the column's DEFAULT, or NULL without one (see `rows.defaults`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
-from lance_duck.duck.changes.rows.conflict import Upsert, upserted
+from lance_duck.duck.changes.rows.conflict import Upsert, conflict_keys, upserted
 from lance_duck.duck.changes.rows.constants import constant_rows
+from lance_duck.duck.changes.rows.defaults import cast_default, default_values, defaults_of, is_default, left_out
 from lance_duck.duck.changes.rows.returning import result_of
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -102,13 +104,13 @@ class InsertStatement(TableStatement):
     @property
     def key_remedy(self) -> str:  # type: ignore[override]
         """Remedy for a repeated primary key."""
-        if self.conflict.tokens or self.instead is not None:
+        if self._is_upsert:
             return "remove the duplicates, or name the primary key in ON CONFLICT"
         return "remove the duplicates, or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT"
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Insert the rows."""
-        if self.conflict.tokens or self.instead is not None:
+        if self._is_upsert:
             return session.change(self.target, lambda table: self._upserted(session, table))
         if not self.returning.tokens:
             return counted(session.append(self.target, lambda table: self.reader(session, table)))
@@ -171,23 +173,47 @@ class InsertStatement(TableStatement):
         """Open the rows to insert, in batches."""
         rows = listed_rows(self.source)
         if not self.source.tokens:
-            yield session.arrow("SELECT " + table.columns[0].cast("NULL"), {}).to_reader()
+            yield table.stored(self._default_row(session, table)).to_reader()
         elif rows is not None:
             yield table.stored(self._values(session, table, rows)).to_reader()
         else:
             with self._selected(session, table) as reader:
                 yield reader
 
+    def _default_row(self, session: ChangeSession, table: TargetTable) -> pa.Table:
+        """Return the row of DEFAULT VALUES. ON CONFLICT needs all columns, an append only those that are not null."""
+        columns = left_out(table, ())
+        if self._is_upsert:
+            columns = [column for column in table.unambiguous.columns if wide_decimal(column.arrow) is None]
+        columns = columns or list(table.columns[:1])
+        columns += [column for column in table.columns if not column.nullable and column not in columns]
+        values = default_values(session, table, {column.name for column in columns})
+        return session.arrow("SELECT " + ", ".join(cast_default(column, values) for column in columns), {})
+
+    @property
+    def _is_upsert(self) -> bool:
+        return bool(self.conflict.tokens) or self.instead is not None
+
+    def _left_out(self, table: TargetTable, columns: Sequence[TargetColumn]) -> list[TargetColumn]:
+        """Return the columns whose DEFAULT belongs to the source. Others are set by the shadow of ON CONFLICT."""
+        found = left_out(table, columns)
+        if not found or not self._is_upsert:
+            return found
+        keys = conflict_keys(table, self.conflict)
+        return [column for column in found if column.name in keys]
+
     def _values(self, session: ChangeSession, table: TargetTable, rows: Sequence[Sequence[Clauses]]) -> pa.Table:
         columns = self._columns(table)
         for row in rows:
             _check_count(table, columns, len(row))
+        columns, rows, used = self._with_defaults(table, columns, rows)
         constants = None if self.ctes.tokens or session.explain else constant_rows(columns, rows)
         if constants is not None:
             return constants
+        default_values(session, table, used)  # checks the texts
         items = [item for row in rows for item in row]
         with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
-            texts = ["NULL" if _is_default(item) else text for item, text in zip(items, texts, strict=True)]
+            texts = ["NULL" if is_default(item) else text for item, text in zip(items, texts, strict=True)]
             width = len(columns)
             lines = [
                 ", ".join(
@@ -199,6 +225,26 @@ class InsertStatement(TableStatement):
             sql = f"{ctes}SELECT * FROM (VALUES ({'), ('.join(lines)})) AS {_ROWS}({names})"  # noqa: S608
             return session.arrow(sql, tables).rename_columns([column.name for column in columns])
 
+    def _with_defaults(
+        self, table: TargetTable, columns: Sequence[TargetColumn], rows: Sequence[Sequence[Clauses]]
+    ) -> tuple[Sequence[TargetColumn], Sequence[Sequence[Clauses]], Collection[str]]:
+        """Return columns and items of VALUES with the stored DEFAULT of columns, and the columns that need it."""
+        stored = {name: Clauses.of(text) for name, text in defaults_of(table).items()}
+        if not stored:
+            return columns, rows, ()
+        more = self._left_out(table, columns)
+        used = {column.name for column in more}
+
+        def item_of(column: TargetColumn, item: Clauses) -> Clauses:
+            if column.name not in stored or not is_default(item):
+                return item
+            used.add(column.name)
+            return stored[column.name]
+
+        added = [stored[column.name] for column in more]
+        filled = [[*map(item_of, columns, row), *added] for row in rows]
+        return [*columns, *more], filled, used
+
     @contextmanager
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
@@ -207,14 +253,17 @@ class InsertStatement(TableStatement):
             if any(token.word in EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
                 ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: with_one_version(inner.to_arrow_table)}
             columns = self._matched(table, inner.columns)
-            names = [f"c{i}" for i in range(len(columns))]
-            if _READ not in tables and not session.explain and _are_as_stored(table, columns, inner):
+            names, more = [f"c{i}" for i in range(len(columns))], self._left_out(table, columns)
+            is_whole = not more and not session.explain
+            if _READ not in tables and is_whole and _are_as_stored(table, columns, inner):
                 with session.stream_of(lambda: inner, tables) as reader:
                     yield _named(reader, [column.name for column in columns])
                 return
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
-            # If rows are inserted, the writer rejects these nulls.
-            casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
+            values = default_values(session, table, {column.name for column in more})
+            # If rows are inserted, the writer rejects nulls in these columns.
+            more += [column for column in table.columns if not column.nullable and column not in (*columns, *more)]
+            casts += [cast_default(column, values) for column in more]
             sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
                 yield reader
@@ -274,10 +323,6 @@ def _conflict(body: Clauses, start: int) -> int:
             return place
         place = body.find("on", "conflict", start=place + 1)
     return place
-
-
-def _is_default(item: Clauses) -> bool:
-    return len(item) == 1 and item.word(0) == "default"
 
 
 def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: int) -> None:
