@@ -81,14 +81,16 @@ def default_values(session: ChangeSession, table: TargetTable, names: Collection
     }
 
 
-def cast_default(column: TargetColumn, values: Mapping[str, str]) -> str:
-    """Return SQL of a column's DEFAULT, or NULL without one, aliased as the column.
+def default_value(column: TargetColumn, values: Mapping[str, str]) -> str:
+    """Return SQL of a column's DEFAULT, or NULL without one.
+
+    In a SELECT list, it must not follow an alias, because a column named `current_date` would hide the function.
 
     Args:
         column: The column.
         values: Result of `default_values`.
     """
-    return column.cast(values.get(column.name, "NULL"))
+    return column.value(values.get(column.name, "NULL"))
 
 
 def with_defaults(
@@ -106,9 +108,8 @@ def with_defaults(
     if not columns:
         return rows
     values = default_values(session, table, {column.name for column in columns})
-    casts = ", ".join(cast_default(column, values) for column in columns)
-    # In a query of the table, a column named `current_date` would hide the function.
-    added = session.arrow(f"SELECT {casts} FROM range({count}) AS {_NUMBER}({_NUMBER})", {})  # noqa: S608
+    selected = ", ".join(default_value(column, values) for column in columns)
+    added = session.arrow(f"SELECT {selected} FROM range({count}) AS {_NUMBER}({_NUMBER})", {})  # noqa: S608
     columns_of = dict(zip(rows.column_names, rows.columns, strict=True))
     return pa.table({**columns_of, **{c.name: added.column(i) for i, c in enumerate(columns)}})
 

@@ -24,7 +24,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.conflict import Upsert, conflict_keys, upserted
 from lance_duck.duck.changes.rows.constants import constant_rows
-from lance_duck.duck.changes.rows.defaults import cast_default, default_values, defaults_of, is_default, left_out
+from lance_duck.duck.changes.rows.defaults import default_value, default_values, defaults_of, is_default, left_out
 from lance_duck.duck.changes.rows.returning import result_of
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -188,7 +188,8 @@ class InsertStatement(TableStatement):
         columns = columns or list(table.columns[:1])
         columns += [column for column in table.columns if not column.nullable and column not in columns]
         values = default_values(session, table, {column.name for column in columns})
-        return session.arrow("SELECT " + ", ".join(cast_default(column, values) for column in columns), {})
+        row = session.arrow("SELECT " + ", ".join(default_value(column, values) for column in columns), {})
+        return row.rename_columns([column.name for column in columns])
 
     @property
     def _is_upsert(self) -> bool:
@@ -253,18 +254,23 @@ class InsertStatement(TableStatement):
             if any(token.word in EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
                 ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: with_one_version(inner.to_arrow_table)}
             columns = self._matched(table, inner.columns)
-            names, more = [f"c{i}" for i in range(len(columns))], self._left_out(table, columns)
+            more = self._left_out(table, columns)
             is_whole = not more and not session.explain
             if _READ not in tables and is_whole and _are_as_stored(table, columns, inner):
                 with session.stream_of(lambda: inner, tables) as reader:
                     yield _named(reader, [column.name for column in columns])
                 return
-            casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
-            values = default_values(session, table, {column.name for column in more})
-            # If rows are inserted, the writer rejects nulls in these columns.
-            more += [column for column in table.columns if not column.nullable and column not in (*columns, *more)]
-            casts += [cast_default(column, values) for column in more]
-            sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            names = [f"c{i}" for i in range(len(columns) + len(more))]
+            rows = f"(\n{source}) AS {_ROWS}({', '.join(names[: len(columns)])})"
+            if more:
+                values = default_values(session, table, {column.name for column in more})
+                added = ", ".join(f"({values[column.name]})" for column in more)
+                rows = f"(SELECT *, {added} FROM {rows}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            written = [*columns, *more]
+            casts = [column.cast(name) for column, name in zip(written, names, strict=True)]
+            # If rows are inserted, the writer rejects these nulls.
+            casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in written]
+            sql = f"{ctes}SELECT {', '.join(casts)} FROM {rows}"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
                 yield reader
 

@@ -23,7 +23,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class CopyFromStatement(TableStatement):
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
         sql = f"COPY {SHADOW}{names} {self.source.text}"
-        columns = table.columns if self.names is None else table.named(self.names)
-        defaults = default_values(session, table, {column.name for column in left_out(table, columns)})
+        names = None if self.names is None else set(map(folded, self.names))
+        given = [column for column in table.columns if names is None or folded(column.name) in names]
+        defaults = default_values(session, table, {column.name for column in left_out(table, given)})
         with temporary_table(session, columns_as_sql(table, defaults=defaults), table.name):
             session.explain_query(sql, {})
             session.affected(sql, {})
