@@ -170,7 +170,7 @@ def calls_sequence(text: str) -> bool:
 def _checked(session: ChangeSession, table: TargetTable, column: TargetColumn, text: str) -> str:
     """Return a stored DEFAULT as SQL of a value."""
     where = f"table {table.name}, column {column.name}"
-    remedy = f"ALTER TABLE {quoted(table.name)} ALTER {column.quoted} SET DEFAULT another expression, or DROP DEFAULT"
+    remedy = f"ALTER TABLE … ALTER {column.quoted} SET DEFAULT another expression, or DROP DEFAULT"
     try:
         _check_expression(text)
     except InvalidInputError as error:
@@ -183,9 +183,11 @@ def _checked(session: ChangeSession, table: TargetTable, column: TargetColumn, t
         try:
             session.bind(probe, {})
         except (duckdb.BinderException, duckdb.CatalogException) as error:
-            found = f"{text}: {str(error).partition(chr(10))[0]}"
             raise InvalidInputError(
-                "DuckDB cannot evaluate the stored DEFAULT", where=where, expected=_EXPECTED, found=found, remedy=remedy
+                f"the DEFAULT {text} cannot be evaluated",
+                where=where,
+                found=str(error).partition("\n")[0],
+                remedy=f"create what is missing, or {remedy}",
             ) from error
     return value
 
@@ -194,8 +196,8 @@ def _checked(session: ChangeSession, table: TargetTable, column: TargetColumn, t
 def _check_expression(text: str) -> None:
     """Raise InvalidInputError if a text is not one expression, or contains subqueries, stars or parameters."""
     tree = syntax_tree(text, "DEFAULT")
-    if any(part["class"] == "PARAMETER" for part in nodes_of(tree)):
-        raise InvalidInputError("bad DEFAULT", where=repr(text), found="a parameter")
+    if not Clauses.of(text).tokens or any(part["class"] == "PARAMETER" for part in nodes_of(tree)):
+        raise InvalidInputError("bad DEFAULT", where=repr(text), found="a comment or a parameter")
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ Unnamed columns and DEFAULT get the column's DEFAULT, or NULL without one (see `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -204,14 +204,14 @@ class InsertStatement(TableStatement):
         return [column for column in found if column.name in keys]
 
     def _values(self, session: ChangeSession, table: TargetTable, rows: Sequence[Sequence[Clauses]]) -> pa.Table:
-        columns = self._columns(table)
+        columns: Sequence[TargetColumn] = self._columns(table)
         for row in rows:
             _check_count(table, columns, len(row))
-        columns, rows, used = self._with_defaults(table, columns, rows)
+        if defaults_of(table):
+            columns, rows = self._with_defaults(session, table, columns, rows)
         constants = None if self.ctes.tokens or session.explain else constant_rows(columns, rows)
         if constants is not None:
             return constants
-        default_values(session, table, used)  # checks the texts
         items = [item for row in rows for item in row]
         with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
             texts = ["NULL" if is_default(item) else text for item, text in zip(items, texts, strict=True)]
@@ -227,24 +227,27 @@ class InsertStatement(TableStatement):
             return session.arrow(sql, tables).rename_columns([column.name for column in columns])
 
     def _with_defaults(
-        self, table: TargetTable, columns: Sequence[TargetColumn], rows: Sequence[Sequence[Clauses]]
-    ) -> tuple[Sequence[TargetColumn], Sequence[Sequence[Clauses]], Collection[str]]:
-        """Return columns and items of VALUES with the stored DEFAULT of columns, and the columns that need it."""
-        stored = {name: Clauses.of(text) for name, text in defaults_of(table).items()}
-        if not stored:
-            return columns, rows, ()
+        self,
+        session: ChangeSession,
+        table: TargetTable,
+        columns: Sequence[TargetColumn],
+        rows: Sequence[Sequence[Clauses]],
+    ) -> tuple[list[TargetColumn], list[list[Clauses]]]:
+        """Return columns and items of VALUES, with the stored DEFAULT in place of the word and in added columns."""
         more = self._left_out(table, columns)
         used = {column.name for column in more}
-
-        def item_of(column: TargetColumn, item: Clauses) -> Clauses:
-            if column.name not in stored or not is_default(item):
-                return item
-            used.add(column.name)
-            return stored[column.name]
-
-        added = [stored[column.name] for column in more]
-        filled = [[*map(item_of, columns, row), *added] for row in rows]
-        return [*columns, *more], filled, used
+        for row in rows:
+            used.update(column.name for column, item in zip(columns, row, strict=True) if is_default(item))
+        values = {name: Clauses.of(text) for name, text in default_values(session, table, used).items()}
+        added = [values[column.name] for column in more]
+        filled = [
+            [
+                values.get(column.name, item) if is_default(item) else item
+                for column, item in zip(columns, row, strict=True)
+            ]
+            for row in rows
+        ]
+        return [*columns, *more], [[*row, *added] for row in filled]
 
     @contextmanager
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:

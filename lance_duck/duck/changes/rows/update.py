@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
-from lance_duck.duck.changes.rows.defaults import is_default, with_defaults
+from lance_duck.duck.changes.rows.defaults import defaults_of, is_default, with_defaults
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
 from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
@@ -97,12 +97,17 @@ class UpdateStatement(TableStatement):
         refuse_ambiguous(table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])
         expressions_of = [item.value for item in self.items if item.value is not None]
-        reset = [column for item, column in zip(self.items, assigned, strict=True) if item.value is None]
+        stored = defaults_of(table)
+        reset = [c for item, c in zip(self.items, assigned, strict=True) if item.value is None and c.name in stored]
         clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)
         coarse = [column for column in assigned if is_coarser(column)]
         with clauses.texts(session, table, expressions_of) as (joined, expressions):
             remaining = iter(expressions)
-            columns = [column.cast(next(remaining)) for column in assigned if column not in reset]
+            columns = [
+                column.cast("NULL" if item.value is None else next(remaining))
+                for item, column in zip(self.items, assigned, strict=True)
+                if column not in reset
+            ]
             shown = returned_table(table.unambiguous, self.returning, self.alias)
             if self.returning.tokens:
                 rest = [column for column in shown.columns if column not in assigned]
