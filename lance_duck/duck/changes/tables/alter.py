@@ -4,11 +4,12 @@
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
         DROP [COLUMN] [IF EXISTS] c [CASCADE | RESTRICT]
         RENAME [COLUMN] c TO d
-        ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL
+        ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL | SET DEFAULT e | DROP DEFAULT
         RENAME TO u
 
-c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. It cannot contain
-columns, as in native tables. A table is named after its folder. RENAME TO therefore renames the folder.
+c is a column, or a nested field (see `column_path`). ADD sets existing rows to DEFAULT, and stores it for later rows.
+The DEFAULT of a nested field is not stored. DEFAULT cannot contain columns, as in native tables. A table is named after
+its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
-from lance_duck.duck.changes.rows.shadow import temporary_table
+from lance_duck.duck.changes.rows.defaults import DEFAULT, default_column, refuse_sequences
+from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
-    default_values,
     dropped_field,
+    nested_defaults,
     new_field,
     null_field,
     renamed_field,
@@ -36,6 +38,7 @@ from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
+from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.merge.primary_key import checked_key
 from lance_duck.verbs.versions.rename import rename_table
@@ -46,7 +49,6 @@ from lance_duck.write.relations import refuse_enums, relation_reader
 _REMEDIES: Final = (
     (frozenset({"primary", "key"}), "declare PRIMARY KEY in CREATE TABLE, or name the keys in ON CONFLICT (column)"),
     (frozenset({"unique"}), "name the keys in ON CONFLICT (column)"),
-    (frozenset({"set", "default"}), "write the value in INSERT; ADD COLUMN … DEFAULT fills existing rows"),
     (frozenset({"not", "null", "add"}), "ADD COLUMN without NOT NULL, UPDATE it, then ALTER COLUMN … SET NOT NULL"),
     (frozenset({"using"}), "ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one"),
     (frozenset({"check"}), "check the values with WHERE in the statements that write"),
@@ -152,17 +154,46 @@ class AlterStatement(TableStatement):
         type_ = _arrow(session, kind, ".".join(path.names))
         if default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
-        else:
-            expression = self.action.part(default + 1)
-            refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
-            self._check_default(session, path.name, kind, expression.text)
-            value = f"CAST(({expression.text}) AS {kind})"
-            dataset.add_columns(default_values(dataset, path, value, self.subject))
-
-    def _check_default(self, session: ChangeSession, name: str, kind: str, value: str) -> None:
-        """Reject a DEFAULT that native tables do not accept: with columns, subqueries or aggregates."""
-        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
             return
+        expression = self.action.part(default + 1)
+        refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
+        text = self._default(session, path.name, kind, expression.text)
+        value = f"CAST(({expression.text}) AS {kind})"
+        if len(path.names) > 1:
+            dataset.add_columns(nested_defaults(dataset, path, value, self.subject))
+        else:
+            field = pa.field(path.name, type_, metadata={DEFAULT: text})
+            dataset.add_columns(default_column(session, field, value), read_columns=[ROW_ADDRESS])
+
+    def _default(self, session: ChangeSession, name: str, kind: str, value: str) -> str:
+        """Return a DEFAULT as DuckDB describes it. DuckDB rejects columns, subqueries and aggregates."""
+        refuse_sequences(value, f"{self.subject}, column {name}")
+        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
+            text = session.relation(f"DESCRIBE {SHADOW}", {}).fetchall()[0][4]
+        return str(text)
+
+    def _set_default(self, session: ChangeSession, dataset: LanceDataset, path: ColumnPath) -> bool:
+        """Run SET DEFAULT or DROP DEFAULT. Returns False for other alterations."""
+        action, place = self.action, path.after
+        is_dropped = action.says(place, "drop", "default") and place + 2 == len(action)
+        if not is_dropped and not action.says(place, "set", "default"):
+            return False
+        schema = dataset.handle.snapshot.schema
+        column = path.field(schema, self.subject)
+        if len(path.names) > 1:
+            raise UnsupportedError(
+                "setting a default value on a nested field is not yet supported",
+                where=self.subject,
+                found=".".join(path.names),
+                remedy="set a DEFAULT of the whole column",
+            )
+        text = None
+        if not is_dropped:
+            kind = session.table(self.target, dataset).column(column.name).type
+            text = self._default(session, column.name, kind, action.part(place + 2).text)
+        if column.metadata.get(DEFAULT) != text:
+            dataset.update_field_metadata({lance_path(schema, column): {DEFAULT: text}})
+        return True
 
     def _drop(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")
@@ -190,6 +221,8 @@ class AlterStatement(TableStatement):
 
     def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         path = self._path(place)
+        if self._set_default(session, dataset, path):
+            return
         change = self._change(session, path)
         schema = dataset.handle.snapshot.schema
         field = path.field(schema, self.subject)
@@ -222,7 +255,7 @@ class AlterStatement(TableStatement):
         return UnsupportedError(
             "this form of ALTER TABLE is not supported on Lance tables",
             where=f"table {self.target.name}",
-            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE or NOT NULL, or RENAME TO",
+            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE, NOT NULL or DEFAULT, or RENAME TO",
             found=self.action.text.strip(),
             remedy=next((remedy for known, remedy in _REMEDIES if known <= words), None),
         )

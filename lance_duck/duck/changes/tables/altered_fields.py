@@ -77,12 +77,12 @@ def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, wher
     return added
 
 
-def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
-    """Return the argument for `add_columns` that sets a column or field in every row.
+def nested_defaults(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
+    """Return the argument for `add_columns` that sets a new struct field in every row.
 
     Args:
         dataset: The table.
-        path: The column or field.
+        path: The field.
         value: SQL of the value.
         where: The table, for errors.
 

@@ -1,13 +1,14 @@
 """CREATE TABLE, implemented by `write_dataset`.
 
     CREATE [OR REPLACE] TABLE [IF NOT EXISTS] target
-        (column type [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
+        (column type [DEFAULT e] [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
         [(column, …)] [WITH (option = value, …)] AS query [WITH [NO] DATA]
         LIKE table | (LIKE table)
 
 A target is a path that ends in `.lance`, or a name in a Lance database, such as t, s.t or lance.t.
 Named tables are created in the folder of their schema. Other names refer to native tables. Options are arguments of
-`write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns and primary key.
+`write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns, defaults and primary
+key.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.block import DuckTransaction
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
+from lance_duck.duck.changes.rows.defaults import DEFAULT, calls_sequence, refuse_sequences
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -45,7 +47,7 @@ from lance_duck.snapshot import Location
 from lance_duck.wire.schema_write import primary_key
 from lance_duck.write.relations import relation_reader
 
-_REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
+_REFUSED: Final = ("check", "references", "foreign", "generated", "unique", "collate", "as")
 _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
 
 
@@ -216,12 +218,14 @@ class CreateStatement(TableStatement):
         """Return an empty table with the columns, as DuckDB parses them."""
         if self.like.tokens:
             return self._alike(session)
-        words = {token.word for token in self.columns.tokens}
+        # Words in parentheses belong to types and defaults.
+        words = {self.columns.word(place) for place, depth in enumerate(self.columns.depths) if depth == 1}
         refused = next((word for word in _REFUSED if word in words), None)
         if refused is not None:
             raise UnsupportedError(
                 f"{refused.upper()} is not supported in CREATE TABLE", where=self.target.name, remedy="leave it out"
             )
+        refuse_sequences(self.columns.text, self.subject)
         try:
             with temporary_table(session, self.columns.text, self.target.name):
                 return described_columns(session, SHADOW)
@@ -258,17 +262,17 @@ def key_as_sql(dataset: LanceDataset, names: Sequence[str]) -> list[str]:
 
 
 def described_columns(session: ChangeSession, table: str) -> pa.Table:
-    """Return an empty table with the columns, nullability and keys of a native table."""
+    """Return an empty table with the columns, nullability, keys and defaults of a native table."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
     with ExitStack() as opened:
         rows = session.relation(f"SELECT * FROM {table} LIMIT 0", {})  # noqa: S608
         schema = relation_reader(rows, 1, opened).schema
-    fields = [
-        field.with_nullable(row[2] == "YES").with_metadata(
-            {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if row[3] == "PRI" else {})}
-        )
-        for field, row in zip(schema, described, strict=True)
-    ]
+    fields = []
+    for field, (_, _, null, key, default, _) in zip(schema, described, strict=True):
+        metadata = {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if key == "PRI" else {})}
+        if default is not None and not calls_sequence(default):
+            metadata[DEFAULT] = default
+        fields.append(field.with_nullable(null == "YES").with_metadata(metadata))
     return pa.Table.from_batches([], pa.schema(fields))
 
 
