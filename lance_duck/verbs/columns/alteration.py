@@ -13,7 +13,7 @@ from lance_duck.arrow.types import is_any_number, is_list
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.verbs.columns.schema_change import check_column_name, path_of, replace_fields
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
-from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema import BLOB_KEY, PACKED_KEY, Field, Schema
 from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
 from lance_duck.write.enums import ENUM_KEYS
 
@@ -152,7 +152,6 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
             "of these), or vectors of floats for lists of numbers",
             found=f"{field.arrow_type} to {alteration.data_type}",
         )
-    metadata = {k: v for k, v in field.metadata.items() if k not in _OF_TYPE}
     arrow = pa.field("column", alteration.data_type, True)
     (new_field,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
     return replace(
@@ -160,8 +159,18 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
         name=field.name,
         parent_id=field.parent_id,
         nullable=field.nullable,
-        metadata=dict(new_field.metadata) | metadata,
+        metadata=dict(new_field.metadata) | without_type_metadata(field, new_field),
     )
+
+
+def without_type_metadata(old: Field, new: Field) -> dict[str, str]:
+    """Return the metadata of a field that still applies after it gets the type of another field."""
+    dropped = {*_OF_TYPE}
+    if new.logical_type not in ("binary", "large_binary"):
+        dropped.add(BLOB_KEY)
+    if new.logical_type != "struct":
+        dropped |= {PACKED_KEY, "packed"}
+    return {key: value for key, value in old.metadata.items() if key not in dropped}
 
 
 def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:
