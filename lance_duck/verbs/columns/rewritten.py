@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_duck.commit.operations import Merge, Operation
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.snapshot import Snapshot, mem_wal
-from lance_duck.verbs.columns.alteration import without_type_metadata
+from lance_duck.verbs.columns.alteration import with_attributes
 from lance_duck.verbs.columns.files import ColumnFiles, with_fields_of, with_file
 from lance_duck.verbs.columns.methods import commit_files, refuse_indexed
 from lance_duck.verbs.columns.schema_change import next_field_id, only, path_of, replace_fields
@@ -56,7 +56,7 @@ def retyped_field(snapshot: Snapshot, field: Field, type_: pa.DataType) -> Colum
     """
     refuse_indexed(snapshot, (field.id,))
     made = _made(snapshot, pa.field("column", type_))
-    new = _renewed(field, made)
+    new = with_attributes(made, field)
     if is_primary_key(new) and new.children:
         raise InvalidInputError("a primary key column cannot get a nested type", where=field.name, found=type_)
     schema = replace_fields(snapshot.schema, lambda each: new if each.id == field.id else None)
@@ -155,25 +155,6 @@ def _made(snapshot: Snapshot, field: pa.Field) -> Field:
         pa.schema([field.with_name("column")]), snapshot.data_storage_version, next_field_id(snapshot)
     ).fields
     return replace(made, name=field.name)
-
-
-def _renewed(old: Field, new: Field) -> Field:
-    """Return a new field with the name, nullability and metadata of the old one, also for its fields."""
-    if old.logical_type == "struct" and new.logical_type == "struct" and not old.blob_version:
-        before = {child.name.lower(): child for child in old.children}
-        pairs = [(before.get(child.name.lower()), child) for child in new.children]
-    elif len(old.children) == len(new.children) and (old.logical_type == "map") == (new.logical_type == "map"):
-        pairs = list(zip(old.children, new.children, strict=True))
-    else:
-        pairs = [(None, child) for child in new.children]
-    children = tuple(
-        child if inner is None else replace(_renewed(inner, child), name=child.name, parent_id=new.id)
-        for inner, child in pairs
-    )
-    metadata = dict(new.metadata) | without_type_metadata(old, new)
-    return replace(
-        new, name=old.name, parent_id=old.parent_id, nullable=old.nullable, metadata=metadata, children=children
-    )
 
 
 def _rewrite(schema: Schema, field: Field) -> ColumnRewrite:

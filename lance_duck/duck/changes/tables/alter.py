@@ -145,7 +145,9 @@ class AlterStatement(TableStatement):
         path = self._path(place + (3 if may_exist else 0))
         required = self.action.find("not", "null", start=path.after)
         default = self.action.find("default", start=path.after)
-        ends = [p for p in (default, required) if p >= 0] or [len(self.action) - (self.action.word(-1) == "null")]
+        ends = [p for p in (default, required) if p >= 0] or [
+            len(self.action) - (self.action.word(len(self.action) - 1) == "null")
+        ]
         kind = self.action.part(path.after, min(ends)).text.strip()
         if not kind or _has_constraint(self.action) or (required >= 0 and len(path.names) > 1):
             raise self._unsupported()

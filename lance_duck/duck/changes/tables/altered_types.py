@@ -26,7 +26,7 @@ from lance_duck.commit import run_again
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.tables.column_path import ColumnPath
+from lance_duck.duck.changes.tables.column_path import ColumnPath, is_struct
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable, dataset_of
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import Edit
@@ -83,12 +83,15 @@ class ComputedColumn:
                 after = self._column_type()
                 if using is None and str(after) == str(before):
                     return None
-                type_ = _type_at(self._arrow_type(), self._below)
-            rewrite = retyped_field(snapshot, field, type_)
+                type_ = self._arrow_type()
+            member = self._member(snapshot.schema)
+            field = member.field(snapshot.schema, self.subject)
+            rewrite = retyped_field(snapshot, field, _type_at(type_, member.names[1:]))
             if using is not None:
                 return rewrite, f"CAST(({using.text}\n) AS {after})"
-            is_alone = bool(self._below) and rewrite.part.by_id(column.id) != rewrite.schema.by_id(column.id)
-            cast = type_with(before, self._below, lambda _: kind, only=True) if is_alone else str(after)
+            (written,) = rewrite.part.fields
+            is_whole = written == rewrite.schema.by_id(written.id)
+            cast = str(after) if is_whole else type_with(before, self._below, lambda _: kind, only=True)
             return rewrite, f"CAST({self._column} AS {cast})"
 
         self._run(dataset, plan)
@@ -137,6 +140,13 @@ class ComputedColumn:
                 yield
         except duckdb.Error as error:
             raise type(error)(str(error).partition("\n\nLINE ")[0]) from error
+
+    def _member(self, schema: Schema) -> ColumnPath:
+        """Return the path without the list or map whose items, keys or values change: these are replaced whole."""
+        path = self.path
+        while (parent := path.parent(schema, self.subject)) is not None and not is_struct(parent):
+            path = ColumnPath(path.names[:-1], path.after)
+        return path
 
     def _column_type(self) -> Any:
         return self.session.relation(f"SELECT {self._column} FROM temp.main.{SHADOW}", {}).types[0]  # noqa: S608
@@ -214,7 +224,8 @@ def _is_exact(old: pa.DataType, new: pa.DataType) -> bool:
     if pt.is_floating(old) and pt.is_floating(new):
         return bool(new.bit_width >= old.bit_width)
     if pt.is_decimal(old) and pt.is_decimal(new):
-        return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
+        is_wider = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        return bool(is_wider or pt.is_decimal256(old))  # DuckDB does not read decimal256
     is_other = pt.is_integer(old) or not (pt.is_primitive(old) or pt.is_nested(old))
     return bool(old == new) or (is_other and can_cast(old, new))
 
