@@ -224,13 +224,15 @@ class AlterStatement(TableStatement):
         new = None if using is not None else _arrow(session, kind, ".".join(path.names))
         if new == field.to_arrow().type:
             return
-        is_key = session.checks_keys and field.name in checked_key(schema)
+        is_key = session.checks_keys and len(path.names) == 1 and field.name in checked_key(schema)
         old = field.storage_type
-        is_coarser = pa.types.is_floating(old) and new is not None and new.bit_width < old.bit_width
         casts = new is not None and (casts_alone if is_key else casts_equally)(schema, field, new)
-        if is_key and (is_coarser or not casts):
-            found = "USING" if new is None else f"{old} to {new}"
+        if is_key and pa.types.is_floating(old) and casts and new.bit_width < old.bit_width:
+            found = f"{old} to {new}"
             raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
+        if is_key and not casts:
+            found = "USING" if new is None else f"{old} to {new}"
+            raise self._refused("different primary keys could become equal", found, "allows duplicate keys")
         if casts:
             dataset.alter_columns({"path": lance_path(schema, field), "data_type": new})
         else:

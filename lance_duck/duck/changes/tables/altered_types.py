@@ -71,10 +71,6 @@ class ComputedColumn:
         """
 
         def plan(table: TargetTable, snapshot: Snapshot) -> tuple[ColumnRewrite, str] | None:
-            column, field = (
-                self.path.column(snapshot.schema, self.subject),
-                self.path.field(snapshot.schema, self.subject),
-            )
             with self._native(table):
                 before = self._column_type()
                 whole = kind if not self._below else type_with(before, self._below, lambda _: kind)
