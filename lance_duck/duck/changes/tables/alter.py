@@ -1,10 +1,11 @@
 """ALTER TABLE, implemented by `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
 
     ALTER TABLE [IF EXISTS] t
-        ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
+        ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e] [NOT NULL]
         DROP [COLUMN] [IF EXISTS] c [CASCADE | RESTRICT]
         RENAME [COLUMN] c TO d
-        ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL | SET DEFAULT e | DROP DEFAULT
+        ALTER [COLUMN] c [SET [DATA]] TYPE type [USING e] | SET NOT NULL | DROP NOT NULL
+        ALTER [COLUMN] c SET DEFAULT e | DROP DEFAULT
         RENAME TO u
 
 c is a column, or a nested field (see `column_path`). ADD sets existing rows to DEFAULT, and stores it for later rows.
@@ -27,10 +28,17 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
     dropped_field,
+    is_written_whole,
     nested_defaults,
     new_field,
     null_field,
     renamed_field,
+)
+from lance_duck.duck.changes.tables.altered_types import (
+    ComputedColumn,
+    casts_alone,
+    casts_equally,
+    named_indexes,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.databases.database_schema import check_table_name
@@ -50,7 +58,7 @@ _REMEDIES: Final = (
     (frozenset({"primary", "key"}), "declare PRIMARY KEY in CREATE TABLE, or name the keys in ON CONFLICT (column)"),
     (frozenset({"unique"}), "name the keys in ON CONFLICT (column)"),
     (frozenset({"not", "null", "add"}), "ADD COLUMN without NOT NULL, UPDATE it, then ALTER COLUMN … SET NOT NULL"),
-    (frozenset({"using"}), "ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one"),
+    (frozenset({"using"}), "ALTER COLUMN … TYPE of the field without USING, then UPDATE it"),
     (frozenset({"check"}), "check the values with WHERE in the statements that write"),
 )
 """Alternatives to unsupported clauses, by the words of the clause."""
@@ -145,13 +153,25 @@ class AlterStatement(TableStatement):
     def _add(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_exist = self.action.says(place, "if", "not", "exists")
         path = self._path(place + (3 if may_exist else 0))
+        required = self.action.find("not", "null", start=path.after)
         default = self.action.find("default", start=path.after)
-        kind = self.action.part(path.after, None if default < 0 else default).text.strip()
-        if not kind or _has_constraint(self.action):
+        ends = [p for p in (default, required) if p >= 0] or [
+            len(self.action) - (self.action.word(len(self.action) - 1) == "null")
+        ]
+        kind = self.action.part(path.after, min(ends)).text.strip()
+        if not kind or _has_constraint(self.action) or (required >= 0 and len(path.names) > 1):
             raise self._unsupported()
         if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
         type_ = _arrow(session, kind, ".".join(path.names))
+        if required >= 0 or is_written_whole(dataset.handle.snapshot.schema, path, self.subject, default >= 0):
+            end = required if required > default else None
+            part = None if default < 0 else self.action.part(default + 1, end)
+            text = None if part is None else self._default(session, path.name, kind, part.text)
+            metadata = None if text is None or len(path.names) > 1 else {DEFAULT: text}
+            computed = ComputedColumn(session, self.target, path, self.subject)
+            computed.add(dataset, pa.field(path.name, type_, required < 0, metadata), kind, part)
+            return
         if default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
             return
@@ -220,30 +240,45 @@ class AlterStatement(TableStatement):
         dataset.alter_columns({"path": renamed, "name": name})
 
     def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
-        path = self._path(place)
+        action, path = self.action, self._path(place)
         if self._set_default(session, dataset, path):
             return
-        change = self._change(session, path)
-        schema = dataset.handle.snapshot.schema
-        field = path.field(schema, self.subject)
-        old, new = field.storage_type, change.get("data_type")
-        is_coarser = pa.types.is_floating(old) and isinstance(new, pa.DataType) and new.bit_width < old.bit_width
-        if session.checks_keys and is_coarser and field.name in checked_key(schema):
-            found = f"{old} to {new}"
-            raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
-        if new != field.to_arrow().type:
-            dataset.alter_columns({"path": lance_path(schema, field), **change})
-
-    def _change(self, session: ChangeSession, path: ColumnPath) -> dict[str, object]:
-        """Return the argument for `alter_columns`."""
-        action, place = self.action, path.after
+        place = path.after
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):
-                return {"nullable": nullable}
+                schema = dataset.handle.snapshot.schema
+                field = path.field(schema, self.subject)
+                dataset.alter_columns({"path": lance_path(schema, field), "nullable": nullable})
+                return
         place += (action.word(place) == "set") + action.says(place, "set", "data")
-        if action.word(place) == "type" and action.find("using", start=place) < 0:
-            return {"data_type": _arrow(session, action.part(place + 1).text.strip(), ".".join(path.names))}
-        raise self._unsupported()
+        using = action.find("using", start=place)
+        kind = action.part(place + 1, None if using < 0 else using)
+        if action.word(place) != "type" or kind.find("collate") >= 0 or (using >= 0 and len(path.names) > 1):
+            raise self._unsupported()
+        with named_indexes(self.target, self.subject):
+            self._alter_type(session, dataset, path, kind.text.strip(), None if using < 0 else action.part(using + 1))
+
+    def _alter_type(
+        self, session: ChangeSession, dataset: LanceDataset, path: ColumnPath, kind: str, using: Clauses | None
+    ) -> None:
+        schema = dataset.handle.snapshot.schema
+        field = path.field(schema, self.subject)
+        new = None if using is not None else _arrow(session, kind, ".".join(path.names))
+        if new == field.to_arrow().type:
+            return
+        is_key = session.checks_keys and len(path.names) == 1 and field.name in checked_key(schema)
+        old = field.storage_type
+        casts = new is not None and (casts_alone if is_key else casts_equally)(schema, field, new)
+        if is_key and pa.types.is_floating(old) and casts and new.bit_width < old.bit_width:
+            found = f"{old} to {new}"
+            raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
+        if is_key and not casts:
+            found = "USING" if new is None else f"{old} to {new}"
+            raise self._refused("different primary keys could become equal", found, "allows duplicate keys")
+        if casts:
+            dataset.alter_columns({"path": lance_path(schema, field), "data_type": new})
+        else:
+            ComputedColumn(session, self.target, path, self.subject).change_type(dataset, kind, using)
 
     def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
         """Return the error for a change of the primary key that runs without the check of keys."""
@@ -274,6 +309,6 @@ def _arrow(session: ChangeSession, kind: str, name: str) -> pa.DataType:
 
 
 def _has_constraint(action: Clauses) -> bool:
-    """Return whether a new column has more than a type and DEFAULT."""
+    """Return whether a new column has more than a type, DEFAULT and NOT NULL."""
     outer = [place for place, depth in enumerate(action.depths) if depth == 0]
-    return any(action.word(place) in _REFUSED or action.says(place, "not", "null") for place in outer)
+    return any(action.word(place) in _REFUSED for place in outer)
