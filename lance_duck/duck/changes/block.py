@@ -23,11 +23,12 @@ from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
+from lance_duck.duck.databases.database_schema import show_comments
 from lance_duck.duck.names import Names
-from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 
@@ -148,6 +149,9 @@ class TransactionBlock:
         assert self._pending is not None
         return dataset_of(self._pending.current)
 
+    def show_columns(self) -> None:
+        """Show the columns and comments of the changed table, after its schema changed."""
+
     def is_shown(self, name: str) -> bool:
         """Return whether an unqualified name refers to a table that the transaction reads through a view."""
         return any(folded(table.view) == folded(name) for table in self.shown.values())
@@ -171,6 +175,7 @@ class DuckTransaction(TransactionBlock):
         self._native = native
         self._catalog = catalog
         self._names = names
+        self._is_altered = False
         self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
@@ -215,6 +220,29 @@ class DuckTransaction(TransactionBlock):
         if schema is not None and is_name:
             self._names.show(view, schema)
 
+    def show_columns(self) -> None:
+        """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""
+        assert self.handle is not None
+        self._is_altered = True
+        for handle in (self.handle, self.handle.at(VersionChoice())):
+            table = self.shown.get(handle.identity)
+            if table is None:
+                continue
+            with self.versions.reading():
+                bind_name(self._native, table.view, VersionOfTransaction(handle.reader(), hidden=False))
+            show_comments(self._native, f"temp.main.{quoted(table.view)}", self.dataset)
+
+    def _show_to_all(self) -> None:
+        """Show the columns and comments of the committed table on all connections."""
+        for schema in self._catalog.schemas:
+            for name in schema.tables:
+                handle = schema.find(name)
+                if handle is not None and self.handle is not None and handle.place == self.handle.place:
+                    with suppress(
+                        duckdb.Error, LanceDuckError
+                    ):  # the next statement that needs the columns looks again
+                        schema.show_columns(name)
+
     def finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
 
@@ -236,6 +264,8 @@ class DuckTransaction(TransactionBlock):
         self._end()
         self._native.execute(f"DROP MACRO {self._marker}")
         self.commit()
+        if self._is_altered:
+            self._show_to_all()
 
     def abandon(self) -> None:
         """Discard all changes, after DuckDB has discarded its changes."""

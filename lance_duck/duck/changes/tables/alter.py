@@ -76,13 +76,11 @@ class AlterStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Change the columns, or the name."""
-        session.refuse_in_transaction("ALTER TABLE")
         session.explain_words("The columns or the name of the table would change. Nothing was written.")
-        handle = session.handle(self.target)
-        dataset = handle.current()
-        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
+        dataset = session.dataset_to_alter(self.target)
+        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if verb == "add":
             self._add(session, dataset, place)
         elif verb == "drop":
@@ -94,12 +92,11 @@ class AlterStatement(TableStatement):
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
-        schema = session.schema_of(self.target)
-        if schema is not None:
-            schema.show_columns(self.target.name)
+        session.show_columns(self.target)
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
+        session.refuse_in_transaction("ALTER TABLE … RENAME TO")
         name = self.action.tokens[2].name if len(self.action) == 3 else None
         if name is None:
             raise self._unsupported()

@@ -77,13 +77,11 @@ class CommentStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Store the comment."""
-        session.refuse_in_transaction("COMMENT ON")
         session.explain_words("The comment would be stored. Nothing was written.")
         table = self._table(session)
         assert table is not None
         text = self._text(session)
-        handle = session.handle(table)
-        dataset = handle.current()
+        dataset = session.dataset_to_alter(table)
         if self.is_column:
             path = ColumnPath(self.target.parts[len(table.parts) :], self.target.after)
             schema = dataset.handle.snapshot.schema
@@ -91,9 +89,7 @@ class CommentStatement(TableStatement):
             dataset.update_field_metadata({lance_path(schema, field): {COMMENT: text}})
         else:
             dataset.update_metadata({COMMENT: text})
-        schema = session.schema_of(table)
-        if schema is not None:
-            schema.show_comments(table.name)
+        session.show_columns(table)
         return nothing()
 
     def _text(self, session: ChangeSession) -> str | None:
