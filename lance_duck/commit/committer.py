@@ -109,7 +109,7 @@ def commit(
         transaction_uuid: UUID of the transaction. None generates one.
 
     Returns:
-        The new version. It is not read back from disk. If `snapshot` collects operations, the version is in memory only.
+        The new version. It is not read back from disk. If `snapshot` collects operations, it is in memory only.
 
     Raises:
         RetryableError: A concurrent change conflicts, or all retries lost the race. The message names the other change.

@@ -463,22 +463,6 @@ class ChangeSession:
         """Return edits whose primary keys are checked, unless the user turned the check off."""
         return check_edits(snapshot, edits, name.name) if self.checks_keys else edits
 
-    def dataset_to_alter(self, name: TableName) -> LanceDataset:
-        """Return a dataset whose changes of columns and metadata are committed, or belong to the open transaction."""
-        handle = self.handle(name)
-        if self.block is None:
-            return handle.current()
-        return dataset_of(self.block.changes_of(handle, name.name).collecting())
-
-    def show_columns(self, name: TableName) -> None:
-        """Update the columns and comments that DuckDB shows for a table."""
-        if self.block is not None:
-            self.block.show_columns()
-            return
-        schema = self.schema_of(name)
-        if schema is not None:
-            schema.show_columns(name.name)
-
     def append(self, name: TableName, rows: OpenRows) -> int:
         """Append rows as one new version, and return their number. Zero rows do not create a version."""
         handle = self.handle(name)

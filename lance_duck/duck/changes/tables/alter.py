@@ -22,7 +22,12 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.rows.shadow import temporary_table
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
+from lance_duck.duck.changes.table_statement import (
+    TableStatement,
+    dataset_to_alter,
+    name_after_if_exists,
+    show_columns,
+)
 from lance_duck.duck.changes.tables.altered_fields import (
     default_values,
     dropped_field,
@@ -79,7 +84,7 @@ class AlterStatement(TableStatement):
         session.explain_words("The columns or the name of the table would change. Nothing was written.")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
-        dataset = session.dataset_to_alter(self.target)
+        dataset = dataset_to_alter(session, self.target)
         verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if verb == "add":
             self._add(session, dataset, place)
@@ -92,7 +97,7 @@ class AlterStatement(TableStatement):
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
-        session.show_columns(self.target)
+        show_columns(session, self.target)
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
