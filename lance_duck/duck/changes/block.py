@@ -23,13 +23,13 @@ from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
-from lance_duck.duck.databases.database_schema import DatabaseSchema
+from lance_duck.duck.databases.database_schema import DatabaseSchema, show_comments
 from lance_duck.duck.databases.drafts import DraftNames
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 
@@ -154,6 +154,9 @@ class TransactionBlock:
         """Return whether the transaction has created a table. Such a table has a version for each statement."""
         return False
 
+    def show_columns(self) -> None:
+        """Show the columns and comments of the changed table, after its schema changed."""
+
     def is_shown(self, name: str) -> bool:
         """Return whether an unqualified name refers to a table that the transaction reads through a view."""
         return any(folded(table.view) == folded(name) for table in self.shown.values())
@@ -178,6 +181,7 @@ class DuckTransaction(TransactionBlock):
         self._native = native
         self._catalog = catalog
         self._names = names
+        self._is_altered = False
         self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
@@ -227,6 +231,29 @@ class DuckTransaction(TransactionBlock):
         if schema is not None and is_name:
             self._names.show(view, schema)
 
+    def show_columns(self) -> None:
+        """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""
+        assert self.handle is not None
+        self._is_altered = True
+        for handle in (self.handle, self.handle.at(VersionChoice())):
+            table = self.shown.get(handle.identity)
+            if table is None:
+                continue
+            with self.versions.reading():
+                bind_name(self._native, table.view, VersionOfTransaction(handle.reader(), hidden=False))
+            show_comments(self._native, f"temp.main.{quoted(table.view)}", self.dataset)
+
+    def _show_to_all(self) -> None:
+        """Show the columns and comments of the committed table on all connections."""
+        for schema in self._catalog.schemas:
+            for name in schema.tables:
+                handle = schema.find(name)
+                if handle is not None and self.handle is not None and handle.place == self.handle.place:
+                    with suppress(
+                        duckdb.Error, LanceDuckError
+                    ):  # the next statement that needs the columns looks again
+                        schema.show_columns(name)
+
     def finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
 
@@ -250,6 +277,8 @@ class DuckTransaction(TransactionBlock):
         if not self.is_empty:
             self._native.execute(f"DROP MACRO {self._marker}")
             self.commit()
+        if self._is_altered:
+            self._show_to_all()
         self.drafts.publish()
 
     def abandon(self) -> None:
@@ -312,11 +341,12 @@ class DuckTransaction(TransactionBlock):
         self.drafts.keep(source)
         self._native.sql(f"CREATE VIEW {schema.sql}.{quoted(name)} AS {body}")
 
-    def show_again(self, schema: DatabaseSchema | None, name: str, handle: TableHandle) -> None:
+    def show_again(self, schema: DatabaseSchema, name: str) -> None:
         """Show the changed columns of a new table."""
-        if schema is not None:
-            self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
-            self._create_view(schema, name, handle)
+        handle = schema.find(name)
+        assert handle is not None
+        self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
+        self._create_view(schema, name, handle)
 
     def _hide(self, handle: TableHandle) -> None:
         """Drop the views through which the connection reads a table at the version of the transaction."""

@@ -171,10 +171,6 @@ class DatabaseSchema:
                 except (LanceDuckError, duckdb.Error):
                     continue
 
-    def show_comments(self, name: str) -> None:
-        """Update the comments that DuckDB shows, from the metadata of a table and its columns."""
-        self.show_columns(name)  # other writers may have changed them
-
     def let_go(self) -> None:
         """Close all tables. They are reopened when they are read again."""
         for handle, _ in list(self._views.values()):
@@ -291,7 +287,7 @@ class DatabaseSchema:
         try:
             with self.binder.spare_cursor() as cursor:
                 cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS {body}")
-                _show_comments(cursor, self._qualified(name), table)
+                show_comments(cursor, self._qualified(name), table)
         except duckdb.Error:
             self._views.pop(name)
             if before is not None:
@@ -335,7 +331,7 @@ def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None)
     return table.schema.equals(schema, check_metadata=True) and table.metadata.get(COMMENT) == comment
 
 
-def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
+def show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
     """Copy the comments of a table and its columns to a new view.
 
     Args:

@@ -25,7 +25,12 @@ from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.rows.defaults import DEFAULT, default_column, refuse_sequences
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
+from lance_duck.duck.changes.table_statement import (
+    TableStatement,
+    dataset_to_alter,
+    name_after_if_exists,
+    show_columns,
+)
 from lance_duck.duck.changes.tables.altered_fields import (
     dropped_field,
     is_written_whole,
@@ -89,9 +94,7 @@ class AlterStatement(TableStatement):
         session.explain_words("The columns or the name of the table would change. Nothing was written.")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
-        handle = session.handle(self.target)
-        session.refuse_in_transaction("ALTER TABLE", handle)
-        dataset = handle.current()
+        dataset = dataset_to_alter(session, self.target)
         verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if verb == "add":
             self._add(session, dataset, place)
@@ -103,16 +106,13 @@ class AlterStatement(TableStatement):
             self._alter(session, dataset, place)
         else:
             raise self._unsupported()
-        if session.transaction is not None:
-            session.transaction.show_again(session.schema_of(self.target), self.target.name, handle)
-            return nothing()
-        session.catalog.refresh(force=True)
-        schema = session.schema_of(self.target)
-        if schema is not None:
-            schema.show_columns(self.target.name)
+        if session.block is None:
+            session.catalog.refresh(force=True)
+        show_columns(session, self.target)
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
+        session.refuse_in_transaction("ALTER TABLE … RENAME TO")
         name = self.action.tokens[2].name if len(self.action) == 3 else None
         if name is None:
             raise self._unsupported()
