@@ -29,7 +29,8 @@ def con(tmp_path: Path) -> Iterator[ld.Connection]:
     with ld.connect(tmp_path) as connection:
         connection.execute("CREATE TYPE memory.mood AS ENUM ('sad', 'ok', 'happy')")
         connection.execute(
-            "CREATE TABLE memory.n AS SELECT i AS id, ['sad', 'ok', 'happy', NULL][1 + i % 4]::mood AS s FROM range(8) r(i)"
+            "CREATE TABLE memory.n AS "
+            "SELECT i AS id, ['sad', 'ok', 'happy', NULL][1 + i % 4]::mood AS s FROM range(8) r(i)"
         )
         yield connection
 

@@ -112,7 +112,6 @@ class AlterStatement(TableStatement):
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
-        session.refuse_in_transaction("ALTER TABLE … RENAME TO")
         name = self.action.tokens[2].name if len(self.action) == 3 else None
         if name is None:
             raise self._unsupported()
