@@ -50,7 +50,8 @@ from lance_duck.write.relations import refuse_enums
 _PARTS: Final = ("schema", "data")
 _LEFT_OUT: Final = """
     SELECT 'schema', NULL, schema_name FROM duckdb_schemas() WHERE database_name = {0} AND NOT internal
-    UNION ALL SELECT 'view', schema_name, view_name FROM duckdb_views() WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'view', schema_name, view_name FROM system.main.duckdb_views()
+        WHERE database_name = {0} AND NOT internal
     UNION ALL SELECT 'sequence', schema_name, sequence_name FROM duckdb_sequences() WHERE database_name = {0}
     UNION ALL SELECT DISTINCT 'macro', schema_name, function_name FROM duckdb_functions()
         WHERE database_name = {0} AND NOT internal
@@ -265,7 +266,7 @@ def _native_tables(session: ChangeSession, database: str) -> list[_Table]:
     Raises:
         UnsupportedError: A table is in another schema than main, or has a type that Lance cannot store.
     """
-    sql = f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE database_name = {literal(database)}"  # noqa: S608
+    sql = f"SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() WHERE database_name = {literal(database)}"  # noqa: S608
     rows = sorted(session.relation(sql, {}).fetchall())
     others = [f"{schema}.{name}" for schema, name, _ in rows if schema != SCHEMA]
     if others:
@@ -404,7 +405,7 @@ def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
     """Warn of the objects of a native database that were not copied."""
     rows = session.relation(_LEFT_OUT.format(literal(source)), {}).fetchall()
     names = [f"{kind} {name if schema in (None, SCHEMA) else f'{schema}.{name}'}" for kind, schema, name in rows]
-    sql = f"SELECT table_name, sql FROM duckdb_tables() WHERE database_name = {literal(source)}"  # noqa: S608
+    sql = f"SELECT table_name, sql FROM system.main.duckdb_tables() WHERE database_name = {literal(source)}"  # noqa: S608
     for table, text in session.relation(sql, {}).fetchall():
         names += _column_properties(table, Clauses.of(text))
     if names:

@@ -160,8 +160,8 @@ class ExportStatement(LanceStatement):
             return
         sql = f"""
             SELECT name FROM (
-                SELECT table_name AS name, database_name, schema_name FROM duckdb_tables()
-                UNION ALL SELECT view_name, database_name, schema_name FROM duckdb_views()
+                SELECT table_name AS name, database_name, schema_name FROM system.main.duckdb_tables()
+                UNION ALL SELECT view_name, database_name, schema_name FROM system.main.duckdb_views()
             ) WHERE lower(database_name) = lower({literal(native)}) AND schema_name = {literal(SCHEMA)}"""  # noqa: S608
         repeated = sorted(name for (name,) in session.relation(sql, {}).fetchall() if folded(name) in tables)
         if repeated:
