@@ -75,7 +75,7 @@ def _create_view(relation: Any, owner: Connection, name: str, replace: bool = Tr
             remedy="run CREATE VIEW … AS with the text of the query, or use create() for a table",
         )
     owner.execute(f"CREATE {'OR REPLACE ' if replace else ''}VIEW {name} AS {text}")
-    return owner.sql(f"FROM {name}")  # noqa: S608
+    return owner.sql(f"FROM {name}")
 
 
 def _query(native: Callable[..., Any]) -> Callable[..., Any]:
