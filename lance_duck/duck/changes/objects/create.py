@@ -9,6 +9,7 @@ The stored text is what the user wrote, without the name of the own database, wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,6 @@ from lance_duck.duck.changes.objects.statement import (
     ObjectChange,
     ObjectStatement,
     name_at,
-    run_in_duckdb,
     written_clauses,
 )
 from lance_duck.duck.changes.session import ChangeSession
@@ -78,7 +78,9 @@ class CreateObjectStatement(ObjectStatement):
         """Return the schema of the new object, or None if it is not in a Lance database."""
         return session.schema_of_new(self.target)
 
-    def change(self, session: ChangeSession, schema: DatabaseSchema) -> ObjectChange | None:
+    def change(
+        self, session: ChangeSession, schema: DatabaseSchema, execute: Callable[[], None]
+    ) -> ObjectChange | None:
         """Create the object in DuckDB. Returns None if it exists, and IF NOT EXISTS permits it."""
         name, objects = self.target.name, session.catalog.objects(schema)
         if self.kind == VIEW and (schema.find(name) is not None or schema.broken(name) is not None):
@@ -88,7 +90,7 @@ class CreateObjectStatement(ObjectStatement):
             raise AlreadyExistsError(f'Table with name "{name}" already exists!', where=self.subject, remedy=remedy)
         kinds = ("macro", "table_macro") if self.kind == "macro" else (self.kind,)
         present = objects.find(schema, name, kinds)
-        run_in_duckdb(session)
+        execute()
         if present is not None and self.may_exist:
             return None
         added = self._definition(session, schema)
