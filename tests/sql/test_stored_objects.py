@@ -164,6 +164,13 @@ def test_views_are_renamed_and_dropped(con: ld.Connection, again: Callable[[], l
     assert rows(again(), "SHOW TABLES") == [("q",)]
 
 
+def test_a_macro_and_a_table_macro_have_one_name(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    con.execute("CREATE MACRO m() AS 1; CREATE MACRO m() AS TABLE SELECT 2 AS a; CREATE OR REPLACE MACRO m() AS 3")
+    assert rows(again(), "SELECT m(), a FROM m()") == [(3, 2)]
+    con.execute("DROP MACRO TABLE m")
+    assert rows(again(), "SELECT m()") == [(3,)]
+
+
 def test_comments_last(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
     con.execute(
         "CREATE VIEW v AS FROM q; CREATE MACRO m() AS 1; CREATE MACRO tm() AS TABLE SELECT 1; CREATE TYPE t AS INTEGER"

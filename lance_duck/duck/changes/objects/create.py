@@ -17,6 +17,8 @@ import duckdb
 
 from lance_duck.duck.changes.objects.statement import (
     KIND_OF_WORD,
+    MACRO,
+    TABLE_MACRO,
     TYPE,
     VIEW,
     ObjectChange,
@@ -34,7 +36,6 @@ from lance_duck.errors import AlreadyExistsError, UnsupportedError
 from lance_duck.namespaces import (
     CatalogObject,
     MacroDefinition,
-    ObjectKey,
     TableMacroDefinition,
     TypeDefinition,
     ViewDefinition,
@@ -88,8 +89,7 @@ class CreateObjectStatement(ObjectStatement):
                 return None
             remedy = "DROP TABLE first, or give the view another name"
             raise AlreadyExistsError(f'Table with name "{name}" already exists!', where=self.subject, remedy=remedy)
-        kinds = ("macro", "table_macro") if self.kind == "macro" else (self.kind,)
-        present = objects.find(schema, name, kinds)
+        present = objects.find(schema, name, (self._stored_kind,))
         execute()
         if present is not None and self.may_exist:
             return None
@@ -117,9 +117,14 @@ class CreateObjectStatement(ObjectStatement):
                 default_namespace_path=namespace,
             )
         text = _without_database(session, written.definition, schema.database)
-        at = written.definition.find("as")
-        kind = TableMacroDefinition if written.definition.word(at + 1) == "table" else MacroDefinition
+        kind = TableMacroDefinition if self._stored_kind == TABLE_MACRO else MacroDefinition
         return kind(name=name, definitions=text, engine=_ENGINE, default_namespace_path=namespace)
+
+    @property
+    def _stored_kind(self) -> str:
+        """The kind of the stored object. In DuckDB, a macro and a table macro may have one name."""
+        is_table = self.definition.word(self.definition.find("as") + 1) == "table"
+        return TABLE_MACRO if self.kind == MACRO and is_table else self.kind
 
     def view_parts(self) -> tuple[tuple[str, ...], Clauses]:
         """Return the listed columns of a view, and its query.
@@ -182,9 +187,3 @@ def _without_database(session: ChangeSession, part: Clauses, database: str) -> s
             end = part.tokens[place + 2].start
             edits.append(Edit(token.start, end, "" if is_schema else "main."))
     return part.edited(edits).strip()
-
-
-def object_key(schema: DatabaseSchema, kind: str, name: str) -> ObjectKey:
-    """Return the key of an object with this name in a schema."""
-    assert schema.folder is not None
-    return ObjectKey(kind, (*schema.folder.parts, name))
