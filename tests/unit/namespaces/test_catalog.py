@@ -278,6 +278,16 @@ def test_damaged_objects_do_not_hide_others(namespace: ld.DirectoryNamespace) ->
     assert namespace.catalog("gone").objects == {}
 
 
+def test_damaged_rows_only_hide_objects_of_their_kind(namespace: ld.DirectoryNamespace) -> None:
+    put(namespace, view("a"), view("b"), view("s"))
+    rows = [NamedObject("a", "namespace", None, "{"), NamedObject("B", "table", ".."), NamedObject("s", "view")]
+    Listing(namespace.root).change(lambda names: ListingChange(added=rows))
+    catalog = namespace.catalog()
+    assert [key.name for key in catalog.objects] == [("a",), ("s",)]
+    assert catalog.namespaces == {(): {}, ("a",): {}}
+    assert [str(key) for key in catalog.broken] == ["namespace a", "table B", "view b"]
+
+
 def test_objects_of_a_newer_form_are_only_read(namespace: ld.DirectoryNamespace) -> None:
     namespace.create_namespace("s")
     put(namespace, view("v"))
@@ -446,6 +456,7 @@ def test_problems_and_repair_of_rows_that_pylance_left(namespace: ld.DirectoryNa
     namespace.create_table("s$t", ROWS)
     rows = [NamedObject(f"s$t$0000000000000000000{number}", "table_version", None, "{}") for number in (1, 2)]
     rows += [NamedObject("odd", "view"), NamedObject("lost$t", "table", "t.lance"), NamedObject("s$up", "table", "..")]
+    rows += [NamedObject("s$gone", "table", "gone/t")]
     Listing(namespace.root).change(lambda names: ListingChange(added=rows))
     what = "2 rows of the type table_version, with which pylance 8 and newer refuse every change"
     assert [(problem.where, problem.what, problem.is_damage) for problem in namespace.find_problems()] == [
@@ -456,12 +467,20 @@ def test_problems_and_repair_of_rows_that_pylance_left(namespace: ld.DirectoryNa
             f"'..': the path is outside the table's folder: expected a file below {namespace.root}; nothing was read",
             True,
         ),
+        ("table lost$t", "the folder t.lance does not exist", True),
+        ("table s$gone", "the folder gone/t does not exist", True),
         ("table lost$t", "the namespace lost does not exist", False),
     ]
     assert [problem.what for problem in namespace.repair(dry_run=True)] == [what]
     assert [problem.what for problem in namespace.repair()] == [what]
     assert namespace.repair() == []
-    assert [problem.where for problem in namespace.find_problems()] == ["__manifest", "table s$up", "table lost$t"]
+    assert [problem.where for problem in namespace.find_problems()] == [
+        "__manifest",
+        "table s$up",
+        "table lost$t",
+        "table s$gone",
+        "table lost$t",
+    ]
     assert namespace.open_table("s$t").count_rows() == 2
 
 
