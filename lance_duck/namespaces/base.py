@@ -50,6 +50,7 @@ class TableDescription:
         return f"TableDescription({shown(self.location)!r}, properties={dict(self.properties)})"
 
 
+@suggest_names
 @dataclass(frozen=True)
 class Catalog:
     """The names and objects of a namespace and of its child namespaces.

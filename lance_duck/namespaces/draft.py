@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey, ViewDefinition
@@ -21,6 +22,7 @@ from lance_duck.scan.identifiers import folded
 TAKEN = "a table or namespace already has this name"
 
 
+@checked_calls
 class CatalogDraft:
     """The names and objects of a folder, with changes that are not committed yet. Each method checks its change.
 

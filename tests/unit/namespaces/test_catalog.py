@@ -22,6 +22,7 @@ from lance_duck.errors import (
     ReferencedError,
     StoreError,
     UnsupportedError,
+    WrongTypeError,
 )
 from lance_duck.namespaces import (
     Catalog,
@@ -209,6 +210,24 @@ def test_missing_and_invalid_names_are_reported(namespace: ld.DirectoryNamespace
             namespace.change_catalog(call)
     with pytest.raises(UnsupportedError, match="manifest_enabled"):
         put(ld.DirectoryNamespace(namespace.root, manifest_enabled=False), view("v"))
+
+
+def test_wrong_arguments_name_the_argument(namespace: ld.DirectoryNamespace) -> None:
+    wrong: list[Callable[[Any], object]] = [
+        lambda draft: draft.put("v"),
+        lambda draft: draft.remove("v"),
+        lambda draft: draft.create_namespace(7),
+        lambda draft: draft.update_namespace("s", 7),
+        lambda draft: ViewDefinition(name=7, query=""),  # type: ignore[arg-type]
+        lambda draft: ViewDefinition(nam="v", query=""),  # type: ignore[call-arg]
+        lambda draft: draft.puts,
+    ]
+    namespace.create_namespace("s")
+    for change in wrong:
+        with pytest.raises((WrongTypeError, AttributeError)):
+            namespace.change_catalog(change)
+    with pytest.raises(WrongTypeError, match="edit"):
+        namespace.change_catalog(view("v"))  # type: ignore[arg-type]
 
 
 def test_a_view_gets_an_identity_that_survives_changes(namespace: ld.DirectoryNamespace) -> None:
