@@ -6,11 +6,13 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.faults import Crash, Faults, stop_at
 
 import lance_duck as ld
 from lance_duck.errors import (
@@ -409,6 +411,40 @@ def test_a_change_that_fails_before_its_commit_leaves_the_catalog(
     assert namespace.catalog() == before
     put(namespace, view("w"))
     assert [key.name for key in namespace.objects()] == [("v",), ("w",)]
+
+
+@pytest.mark.parametrize("store", ["local", "memory"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_crash_at_any_step_leaves_the_old_or_the_new_catalog(is_new: bool, store: str, tmp_path: Path) -> None:
+    root = str(tmp_path) if store == "local" else f"memory://{tmp_path.name}"
+
+    def edit(draft: CatalogDraft) -> None:
+        draft.create_namespace("s")
+        draft.put(view("s$v"))
+        if not is_new:
+            draft.remove(view("old").key)
+
+    def folder(name: str) -> ld.DirectoryNamespace:
+        namespace = ld.DirectoryNamespace(f"{root}/{name}")
+        if not is_new:
+            put(namespace, view("old"))
+        return namespace
+
+    namespace = folder("whole")
+    with Faults() as seen:
+        namespace.change_catalog(edit)
+    changed, outcomes = namespace.catalog(), []
+    for step in range(len(seen.steps)):
+        namespace = folder(str(step))
+        before = namespace.catalog()
+        with suppress(Crash), Faults(stop_at(step)):
+            namespace.change_catalog(edit)
+        outcomes.append(namespace.catalog() == before)
+        if outcomes[-1]:
+            namespace.change_catalog(edit)
+        assert namespace.catalog() == changed
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert outcomes[0]
 
 
 def test_a_crash_during_a_cascade_leaves_only_files_without_a_name(
