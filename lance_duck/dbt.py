@@ -5,8 +5,8 @@
         alias: lance
         config: {root: data}        # a source or model `trips` is the table data/trips.lance, unless it sets `uri`
 
-With `folder: data` in the config, all SQL of the project runs on a connection whose database `lance` is the folder. Models
-with `database: lance` are then tables and views of the folder, with dbt's own materializations.
+With `folder: data` in the config, all SQL of the project runs on a connection whose database `lance` is the folder.
+Models with `database: lance` are then tables and views of the folder, with dbt's own materializations.
 
 You hold: settings of a source, or settings of a model and the Parquet file that dbt wrote for it. You get: a dataset,
 or a new version.

@@ -12,8 +12,8 @@ from weakref import WeakSet
 import duckdb
 
 from lance_duck.duck.binder import Binder
+from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
-from lance_duck.duck.databases.drafts import draft_names
 from lance_duck.duck.databases.objects import StoredObjects
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
@@ -123,7 +123,7 @@ class TableCatalog:
     @property
     def schemas(self) -> list[DatabaseSchema]:
         """The schemas of all databases of Lance tables. The first is `lance.main`."""
-        drafts = draft_names()
+        drafts = changed_names()
         if drafts is None or not drafts.schemas:
             return list(self._schemas.values())
         schemas = {**self._schemas, **drafts.schemas}
@@ -140,9 +140,10 @@ class TableCatalog:
 
     def schema(self, database: str, name: str) -> DatabaseSchema | None:
         """Return a schema of a database of Lance tables. Names are case-insensitive, as in DuckDB."""
-        place, drafts = (folded(database), folded(name)), draft_names()
+        place, drafts = (folded(database), folded(name)), changed_names()
         if drafts is not None and place in drafts.schemas:
-            return drafts.schemas[place]
+            changed: DatabaseSchema | None = drafts.schemas[place]
+            return changed
         return self._schemas.get(place)
 
     def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
@@ -349,7 +350,7 @@ class TableCatalog:
 
         A new object is created whenever the set of tables changes.
         """
-        drafts = draft_names()
+        drafts = changed_names()
         if drafts is not None and drafts.names:
             return Vocabulary.of([*self._names(), *drafts.names])
         vocabulary = self._vocabulary

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 import duckdb
@@ -21,11 +21,28 @@ from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
-if TYPE_CHECKING:
-    from lance_duck.duck.connection import Connection
+
+class Owner(Protocol):
+    """The methods of a connection that its relations call."""
+
+    def execute(self, query: Any) -> Any:
+        """Run a statement."""
+
+    def execute_with(self, query: str, name: str, rows: Any) -> None:
+        """Run a statement that reads rows by a name."""
+
+    def append(self, table_name: str, df: Any) -> Any:
+        """Append rows to a table."""
+
+    def sql(self, query: Any) -> Any:
+        """Return the rows of a query as a relation."""
+
+    def is_lance(self, name: tuple[str, ...]) -> bool:
+        """Return whether a new table with this name would be a Lance table."""
+
 
 _NUMBERS: Final = count(1)
-_CONNECTIONS: Final[WeakValueDictionary[int, Connection]] = WeakValueDictionary()
+_CONNECTIONS: Final[WeakValueDictionary[int, Owner]] = WeakValueDictionary()
 _OWNER: Final = "__lance_connection"
 _READS: Final = frozenset({"select", "from", "with", "values", "describe", "summarize", "show", "pivot", "unpivot"})
 _RELATION: Final = "__lance_relation"
@@ -33,7 +50,7 @@ _OBJECT: Final = re.compile(r"__duckdb_source_|\b(?:pandas|arrow|python\w*|polar
 """Matches the text of a relation that reads objects of this process."""
 
 
-def follow_relations(connection: Connection, native: duckdb.DuckDBPyConnection) -> None:
+def follow_relations(connection: Owner, native: duckdb.DuckDBPyConnection) -> None:
     """Let relations of a connection create Lance tables and views."""
     number = next(_NUMBERS)
     _CONNECTIONS[number] = connection
@@ -43,7 +60,7 @@ def follow_relations(connection: Connection, native: duckdb.DuckDBPyConnection) 
         native.execute(f"CREATE OR REPLACE TEMP MACRO {_OWNER}() AS {{'{_OWNER}_{number}': 0}}")
 
 
-def _owner(relation: Any) -> Connection | None:
+def _owner(relation: Any) -> Owner | None:
     """Return the connection of a relation, or None for other connections of DuckDB."""
     if not _CONNECTIONS:
         return None
@@ -58,15 +75,15 @@ def _owner(relation: Any) -> Connection | None:
     return None if number is None else _CONNECTIONS.get(number)
 
 
-def _create(relation: Any, owner: Connection, name: str) -> None:
+def _create(relation: Any, owner: Owner, name: str) -> None:
     owner.execute_with(f"CREATE TABLE {name} AS FROM {_RELATION}", _RELATION, relation)
 
 
-def _insert_into(relation: Any, owner: Connection, name: str) -> None:
+def _insert_into(relation: Any, owner: Owner, name: str) -> None:
     owner.append(name, relation)
 
 
-def _create_view(relation: Any, owner: Connection, name: str, replace: bool = True) -> Any:
+def _create_view(relation: Any, owner: Owner, name: str, replace: bool = True) -> Any:
     text = relation.sql_query().strip()
     if _OBJECT.search(text):
         raise UnsupportedError(

@@ -114,6 +114,30 @@ def test_names_are_changed_again_in_one_transaction(con: ld.Connection, tmp_path
         assert rows(each, "FROM t") == [(7,)]
 
 
+@pytest.mark.parametrize("schema", ["", "s."])
+def test_a_table_is_changed_and_renamed_in_one_transaction(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, schema: str
+) -> None:
+    con, cursor = in_schema, in_schema.cursor()
+    con.execute(
+        f"BEGIN; INSERT INTO {schema}t VALUES (2); ALTER TABLE {schema}t RENAME TO u; INSERT INTO {schema}u VALUES (3)"
+    )
+    con.execute(f"ALTER TABLE {schema}u ADD COLUMN b INTEGER DEFAULT 7; ALTER TABLE {schema}u RENAME TO w")
+    assert rows(con, f"FROM {schema}w") == [(1, 7), (2, 7), (3, 7)]
+    assert rows(cursor, f"FROM {schema}t") == [(1,)]
+    with pytest.raises(duckdb.CatalogException):
+        connect(tmp_path).execute(f"FROM {schema}u")
+    con.execute("COMMIT")
+    for each in (con, cursor, connect(tmp_path)):
+        assert rows(each, f"FROM {schema}w") == [(1, 7), (2, 7), (3, 7)]
+
+
+def test_a_changed_table_is_dropped_in_its_transaction(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("BEGIN; INSERT INTO t VALUES (2); COMMENT ON TABLE t IS 'gone'; DROP TABLE t; COMMIT")
+    assert not list(tmp_path.iterdir())
+    assert rows(con, "SHOW TABLES") == []
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs", "words"),
     [
@@ -162,7 +186,6 @@ def test_two_connections_of_one_process_conflict_at_the_statement(con: ld.Connec
     [
         ("CREATE OR REPLACE TABLE t AS SELECT 2 AS a", "DROP TABLE first in the same transaction"),
         ("CREATE TABLE 'x.lance' AS SELECT 1 AS a", "in a transaction"),
-        ("INSERT INTO t VALUES (2); ALTER TABLE t RENAME TO u", "COMMIT first"),
         (
             "INSERT INTO t VALUES (2); INSERT INTO other VALUES (2)",
             "other: .*only one Lance table: found earlier changes of t",

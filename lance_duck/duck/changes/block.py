@@ -10,11 +10,12 @@ which is dropped at COMMIT. DuckDB then treats the change as a write to that dat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -22,13 +23,15 @@ import pyarrow as pa
 from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.result import nothing, returned
 from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.databases.database_schema import DatabaseSchema, show_comments
 from lance_duck.duck.databases.drafts import DraftNames
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
+from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice, unpinned
 from lance_duck.duck.tables.table import DuckTable
+from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
@@ -193,11 +196,14 @@ class DuckTransaction(TransactionBlock):
         """
         self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
         pending = super().begin(handle, name, base)
-        newest = handle.at(VersionChoice())
-        for each in (handle, newest):
+        self._show_changes(handle, name)
+        return pending
+
+    def _show_changes(self, handle: TableHandle, name: str) -> None:
+        """Show the changed version of a table under its name."""
+        for each in (handle, handle.at(VersionChoice())):
             self.versions.pin(each, lambda: self.dataset)
             self._show(each, name)
-        return pending
 
     def pin(self, names: Iterable[str], *, later: bool) -> None:
         """Pin tables with these names to the version that the transaction reads.
@@ -255,7 +261,38 @@ class DuckTransaction(TransactionBlock):
                     ):  # the next statement that needs the columns looks again
                         schema.show_columns(name)
 
-    def finish(self) -> None:
+    def settled(self, answer: Any) -> Any:
+        """Return a relation that reads the transaction's versions, even if its rows are read later.
+
+        A relation that reads tables through a function or a user's view is read immediately.
+        """
+        if not self.versions.take_bound() or not isinstance(answer, duckdb.DuckDBPyRelation):
+            return answer
+        rows = returned(answer.to_arrow_table(), [str(type_) for type_ in answer.types], -1)
+        return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
+
+    def commit_with(self, native: Callable[[], Any]) -> Any:
+        """Commit the Lance changes, then run DuckDB's COMMIT. Returns its result. Raises the errors of `_finish`."""
+        try:
+            self._finish()
+        except BaseException:
+            self.abandon()
+            with suppress(duckdb.Error):
+                self._native.execute("ROLLBACK")
+            raise
+        if not self.drafts.changes:
+            return native()
+        try:
+            answer = native()
+        except duckdb.TransactionException:  # another connection has already listed the published names
+            with suppress(duckdb.Error):
+                self._native.execute("ROLLBACK")
+            answer = self._native.execute(nothing().sql)
+        self.drafts.settle()
+        self._catalog.refresh(force=True)
+        return answer
+
+    def _finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
 
         Raises:
@@ -306,19 +343,9 @@ class DuckTransaction(TransactionBlock):
             self._create_view(schema, name, handle)
 
     def rename_table(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
-        """Rename a table. Its name in lower or upper case does not matter.
-
-        Raises:
-            UnsupportedError: The transaction has changed rows of the table.
-        """
+        """Rename a table. Raises UnsupportedError if its folder cannot be renamed."""
         handle = schema.find(name)
         assert handle is not None
-        if self.handle is not None and self.handle.place == handle.place:
-            raise UnsupportedError(
-                "a table whose rows a transaction has changed cannot be renamed in it",
-                where=f"table {name}",
-                remedy="COMMIT first, or rename it before its rows are changed",
-            )
         if schema.folder is not None and not schema.folder.parts:
             check_renamable(handle.uri, handle.storage_options)
         self._hide(handle)
@@ -326,6 +353,9 @@ class DuckTransaction(TransactionBlock):
             self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
             self.drafts.rename(schema, name, new_name)
             self._create_view(schema, new_name, handle)
+        if self.handle is not None and self.handle.place == handle.place:
+            self.name = new_name
+            self._show_changes(self.handle, new_name)
 
     def drop_table(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table. Changes of its rows are discarded."""
@@ -340,9 +370,10 @@ class DuckTransaction(TransactionBlock):
             self.drafts.drop(schema, name)
 
     def _create_view(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
-        source, body = schema.view_body(name, handle)
-        self.drafts.keep(source)
-        self._native.sql(f"CREATE VIEW {schema.sql}.{quoted(name)} AS {body}")
+        with unpinned():
+            source, body = schema.view_body(name, handle)
+            self.drafts.keep(source)
+            self._native.sql(f"CREATE VIEW {schema.sql}.{quoted(name)} AS {body}")
 
     def show_again(self, schema: DatabaseSchema, name: str) -> None:
         """Show the changed columns of a new table."""

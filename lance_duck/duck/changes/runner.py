@@ -19,7 +19,7 @@ from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
-from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
+from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, rejected_rows
@@ -296,8 +296,8 @@ class ChangeRunner:
             method: DuckDB's `sql`, `execute` or `executemany`.
             options: Further arguments. Only parameters are used.
             later: Whether to return a relation. None if the statement runs for several parameter sets.
-            written: The statement as the user wrote it.
-            run_as_written: Runs the statement in DuckDB.
+            written: See `ChangeSession`.
+            run_as_written: See `ChangeSession`.
         """
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
@@ -454,15 +454,8 @@ class ChangeRunner:
         return called.edited(self._session().visible(called.text))
 
     def settled(self, answer: Any) -> Any:
-        """Return a relation that reads the transaction's versions, even if its rows are read later.
-
-        A relation that reads tables through a function or a user's view is read immediately.
-        """
-        versions = None if self._block is None else self._block.versions
-        if versions is None or not versions.take_bound() or not isinstance(answer, duckdb.DuckDBPyRelation):
-            return answer
-        rows = returned(answer.to_arrow_table(), [str(type_) for type_ in answer.types], -1)
-        return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
+        """Return a relation that reads the transaction's versions, even if its rows are read later."""
+        return answer if self._block is None else self._block.settled(answer)
 
     def _versions_called(self, sql: str) -> Iterator[Edit]:
         """Return edits that replace `AT (…)` with calls. Without `AT`, the name may later refer to a newer version."""
@@ -477,26 +470,7 @@ class ChangeRunner:
 
     def _commit(self, native: Callable[[], Any]) -> Any:
         block, self._block = self._block, None
-        if block is None:
-            return native()
-        try:
-            block.finish()
-        except BaseException:
-            block.abandon()
-            with suppress(duckdb.Error):
-                self._native.execute("ROLLBACK")
-            raise
-        if not block.drafts.changes:
-            return native()
-        try:
-            answer = native()
-        except duckdb.TransactionException:  # another connection has already listed the published names
-            with suppress(duckdb.Error):
-                self._native.execute("ROLLBACK")
-            answer = self._native.execute(nothing().sql)
-        block.drafts.settle()
-        self._catalog.refresh(force=True)
-        return answer
+        return native() if block is None else block.commit_with(native)
 
     def _rollback(self, native: Callable[[], Any]) -> Any:
         block, self._block = self._block, None
@@ -516,6 +490,7 @@ class ChangeRunner:
         self.count.drop()
         if self._block is not None:
             self._block.discard()
+            self._block.drafts.discard()
             self._block = None
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.binder import FUNCTION, Binder, without_opening
-from lance_duck.duck.databases.drafts import draft_names
+from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.listing_macros import listing_macros
 from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
@@ -115,7 +115,7 @@ class DatabaseSchema:
 
         A name that the current transaction has changed refers to its table.
         """
-        drafts = draft_names()
+        drafts = changed_names()
         changed = None if drafts is None else drafts.find(self.place, name)
         if changed is not None:
             return changed[0]

@@ -14,13 +14,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.databases.changed_names import ChangedNames
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
@@ -38,13 +39,8 @@ from lance_duck.store import join_uri, local_path
 from lance_duck.store.local_write import move_folder
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-if TYPE_CHECKING:
-    from lance_duck.duck.databases.database_schema import DatabaseSchema
-
 STAGED: Final = "__lance_duck/staged"
 _WEEK: Final = 7 * 24 * 3600.0
-Place = tuple[str, str]
-"""A database and a schema, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -69,44 +65,16 @@ class NameChange:
 
 
 @dataclass
-class DraftNames:
-    """The names that one transaction has changed.
+class DraftNames(ChangedNames):
+    """The names that one transaction has changed, and how COMMIT publishes them.
 
     Attributes:
         changes: The changes, in order.
-        objects: Changed views, macros and types by key. None if the transaction has removed them.
-        schemas: Changed schemas by database and name in lower case. None if the transaction has dropped them.
     """
 
     changes: list[NameChange] = field(default_factory=list)
-    objects: dict[ObjectKey, CatalogObject | None] = field(default_factory=dict)
-    schemas: dict[Place, DatabaseSchema | None] = field(default_factory=dict)
-    _tables: dict[tuple[Place, str], TableHandle | None] = field(default_factory=dict)
-    _names: list[str] = field(default_factory=list)
     _new: dict[str, TableHandle] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
-
-    @contextmanager
-    def seen(self) -> Iterator[None]:
-        """While the context is open, lookups by this thread see the changed names."""
-        token = _DRAFTS.set(self)
-        try:
-            yield
-        finally:
-            _DRAFTS.reset(token)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of tables that the transaction has created or renamed."""
-        return self._names
-
-    def find(self, place: Place, name: str) -> tuple[TableHandle | None] | None:
-        """Return a tuple with the table of a changed name, or with None if the name was removed.
-
-        Returns None if the name was not changed.
-        """
-        key = (place, folded(name))
-        return (self._tables[key],) if key in self._tables else None
 
     def is_new(self, handle: TableHandle) -> bool:
         """Return whether the transaction has created a table."""
@@ -201,7 +169,7 @@ class DraftNames:
             self.objects[removed] = None
         if added is not None:
             self.objects[added.key] = added
-            self._names.append(added.name[-1])
+            self.names.append(added.name[-1])
         self.changes.append(NameChange(schema, in_manifest=apply, published=published))
 
     def create_schema(self, main: DatabaseSchema, schema: DatabaseSchema) -> None:
@@ -225,16 +193,16 @@ class DraftNames:
     @contextmanager
     def undone_after_error(self) -> Iterator[None]:
         """Restore the names if the block fails."""
-        before = [list(self.changes), dict(self.objects), dict(self.schemas), dict(self._tables), list(self._names)]
+        before = [list(self.changes), dict(self.objects), dict(self.schemas), dict(self.tables), list(self.names)]
         try:
             yield
         except BaseException:
-            self.changes, self.objects, self.schemas, self._tables, self._names = before  # type: ignore[assignment]
+            self.changes, self.objects, self.schemas, self.tables, self.names = before  # type: ignore[assignment]
             raise
 
     def check(self) -> None:
         """Check that no other writer has changed the names. Raises CommitConflictError."""
-        present: dict[Place, set[str]] = {}
+        present: dict[tuple[str, str], set[str]] = {}
         for change in self.changes:
             schema, folder = change.schema, change.schema.folder
             assert folder is not None
@@ -274,7 +242,7 @@ class DraftNames:
     def settle(self) -> None:
         """Open the changed tables again for all connections, after DuckDB has ended the transaction."""
         for schema in {change.schema.place: change.schema for change in self.changes}.values():
-            schema.reopen([name for place, name in self._tables if place == schema.place])
+            schema.reopen([name for place, name in self.tables if place == schema.place])
         for change in self.changes:
             if change.published is not None:
                 change.published()
@@ -287,16 +255,8 @@ class DraftNames:
             _remove_empty(handle.uri)
 
     def _show(self, schema: DatabaseSchema, name: str, handle: TableHandle | None) -> None:
-        self._tables[schema.place, folded(name)] = handle
-        self._names.append(name)
-
-
-_DRAFTS: ContextVar[DraftNames | None] = ContextVar("drafts", default=None)
-
-
-def draft_names() -> DraftNames | None:
-    """Return the names that the current transaction has changed, or None."""
-    return _DRAFTS.get()
+        self.tables[schema.place, folded(name)] = handle
+        self.names.append(name)
 
 
 def _apply(changes: Sequence[NameChange], draft: CatalogDraft) -> None:
@@ -308,7 +268,13 @@ def _apply(changes: Sequence[NameChange], draft: CatalogDraft) -> None:
 def _listed(folder: Folder) -> Iterable[str]:
     """Return the names of the tables that are in a folder now."""
     if folder.parts:
-        return folder.namespace.list_tables(folder.parts)
+        try:
+            return folder.namespace.list_tables(folder.parts)
+        except NotFoundError as error:
+            raise CommitConflictError(
+                f'Transaction conflict - the schema "{folder.parts[-1]}" has been dropped by another transaction',
+                remedy="nothing was committed: run the transaction again",
+            ) from error
     return folder.tables() if folder.missing() is None else ()
 
 

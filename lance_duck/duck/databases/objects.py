@@ -9,8 +9,8 @@ from typing import Final
 
 import duckdb
 
+from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
-from lance_duck.duck.databases.drafts import draft_names
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.namespaces import (
     CatalogObject,
@@ -89,7 +89,7 @@ class StoredObjects:
 
     def _seen_now(self) -> Mapping[ObjectKey, CatalogObject]:
         """Return the objects that the current transaction sees."""
-        drafts = draft_names()
+        drafts = changed_names()
         if drafts is None or not drafts.objects:
             return self._loaded
         return {key: each for key, each in {**self._loaded, **drafts.objects}.items() if each is not None}

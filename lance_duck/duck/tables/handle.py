@@ -292,6 +292,16 @@ def pinned_versions() -> PinnedVersions | None:
     return _PINNED.get()
 
 
+@contextmanager
+def unpinned() -> Iterator[None]:
+    """While the context is open, read tables at their newest committed versions."""
+    token = _PINNED.set(None)
+    try:
+        yield
+    finally:
+        _PINNED.reset(token)
+
+
 def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
     return lambda: dataset
 

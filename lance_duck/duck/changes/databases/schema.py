@@ -165,7 +165,7 @@ class DropSchemaStatement(SchemaStatement):
             present.folder.namespace.drop_namespace(present.folder.parts, cascade=self.cascades)
             session.catalog.refresh(force=True)
         else:
-            session.run(f"DROP SCHEMA {present.sql}{' CASCADE' if self.cascades else ''}")
+            session.run(f"DROP SCHEMA {present.sql} CASCADE")
             session.transaction.drafts.drop_schema(main, present, cascades=self.cascades)
         return nothing()
 

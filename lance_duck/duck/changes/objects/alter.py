@@ -22,8 +22,8 @@ from lance_duck.duck.changes.objects.statement import (
     ObjectChange,
     ObjectStatement,
     found_object,
-    is_missing,
     name_at,
+    says_missing,
 )
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.databases.database_schema import DatabaseSchema
@@ -87,7 +87,7 @@ class DropObjectStatement(StoredObjectStatement):
         try:
             execute()
         except duckdb.Error as error:
-            if key not in objects.reasons or not is_missing(error):
+            if key not in objects.reasons or not says_missing(error):
                 raise
         return ObjectChange(key)
 

@@ -201,7 +201,7 @@ def _is_native(session: ChangeSession, database: str, schema: str, name: str, ki
     return bool(session.relation(sql, {}).fetchall())
 
 
-def is_missing(error: duckdb.Error) -> bool:
+def says_missing(error: duckdb.Error) -> bool:
     """Return whether DuckDB does not find the object of a statement."""
     return isinstance(error, duckdb.CatalogException) and "does not exist" in str(error)
 
