@@ -6,7 +6,7 @@ import sys
 from datetime import timedelta
 
 from lance_duck.cli.bar import progress_bar
-from lance_duck.cli.open import open_table
+from lance_duck.cli.open import manifest_of, open_folder, open_table
 from lance_duck.cli.show import ByteCount, report, show
 from lance_duck.cli.sources import place_of_source
 from lance_duck.cli.terminal import complain
@@ -57,9 +57,13 @@ def cleanup(
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there is damage."""
-    dataset = open_table(table, version, tag)
-    problems = dataset.find_problems()
+    """Read the whole table and list its problems. The exit code is 1 if there is damage.
+
+    For a folder with `__manifest`, checks the names and objects in it, but not the tables.
+    """
+    folder = open_folder(table) if version is None and tag is None else None
+    dataset = open_table(table if folder is None else manifest_of(folder), version, tag)
+    problems = dataset.find_problems() if folder is None else folder.find_problems()
     if problems or as_json or not sys.stdout.isatty():
         rows = ({"where": problem.where, "problem": problem.what} for problem in problems)
         show(rows, ["where", "problem"], as_json, max_rows=1000)
@@ -76,7 +80,8 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
     """Commit a version without unreadable data. It omits unreadable rows and index segments, and renames list items."""
-    dataset = open_table(table)
+    folder = open_folder(table)
+    dataset = open_table(table if folder is None else manifest_of(folder))
     losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [
         {"what": f"fragment {number}", "rows": len(offsets), "columns": ", ".join(losses.columns[number])}
@@ -88,6 +93,9 @@ def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_
     rows += [{"what": f"index {s.name} ({s.uuid})", "rows": None, "columns": None} for s in losses.segments]
     if losses.renamed:
         rows.append({"what": "names of list items", "rows": None, "columns": ", ".join(losses.renamed)})
+    if folder is not None:
+        rows += [{"what": each.what, "rows": None, "columns": None} for each in folder.repair(dry_run=dry_run)]
+        dataset.checkout_latest()
     if rows or as_json or not sys.stdout.isatty():
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
     repeated = list(key_problems(dataset.handle.snapshot))

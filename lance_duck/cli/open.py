@@ -7,6 +7,10 @@ from datetime import datetime
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError
+from lance_duck.namespaces import DirectoryNamespace
+from lance_duck.namespaces.listing import FOLDER
+from lance_duck.store import join_uri, open_store
+from lance_duck.wire.paths import VERSIONS
 
 
 def open_table(
@@ -18,6 +22,20 @@ def open_table(
             "several options choose a version", remedy="pass only one of --version, --tag and --asof"
         )
     return ld.dataset(table, version=tag if version is None else version, asof=asof)
+
+
+def open_folder(path: str) -> DirectoryNamespace | None:
+    """Open a folder that has `__manifest`, by its path or the path of `__manifest`. Returns None for other paths."""
+    root, _, last = path.rstrip("/").rpartition("/")
+    if last == FOLDER:
+        return DirectoryNamespace(root or ".")
+    folders = open_store(path).folders() or ()
+    return DirectoryNamespace(path) if FOLDER in folders and VERSIONS not in folders else None
+
+
+def manifest_of(folder: DirectoryNamespace) -> str:
+    """Return the path of `__manifest` in a folder."""
+    return join_uri(folder.root, FOLDER)
 
 
 def listed_names(text: str | None) -> list[str] | None:

@@ -109,7 +109,7 @@ def commit(
         transaction_uuid: UUID of the transaction. None generates one.
 
     Returns:
-        The new version. It is not read back from disk.
+        The new version. It is not read back from disk. If `snapshot` collects operations, it is in memory only.
 
     Raises:
         RetryableError: A concurrent change conflicts, or all retries lost the race. The message names the other change.
@@ -120,6 +120,8 @@ def commit(
         StoreError: The disk or the service failed, and the version does not exist. On an object store, the version may
             still appear. Only a cleanup may then delete its files.
     """
+    if snapshot.collect is not None:
+        return snapshot.collect(operation)
     if retries < 0:
         raise InvalidInputError("retries", expected="at least 0", found=retries)
     attempts = _Commit(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))

@@ -13,6 +13,7 @@ import duckdb
 
 from lance_duck.duck.binder import Binder
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
+from lance_duck.duck.databases.drafts import draft_names
 from lance_duck.duck.databases.objects import StoredObjects
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
@@ -119,7 +120,11 @@ class TableCatalog:
     @property
     def schemas(self) -> list[DatabaseSchema]:
         """The schemas of all databases of Lance tables. The first is `lance.main`."""
-        return list(self._schemas.values())
+        drafts = draft_names()
+        if drafts is None or not drafts.schemas:
+            return list(self._schemas.values())
+        schemas = {**self._schemas, **drafts.schemas}
+        return [schema for schema in schemas.values() if schema is not None]
 
     @property
     def databases(self) -> list[DatabaseSchema]:
@@ -132,7 +137,10 @@ class TableCatalog:
 
     def schema(self, database: str, name: str) -> DatabaseSchema | None:
         """Return a schema of a database of Lance tables. Names are case-insensitive, as in DuckDB."""
-        return self._schemas.get((folded(database), folded(name)))
+        place, drafts = (folded(database), folded(name)), draft_names()
+        if drafts is not None and place in drafts.schemas:
+            return drafts.schemas[place]
+        return self._schemas.get(place)
 
     def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
         """Add the tables of a folder as a database with this name, which must be unused.
@@ -263,8 +271,8 @@ class TableCatalog:
         """Return whether a name, qualified or not, may refer to a table of these databases."""
         qualifiers = tuple(map(folded, parts[:-1]))
         return any(
-            qualifiers in ((), place, (place[1],), (place[0],)) and schema.find(parts[-1]) is not None
-            for place, schema in list(self._schemas.items())
+            qualifiers in ((), schema.place, schema.place[1:], schema.place[:1]) and schema.find(parts[-1]) is not None
+            for schema in self.schemas
         )
 
     def home(self, handle: TableHandle) -> DatabaseSchema | None:
@@ -338,6 +346,9 @@ class TableCatalog:
 
         A new object is created whenever the set of tables changes.
         """
+        drafts = draft_names()
+        if drafts is not None and drafts.names:
+            return Vocabulary.of([*self._names(), *drafts.names])
         vocabulary = self._vocabulary
         if vocabulary is None:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())

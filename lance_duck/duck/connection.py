@@ -14,10 +14,12 @@ import pyarrow as pa
 from lance_duck.arguments import checked_call, checked_calls, missing_attribute
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.block import bind_name, unbind_name
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.names import Changes
+from lance_duck.duck.relation_methods import follow_relations
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
@@ -112,6 +114,7 @@ class Connection:
             native, self._catalog, self._session, self._changes, self._inherited, read_only=read_only
         )
         self._writer = self._execution.writer
+        follow_relations(self, native)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -161,6 +164,19 @@ class Connection:
 
         self._execution.with_new_tables(append)
         return self
+
+    def execute_with(self, query: str, name: str, rows: Any) -> None:
+        """Run a statement that reads rows by a name, such as a relation."""
+        bind_name(self._native, name, rows)
+        try:
+            self.execute(query)
+        finally:
+            unbind_name(self._native, name)
+
+    def is_lance(self, name: tuple[str, ...]) -> bool:
+        """Return whether a new table with this name would be a Lance table."""
+        place = self._execution.names.place_of_new(name, later=True)
+        return place is not None and self._catalog.database(place[0]) is not None
 
     def appender(self, table: str, **options: Any) -> Any:
         """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables. Use `append` instead."""

@@ -17,14 +17,17 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 _Name = tuple[str, ...]
 
 
-def catalog_of(parts: _Name, names: ListedNames, folders: TableFolders, listed: Iterable[str]) -> Catalog:
-    """Return the content of a namespace and of its child namespaces.
+def catalog_of(
+    parts: _Name, names: ListedNames, folders: TableFolders, listed: Iterable[str], depth: int = 1
+) -> Catalog:
+    """Return the content of a namespace and of the namespaces in it.
 
     Args:
         parts: Name of the namespace.
         names: The content of `__manifest`.
         folders: The folders of the root.
         listed: Tables of the root that exist as folders.
+        depth: Number of levels of nested namespaces.
 
     Raises:
         NotFoundError: The namespace does not exist.
@@ -33,9 +36,12 @@ def catalog_of(parts: _Name, names: ListedNames, folders: TableFolders, listed: 
         namespace_row(parts, names.rows)
     rows = {tuple(each.object_id.split(DELIMITER)): each for each in names.rows.values()}
     broken: dict[ObjectKey, str] = {}
-    namespaces = {} if parts else {(): dict[str, str]()}
-    for name, row in rows.items():
-        if row.object_type == NAMESPACE and (name == parts or (name[:-1] == parts and name[-1])):
+    namespaces: dict[_Name, dict[str, str]] = {}
+    if not parts:
+        namespaces[()] = {}
+    for name, row in sorted(rows.items(), key=lambda each: each[0]):
+        is_inside = name[: len(parts)] == parts and len(name) <= len(parts) + depth and all(name)
+        if is_inside and row.object_type == NAMESPACE:
             namespaces[name] = _properties(name, row, broken)
     tables: dict[_Name, TableDescription] = {}
     if not parts:

@@ -37,6 +37,8 @@ TABLE_MACRO: Final = "table_macro"
 TYPE: Final = "type"
 _PREFIX: Final = "lance_duck.object."
 _DUCKDB: Final = "duckdb"
+_SHOWN: Final = 80
+"""Maximum number of characters of a wrong value that a message repeats."""
 
 
 class ObjectKey(NamedTuple):
@@ -153,25 +155,34 @@ class TypeDefinition(CatalogObject):
     kind: ClassVar[str] = TYPE
 
 
-_CLASSES: Final[Mapping[str, type[CatalogObject]]] = {
+KINDS: Final[Mapping[str, type[CatalogObject]]] = {
     each.kind: each for each in (ViewDefinition, MacroDefinition, TableMacroDefinition, TypeDefinition)
 }
 
 
 def stored_objects(settings: Mapping[str, str]) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the keys and the JSON of all objects, including those that cannot be read. Removed objects are skipped."""
-    for setting, text in settings.items():
+    """Yield the keys and the JSON of all objects in order, except removed objects. Some may be damaged."""
+    for setting, text in sorted(settings.items()):
         kind, dot, name = setting.removeprefix(_PREFIX).partition(".")
         if setting.startswith(_PREFIX) and dot and text:
             yield ObjectKey(kind, tuple(name.split("$"))), text
 
 
+def removed_settings(settings: Mapping[str, str]) -> list[str]:
+    """Return the keys of settings of removed objects."""
+    return [setting for setting, text in settings.items() if setting.startswith(_PREFIX) and not text]
+
+
+def is_known_form(settings: Mapping[str, str]) -> bool:
+    """Return whether this version can change the objects."""
+    return settings.get(FORM_KEY, str(FORM)) == str(FORM)
+
+
 def check_form(settings: Mapping[str, str], where: str) -> None:
     """Raise UnsupportedError if the objects have a newer form."""
-    form = settings.get(FORM_KEY)
-    if form is not None and form != str(FORM):
+    if not is_known_form(settings):
         raise UnsupportedError(
-            f"objects of form {form}",
+            f"objects of form {_shortened(settings[FORM_KEY])}",
             where=where,
             expected=str(FORM),
             remedy="a newer lance_duck made them: tables can be read",
@@ -212,7 +223,7 @@ def to_json(stored: CatalogObject) -> str:
 
 def from_json(key: ObjectKey, text: str) -> CatalogObject | str:
     """Return an object, or the reason why it cannot be read."""
-    if key.kind not in _CLASSES:
+    if key.kind not in KINDS:
         return f"unknown kind of object, {key.kind!r}"
     if not all(key.name):
         return "the name has an empty part"
@@ -232,12 +243,12 @@ def _values(stored: CatalogObject) -> dict[str, Any]:
 def _object_of(key: ObjectKey, values: Mapping[str, Any]) -> CatalogObject:
     """Build an object from the values of its fields. Raises ValueError if one is missing or wrong."""
     known = {}
-    for each in fields(_CLASSES[key.kind]):
+    for each in fields(KINDS[key.kind]):
         if each.name != "name" and each.name in values:
             known[each.name] = _checked(each.name, values[each.name], str(each.type))
         elif each.name != "name" and each.default is MISSING and each.default_factory is MISSING:
             raise ValueError(f"{each.name} is missing")
-    return _CLASSES[key.kind](name=key.name, **known)
+    return KINDS[key.kind](name=key.name, **known)
 
 
 def _checked(name: str, value: Any, annotation: str) -> Any:
@@ -302,4 +313,4 @@ def _is_utf8(text: str) -> bool:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -22,8 +22,11 @@ from lance_duck.errors import (
     UnsupportedError,
     warn_of_table,
 )
+from lance_duck.maintenance.validation.problems import Problem
+from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
 from lance_duck.namespaces.catalog import catalog_of
+from lance_duck.namespaces.check import TABLE_VERSION, folder_problems, version_rows
 from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, namespace_row
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
@@ -94,18 +97,7 @@ class DirectoryNamespace(Namespace):
 
         Everything in it disappears in one version of `__manifest`. The files of its tables are removed afterwards.
         """
-        dropped: list[NamedObject] = []
-        kept: set[str | None] = set()
-
-        def edit(draft: CatalogDraft) -> None:
-            dropped[:] = draft.drop_namespace(name, cascade=cascade)
-            kept.clear()
-            kept.update(draft.locations())
-
-        self._change(edit)
-        for row in dropped:
-            if row.location not in kept:
-                self.discard(self._folders.place(self._location(row)))
+        self._change(lambda draft: draft.drop_namespace(name, cascade=cascade))
 
     def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
         """Set properties of a namespace: see `Namespace.update_namespace`."""
@@ -118,10 +110,41 @@ class DirectoryNamespace(Namespace):
         names = self._listing.names() if has_manifest else ListedNames()
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
 
+    def find_problems(self) -> list[Problem]:
+        """Return the problems of `__manifest`: unreadable data, names and objects. The tables are not read.
+
+        Raises:
+            StoreError: The folder cannot be read.
+        """
+        return [] if self._manifest_enabled is False else folder_problems(self._listing, self._folders)
+
+    def repair(self, *, dry_run: bool = False) -> list[Problem]:
+        """Remove the rows in `__manifest` with which newer versions of pylance refuse to change the folder.
+
+        pylance 4 to 6 could store versions of tables as rows of the type "table_version". The versions themselves are
+        files in the folders of the tables, and stay.
+
+        Args:
+            dry_run: Only return the problems, without a commit.
+
+        Returns:
+            The problems that the repair removes.
+        """
+        problems: list[Problem] = []
+
+        def edit(draft: CatalogDraft) -> None:
+            problems[:] = version_rows(draft.remove_rows(TABLE_VERSION))
+
+        if dry_run:
+            edit(CatalogDraft(self._listing.names(), tuple, self._listing.uri))
+        else:
+            self.change_catalog(edit)
+        return problems
+
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
 
-        The first change creates `__manifest`.
+        The first change creates `__manifest`. Files of dropped tables are removed after the commit.
         """
         if self._manifest_enabled is False:
             raise UnsupportedError(
@@ -130,6 +153,14 @@ class DirectoryNamespace(Namespace):
                 remedy="pass manifest_enabled=True",
             )
         self._change(edit)
+
+    def forget_removed_objects(self) -> int:
+        """Remove the settings that say which objects were removed, and return their number.
+
+        Raises:
+            CommitConflictError: All attempts conflicted with other changes.
+        """
+        return self._listing.forget(objects.removed_settings)
 
     def stamp(self) -> object:
         """Return a value that changes with the names and objects in `__manifest`: see `Namespace.stamp`."""
@@ -144,6 +175,10 @@ class DirectoryNamespace(Namespace):
         if len(parts) == 1 and self._folders.is_listed(parts[0]):
             return self._folders.place(parts[0] + TABLE_SUFFIX)
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
+
+    def place_of_new(self, name: Name) -> TableDescription:
+        """Return a location for a new table with this name, without claiming the name."""
+        return self._folders.place(self._folders.of_new(name_parts(name)))
 
     def declare_table(self, name: Name) -> TableDescription:
         """Reserve a table name, and return the location for its first version. See `Namespace.declare_table`."""
@@ -214,11 +249,11 @@ class DirectoryNamespace(Namespace):
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return the locations of the tables directly in a namespace. Invalid rows are skipped with a warning."""
-        parts, objects = name_parts(name), self._objects()
+        parts, rows = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
-        for table in names_directly_in(parts, TABLE, objects):
-            row = objects[object_id((*parts, table))]
+        for table in names_directly_in(parts, TABLE, rows):
+            row = rows[object_id((*parts, table))]
             try:
                 places[table] = self._place_of(row)
             except LanceDuckError as error:
@@ -263,12 +298,21 @@ class DirectoryNamespace(Namespace):
             self._change(edit)
 
     def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
+        """Commit the changes of a draft. Then remove the files of dropped tables."""
+        draft = CatalogDraft(ListedNames(), tuple, self._listing.uri)
+
         def change(names: ListedNames) -> ListingChange:
+            nonlocal draft
             draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
             edit(draft)
             return draft.change()
 
         self._listing.change(change)
+        for row in draft.dropped:
+            with suppress(LanceDuckError):  # an invalid location
+                folder = self._location(row)
+                if not self._folders.is_used(folder, draft.folders()):
+                    self.discard(self._folders.place(folder))
 
     def _place_of(self, row: NamedObject) -> TableDescription:
         return self._folders.place(self._location(row), row.properties())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,9 @@ class CatalogDraft:
         names: The committed names.
         root_tables: Called to list the tables of the root that do not have rows.
         where: The table `__manifest`, for messages.
+
+    Attributes:
+        dropped: Rows of tables whose files are removed after the commit.
     """
 
     def __init__(self, names: ListedNames, root_tables: Callable[[], Iterable[str]], where: str) -> None:
@@ -34,6 +38,7 @@ class CatalogDraft:
         self._stored = dict(objects.stored_objects(names.settings))
         self._root_tables = root_tables
         self._where = where
+        self.dropped: list[NamedObject] = []
 
     def change(self) -> ListingChange:
         """Return the difference to the committed names."""
@@ -57,12 +62,12 @@ class CatalogDraft:
         row = self._rows.get(object_id(parts))
         return not parts or (row is not None and row.object_type == NAMESPACE)
 
-    def locations(self) -> set[str | None]:
-        """Return the folders that rows of tables refer to."""
-        return {row.location for row in self._rows.values()}
+    def folders(self) -> set[str]:
+        """Return the folders of the root that rows refer to."""
+        return {posixpath.normpath(row.location).partition("/")[0] for row in self._rows.values() if row.location}
 
     def create_namespace(self, name: Name, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace: see `Namespace.create_namespace`."""
+        """Create an empty namespace: see `Namespace.create_namespace`."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
         self._check_parent(parts)
@@ -70,21 +75,12 @@ class CatalogDraft:
         if present is not None:
             raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
         self._rows[object_id(parts)] = NamedObject.of_namespace(object_id(parts), properties)
+        if objects.is_known_form(self._before.settings):
+            for key in [each for each in self._stored if each.name[:-1] == parts]:
+                self._store(key, "")  # left over: other libraries drop namespaces without their objects
 
-    def drop_namespace(self, name: Name, *, cascade: bool = False) -> list[NamedObject]:
-        """Drop a namespace.
-
-        Args:
-            name: Name of the namespace.
-            cascade: Whether to drop everything in it.
-
-        Returns:
-            The rows of the tables in it. Their files still exist.
-
-        Raises:
-            NotFoundError: The namespace does not exist.
-            ReferencedError: The namespace is not empty, and `cascade` is not set.
-        """
+    def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
+        """Drop a namespace: see `Namespace.drop_namespace`."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
         namespace_row(parts, self._rows)
@@ -95,8 +91,8 @@ class CatalogDraft:
             raise ReferencedError("the namespace is not empty", where=object_id(parts), found=found)
         for key in keys:
             self._store(key, "")
-        dropped = [self._rows.pop(each) for each in (*rows, object_id(parts))]
-        return [row for row in dropped if row.object_type == TABLE]
+        gone = [self._rows.pop(each) for each in (*rows, object_id(parts))]
+        self.dropped += [row for row in gone if row.object_type == TABLE]
 
     def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
         """Set properties of a namespace. None removes one. Raises NotFoundError, or CorruptError for damaged ones."""
@@ -114,8 +110,12 @@ class CatalogDraft:
         self._check_no_view(parts)
         self._rows[row.object_id] = row
 
+    def drop_table(self, name: Name) -> None:
+        """Drop a table that has a row. Its files are removed after the commit. Raises NotFoundError."""
+        self.dropped.append(self.remove_table(name))
+
     def remove_table(self, name: Name) -> NamedObject:
-        """Remove the row of a table, and return it. Raises NotFoundError."""
+        """Remove the row of a table, but keep its files. Returns the row. Raises NotFoundError."""
         return self._rows.pop(self._table_row(name_parts(name)).object_id)
 
     def rename_table(self, name: Name, new_name: Name) -> None:
@@ -128,6 +128,13 @@ class CatalogDraft:
         self._check_no_view(new)
         del self._rows[row.object_id]
         self._rows[object_id(new)] = replace(row, object_id=object_id(new))
+
+    def remove_rows(self, object_type: str) -> list[NamedObject]:
+        """Remove all rows of a type, and return them."""
+        removed = [row for row in self._rows.values() if row.object_type == object_type]
+        for row in removed:
+            del self._rows[row.object_id]
+        return removed
 
     def put(self, new: CatalogObject, *, replace: bool = False) -> None:
         """Add an object.

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
@@ -58,6 +58,11 @@ class TableFolders:
         if not self._is_listing or _ELSEWHERE & set(name):
             return False
         return self.has_files(name + TABLE_SUFFIX) and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)
+
+    def is_used(self, location: str, folders: Collection[str]) -> bool:
+        """Return whether a location is in one of these folders of the root, or in a listed table of the root."""
+        top = location.partition("/")[0]
+        return top in folders or (top.endswith(TABLE_SUFFIX) and self.is_listed(top.removesuffix(TABLE_SUFFIX)))
 
     def has_manifest(self) -> bool:
         """Return whether `__manifest` exists."""

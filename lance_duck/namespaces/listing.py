@@ -25,12 +25,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.commit import commit
-from lance_duck.commit.operations import Overwrite
+from lance_duck.commit.operations import Overwrite, UpdateConfig, UpdateMap
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, CommitConflictError, CorruptError, NotFoundError, RetryableError
 from lance_duck.namespaces.names import NAMESPACE
 from lance_duck.retry import RetryPolicy
-from lance_duck.snapshot import Location
+from lance_duck.snapshot import Location, Snapshot
 from lance_duck.store import join_uri, local_path
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import StagedRows, commit_created, stage_new
@@ -161,6 +161,11 @@ class Listing:
         table = self._open()
         return ListedNames() if table is None else self._names(table, table.to_table())
 
+    def snapshot(self) -> Snapshot | None:
+        """Return the newest version of the table, or None if it does not exist."""
+        table = self._open()
+        return None if table is None else table.handle.snapshot
+
     def stamp(self) -> object:
         """Return a value that changes with the newest version: see `Namespace.stamp`."""
         path = local_path(join_uri(self.uri, VERSIONS))
@@ -183,6 +188,25 @@ class Listing:
             CommitConflictError: All attempts conflicted with other changes.
         """
         RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
+
+    def forget(self, keys: Callable[[Mapping[str, str]], list[str]]) -> int:
+        """Remove settings as one version, and return their number.
+
+        Args:
+            keys: Called with the settings, and again after each lost race. Returns the keys to remove.
+
+        Raises:
+            CommitConflictError: All attempts conflicted with other changes.
+        """
+
+        def attempt(_: int) -> int:
+            snapshot = self.snapshot()
+            gone = [] if snapshot is None else keys(snapshot.config)
+            if snapshot is not None and gone:
+                commit(snapshot, UpdateConfig(config_updates=UpdateMap(dict.fromkeys(gone))), retries=0)
+            return len(gone)
+
+        return RetryPolicy(RETRIES).run(attempt, CommitConflictError)
 
     def _change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         table = self._open()

@@ -6,7 +6,7 @@ determines its row count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,10 @@ class VersionSequence:
         """Return the versions of rows at strictly ascending offsets, as a sequence."""
         lengths = np.diff(np.searchsorted(offsets, self._bounds)).astype(np.int64)
         return self.concat([VersionSequence(lengths, self._versions)])
+
+    def with_versions(self, change: Callable[[NDArray[np.uint64]], NDArray[np.uint64]]) -> VersionSequence:
+        """Return the sequence with other versions. `change` takes the version of each run, and returns the new ones."""
+        return self.concat([VersionSequence(np.diff(self._bounds), change(self._versions))])
 
     def to_bytes(self) -> bytes:
         """Serialize the sequence."""

@@ -49,7 +49,7 @@ def arrivals(now: Snapshot) -> Arrivals:
     """
     transaction = now.transaction()
     operation = UNKNOWN if transaction is None else transaction.operation
-    if operation in _SAME_ROWS:
+    if operation in _SAME_ROWS and not (transaction is not None and transaction.changes_rows):
         return Arrivals(now.version, operation)
     tell = _TELL.get(operation)
     arrived = _compared(now) if tell is None or transaction is None else tell(transaction.message, now)

@@ -1,8 +1,9 @@
-"""Row changes that are made one after the other and committed atomically.
+"""Changes of one table that are made one after the other and committed atomically.
 
-Each change creates a version in memory. Its files are on disk. The commit combines all changes. It deletes removed rows
-of the base version and adds the written fragments. A written fragment is rewritten before the commit if a later change
-deleted some of its rows, or if it contains both moved and new rows.
+Each change creates a version in memory. Its files are on disk. The commit combines all changes. If columns do not
+change, it deletes removed rows of the base version and adds the written fragments. A written fragment is rewritten
+before the commit if a later change deleted some of its rows, or if it contains both moved and new rows. `altered_table`
+combines changes of columns with others.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,15 +20,24 @@ from numpy.typing import NDArray
 
 from lance_duck.commit import same_table
 from lance_duck.commit.committer import unpublished
-from lance_duck.commit.operations import Append, Delete, Operation, Update
-from lance_duck.errors import LanceDuckError
+from lance_duck.commit.operations import Append, Delete, Merge, Operation, Update
+from lance_duck.errors import InternalError, LanceDuckError, RetryableError
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ID
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.altered_table import (
+    amend_metadata,
+    check_collectable,
+    folded_columns,
+    is_schema_change,
+    joined_metadata,
+    new_files,
+)
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_offsets, moved_rows
 from lance_duck.verbs.writing.schema_compat import check_still_fits
+from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import WriteOptions
@@ -36,7 +47,7 @@ _NO_ROWS: Final = np.empty(0, np.uint64)
 
 
 class PendingChanges:
-    """Uncommitted changes to the rows of one table.
+    """Uncommitted changes to the rows, columns and metadata of one table.
 
     Args:
         base: The version that the changes start from.
@@ -51,6 +62,28 @@ class PendingChanges:
         self._fragments: list[Fragment] = []
         self._deletions: set[str] = set()
         self._guards: list[Callable[[Snapshot], None]] = []
+        self._operations: list[Operation] = []
+
+    @property
+    def alters(self) -> bool:
+        """Whether columns change."""
+        return any(map(is_schema_change, self._operations))
+
+    def collecting(self) -> Snapshot:
+        """Return the version that the changes produce. Operations committed on it become further changes."""
+        snapshot = self.current.sharing_files(self.current.manifest)
+        snapshot.base, snapshot.collect = self.base, partial(self._collect, self.current)
+        return snapshot
+
+    def _collect(self, expected: Snapshot, operation: Operation) -> Snapshot:
+        if expected is not self.current:
+            raise InternalError("a change of a transaction does not start from its last change", where=self.base.uri)
+        flags.check_writable(self.base.manifest.writer_flags, self.base.uri)
+        check_collectable(operation)
+        if isinstance(operation, Merge):
+            self._fragments += new_files(self.current, operation.fragments)
+        self.apply(operation)
+        return self.collecting()
 
     def apply(
         self, operation: Operation, guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
@@ -61,10 +94,11 @@ class PendingChanges:
             operation: The change. Its files are already written.
             guard: See `RowEdits`.
         """
-        if guard is not None:
+        if guard is not None and not self.alters:
             self._guards.append(guard(self.base))
         ids = self.current.fragments.id_set
         self.current = unpublished(self.current, operation)
+        self._operations.append(operation)
         self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in ids]
         self._deletions |= _deletion_files(self.current)
 
@@ -79,19 +113,52 @@ class PendingChanges:
             The new version, or the base version if nothing changed.
 
         Raises:
-            CommitConflictError: Another writer changed the same rows, or dropped and recreated the table. All changes
-                are discarded.
+            CommitConflictError: Another writer changed the same rows, or dropped and recreated the table. If both
+                columns and rows change, any version of another writer is a conflict. All changes are discarded.
         """
+        if self.alters:
+            return self._commit_columns(properties)
+        metadata = joined_metadata(self._operations)
+        amend = None
         with same_table(self.base), UncommittedFiles(self.base) as draft:
             fragments = self._added(draft)
             deletion = delete_offsets(self.base, self._affected(), draft)
             operation = _folded(self.base, fragments, deletion)
+            if operation is None:
+                operation = metadata
+            elif metadata is not None:
+                amend = amend_metadata(metadata)
             after = self.base
             if operation is not None:
                 draft.note_fragments(fragments)
                 affected = deletion.affected
-                after = draft.commit(operation, affected=affected, guard=self._guard, properties=properties)
+                after = draft.commit(
+                    operation, affected=affected, guard=self._guard, amend=amend, properties=properties
+                )
         self._discard_but(fragments)
+        return after
+
+    def _commit_columns(self, properties: Mapping[str, str] | None) -> Snapshot:
+        with same_table(self.base), UncommittedFiles(self.base) as draft:
+            folded = folded_columns(self.base, self.current, self._operations, draft)
+            try:
+                after = draft.commit(
+                    folded.operation,
+                    amend=folded.amend,
+                    properties={**(properties or {}), **folded.properties},
+                    retries=folded.retries,
+                )
+            except RetryableError as error:
+                if folded.retries:
+                    raise
+                raise RetryableError(
+                    "another writer changed a table that the transaction altered",
+                    where=error.where,
+                    expected=f"version {self.base.version} as the newest version",
+                    found=error.found,
+                    remedy="nothing was committed: run the transaction again",
+                ) from error
+        self._discard_but(after.fragments)
         return after
 
     def _guard(self, newest: Snapshot) -> None:

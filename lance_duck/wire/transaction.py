@@ -19,6 +19,8 @@ from lance_duck.wire.pb import transaction_pb2
 
 COMMIT_MESSAGE = "__lance_commit_message"
 COMMIT_AUTHOR = "author"
+CHANGES_ROWS = "lance_duck.changes_rows"
+"""Property of a Merge that also changes rows."""
 UNKNOWN = "Unknown"
 
 
@@ -47,6 +49,11 @@ class Transaction:
         """Message of the operation, or None if the operation is unknown."""
         arm = self.proto.WhichOneof("operation")
         return None if arm is None else getattr(self.proto, arm)
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether a Merge also inserts, updates or deletes rows."""
+        return CHANGES_ROWS in self.transaction_properties
 
     @property
     def commit_message(self) -> str | None:

@@ -69,14 +69,14 @@ def test_other_formats_are_rejected_at_a_lance_table_path(
     con: ld.Connection, inside: Path, sql: str, parameters: Any, error: type[Exception]
 ) -> None:
     before = sorted(inside.rglob("*"))
-    con.execute("CREATE TABLE own AS SELECT 1 AS a")
+    con.execute("CREATE TABLE memory.own AS SELECT 1 AS a")
     with pytest.raises(error):
         con.execute(sql, parameters)
     assert sorted(inside.rglob("*")) == before
 
 
 def test_copies_to_other_paths_are_run_by_duckdb(con: ld.Connection, inside: Path) -> None:
-    con.execute("CREATE TABLE own AS SELECT 1 AS a")
+    con.execute("CREATE TABLE memory.own AS SELECT 1 AS a")
     con.execute("COPY own TO ?", ["a.csv"])
     con.execute("COPY own TO $1 (FORMAT parquet)", ["b.parquet"])
     con.execute("PREPARE x AS COPY trips TO $1; EXECUTE x('c.csv')")

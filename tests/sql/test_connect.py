@@ -143,7 +143,7 @@ def test_cursors_and_threads_see_the_tables(con: ld.Connection, folder: Path) ->
 
 
 def test_native_tables_and_lance_tables_can_be_joined(con: ld.Connection) -> None:
-    con.execute("CREATE TABLE own AS FROM trips WHERE id < 2")
+    con.execute("CREATE TABLE memory.own AS FROM trips WHERE id < 2")
     con.executemany("INSERT INTO own VALUES (?, ?)", [[7, "u"], [8, "v"]])
     assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
     assert ("own",) in con.cursor().execute("SHOW TABLES").fetchall()
@@ -157,7 +157,7 @@ def test_native_tables_and_lance_tables_can_be_joined(con: ld.Connection) -> Non
 def test_a_database_file_contains_no_lance_objects(folder: Path, connect: Connect, tmp_path: Path) -> None:
     path = tmp_path / "own.duckdb"
     with connect(folder, database=path) as con:
-        con.execute("CREATE TABLE own AS FROM trips")
+        con.execute("USE own; CREATE TABLE own AS FROM lance.trips")
         assert ("own",) in con.execute("SHOW TABLES").fetchall()
     with duckdb.connect(str(path)) as con:
         assert con.execute("SHOW TABLES").fetchall() == [("own",)]

@@ -41,7 +41,7 @@ def con(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> ld
     con = connect(tmp_path)
     con.execute("COPY (SELECT 20 AS x, 'p' AS y, DATE '2020-02-02' AS d) TO 'rows.parquet'")
     con.execute("COPY (SELECT 'p' AS y, 20 AS x) TO 'other.parquet'")
-    con.execute(f"CREATE TABLE own ({COLUMNS})")
+    con.execute(f"CREATE TABLE memory.own ({COLUMNS})")
     con.execute(f"CREATE TABLE lance.t ({COLUMNS})")
     return con
 

@@ -27,9 +27,10 @@ VALUES: Final = ("sad", "ok", "happy")
 def con(tmp_path: Path) -> Iterator[ld.Connection]:
     """A connection with the type `mood`, its native table `n` and an empty folder."""
     with ld.connect(tmp_path) as connection:
-        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+        connection.execute("CREATE TYPE memory.mood AS ENUM ('sad', 'ok', 'happy')")
         connection.execute(
-            "CREATE TABLE n AS SELECT i AS id, ['sad', 'ok', 'happy', NULL][1 + i % 4]::mood AS s FROM range(8) r(i)"
+            "CREATE TABLE memory.n AS "
+            "SELECT i AS id, ['sad', 'ok', 'happy', NULL][1 + i % 4]::mood AS s FROM range(8) r(i)"
         )
         yield connection
 
@@ -191,7 +192,7 @@ def test_python_rejects_enums_of_relations(con: ld.Connection, tmp_path: Path) -
 
 def test_enums_are_written_into_columns_of_strings(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("CREATE TABLE lance.t AS SELECT id, s::VARCHAR AS s, [s]::VARCHAR[] AS l FROM n LIMIT 0")
-    con.execute("CREATE TABLE theirs AS SELECT id, s::VARCHAR AS s, [s]::VARCHAR[] AS l FROM n LIMIT 0")
+    con.execute("CREATE TABLE memory.theirs AS SELECT id, s::VARCHAR AS s, [s]::VARCHAR[] AS l FROM n LIMIT 0")
     frame = pd.DataFrame({"id": [20, 21], "s": pd.Categorical(["x", None]), "l": [["y"], None]})
     for table in ("lance.t", "theirs"):
         con.execute(f"INSERT INTO {table} SELECT id, s, [s] FROM n")

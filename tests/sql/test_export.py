@@ -29,8 +29,9 @@ def con(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ld.Connection:
     for name in ("odd name", "odd_name"):
         ld.write_dataset({"id": [len(name)]}, f"data/{name}.lance")
     con = ld.connect("data")
-    con.execute("CREATE TABLE native AS SELECT 1 AS a; CREATE SCHEMA s; CREATE TABLE s.trips AS SELECT 2 AS b")
-    con.execute("CREATE VIEW v AS FROM trips; CREATE VIEW w AS FROM native")
+    con.execute("CREATE TABLE memory.native AS SELECT 1 AS a; CREATE SCHEMA memory.s")
+    con.execute("CREATE TABLE memory.s.trips AS SELECT 2 AS b")
+    con.execute("CREATE VIEW memory.v AS FROM trips; CREATE VIEW memory.w AS FROM native")
     return con
 
 
@@ -120,7 +121,7 @@ def test_a_failed_export_leaves_no_new_folder(con: ld.Connection, damaged: str) 
     for path in Path("data/trips.lance", damaged).iterdir():
         path.write_bytes(b"")
     with ld.connect("data") as again:
-        again.execute("CREATE TABLE native AS SELECT 1 AS a")
+        again.execute("CREATE TABLE memory.native AS SELECT 1 AS a")
         with pytest.raises(LanceDuckError, match=r"trips\.lance"):
             again.execute("EXPORT DATABASE 'out'")
         assert not Path("out").exists()

@@ -73,7 +73,7 @@ def test_a_new_lance_table_is_found_through_the_search_path(
     tmp_path: Path, connect: Callable[..., ld.Connection], setting: str
 ) -> None:
     con = connect(tmp_path)
-    con.execute("CREATE TABLE main.t AS SELECT 1 AS x")
+    con.execute("CREATE TABLE memory.main.t AS SELECT 1 AS x")
     con.execute("SELECT x FROM t").fetchall()
     con.execute(setting)
     ld.write_dataset(pa.table({"x": [2]}), tmp_path / "t.lance")

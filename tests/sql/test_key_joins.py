@@ -91,9 +91,9 @@ def both(places: tuple[Path, dict[str, pa.Table]]) -> Iterator[tuple[ld.Connecti
     with ld.connect(folder) as ours, duckdb.connect() as plain:
         for name, table in tables.items():
             plain.register(f"_{name}", table)
-            plain.execute(f"CREATE TABLE {name} AS FROM _{name}")
+            plain.execute(f"CREATE TABLE memory.{name} AS FROM _{name}")
         ours.register("_tiny", tables["tiny"])
-        ours.execute("CREATE TABLE tiny AS FROM _tiny")
+        ours.execute("CREATE TABLE memory.tiny AS FROM _tiny")
         yield ours, plain
 
 
@@ -292,7 +292,7 @@ def test_joins_that_need_rows_without_a_matching_key_are_not_narrowed(
 @pytest.mark.usefixtures("eager")
 def test_joins_with_collations_are_not_narrowed(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
-    ours.execute("CREATE TABLE loose (s VARCHAR COLLATE NOCASE)")
+    ours.execute("CREATE TABLE memory.loose (s VARCHAR COLLATE NOCASE)")
     ours.execute("INSERT INTO loose VALUES ('A')")
     texts = ours.execute("SELECT DISTINCT b.s FROM big b JOIN loose l ON b.s = l.s ORDER BY ALL").fetchall()
     assert texts == [("A",), ("a",)]
@@ -303,9 +303,9 @@ def test_joins_with_collations_are_not_narrowed(both: tuple[ld.Connection, Any],
 
 
 @pytest.mark.usefixtures("eager")
-def test_native_tables_take_precedence_over_lance_tables(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_temporary_tables_take_precedence_over_lance_tables(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
-    ours.execute("CREATE TABLE big AS SELECT 3::BIGINT AS k, 'mine' AS s")
+    ours.execute("CREATE TEMP TABLE big AS SELECT 3::BIGINT AS k, 'mine' AS s")
     assert ours.execute("SELECT big.s FROM big JOIN (VALUES (3)) v(k) ON big.k = v.k").fetchall() == [("mine",)]
     assert not held
 
@@ -333,7 +333,7 @@ def test_caller_variables_supply_keys(both: tuple[ld.Connection, Any], held: lis
 @pytest.mark.usefixtures("eager")
 def test_relations_see_later_changes_of_their_tables(both: tuple[ld.Connection, Any]) -> None:
     ours, _ = both
-    ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
+    ours.execute("CREATE TABLE memory.mine AS SELECT 3::BIGINT AS k")
     relation = ours.sql("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k ORDER BY ALL")
     ours.execute("UPDATE mine SET k = 4")
     assert relation.fetchall() == [(4,)]
@@ -344,7 +344,7 @@ def test_keys_that_change_before_the_scan_are_not_used(
     both: tuple[ld.Connection, Any], held: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, _ = both
-    ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
+    ours.execute("CREATE TABLE memory.mine AS SELECT 3::BIGINT AS k")
     writer = ours.cursor()
     (narrow,) = (rule for rule in planner.RULES if rule.run is semi_join_pushdown.run)
 
@@ -364,7 +364,7 @@ def test_keys_that_change_before_the_scan_are_not_used(
 def test_joins_within_transactions_are_not_narrowed(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.begin()
-    ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
+    ours.execute("CREATE TABLE memory.mine AS SELECT 3::BIGINT AS k")
     assert ours.execute("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k").fetchall() == [(3,)]
     ours.rollback()
     assert not held

@@ -57,7 +57,7 @@ def con(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
     rows = pa.table({"id": pa.array(range(64), pa.int64()), "label": ["x", "y"] * 32, "vec": vectors})
     ld.write_dataset(rows, tmp_path / "photos.lance").create_scalar_index("id", "BTREE")
     con = connect(tmp_path)
-    con.execute("CREATE TABLE q AS SELECT id AS n, vec AS v FROM photos WHERE id < 5")
+    con.execute("CREATE TABLE memory.q AS SELECT id AS n, vec AS v FROM photos WHERE id < 5")
     return con
 
 

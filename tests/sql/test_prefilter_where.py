@@ -190,7 +190,7 @@ def test_every_form_of_a_query_chooses_among_all_rows(
     con: ld.Connection, method: str, statement: str, parameters: Any
 ) -> None:
     con.execute("SET VARIABLE word = 'rare'; CREATE TEMP MACRO is_rare(list) AS list_contains(list, 'rare')")
-    con.execute("CREATE TYPE kind AS ENUM ('rare', 'a')")
+    con.execute("CREATE TYPE IF NOT EXISTS kind AS ENUM ('rare', 'a')")
     options = {} if parameters is None else {"parameters" if method == "execute" else "params": parameters}
     rows = getattr(con, method)(statement.format(call=CALLS["vector"].format("")), **options).fetchall()
     ids = {value for row in rows for value in row if isinstance(value, int) and not isinstance(value, bool)}

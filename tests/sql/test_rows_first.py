@@ -126,7 +126,7 @@ def test_types_and_names_equal_those_of_duckdb(pair: tuple[Any, Any], first: lis
             assert [(name, str(type_)) for name, type_, *_ in found] == [(n, str(t)) for n, t, *_ in expected]
 
 
-def test_lookups_see_commits_and_native_names_take_precedence(
+def test_lookups_see_commits_and_temporary_names_take_precedence(
     tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
 ) -> None:
     dataset = ld.write_dataset(
@@ -140,7 +140,7 @@ def test_lookups_see_commits_and_native_names_take_precedence(
     assert con.execute(sql, [3]).fetchall() == [("b",)]
     con.execute("BEGIN")
     assert con.execute(sql, [3]).fetchall() == [("b",)]
-    con.execute("CREATE TABLE t AS SELECT 3 AS id, 'mine' AS v")
+    con.execute("CREATE TEMP TABLE t AS SELECT 3 AS id, 'mine' AS v")
     assert con.execute(sql, [3]).fetchall() == [("mine",)]
     con.execute("ROLLBACK")
     assert con.execute(sql, [3]).fetchall() == [("b",)]

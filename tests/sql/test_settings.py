@@ -239,10 +239,10 @@ def _fill(con: Any, *, own: bool = True) -> None:
     rows, small, _keys = _table(), pa.table(SMALL), KEYS  # noqa: F841
     con.execute("SET TimeZone = 'UTC'")
     if own:
-        con.execute("CREATE TABLE t AS FROM rows")
-    con.execute("CREATE TABLE u AS FROM small")
-    con.execute("CREATE TABLE keys AS FROM _keys")
-    con.execute("CREATE TABLE q AS SELECT n, [n, 1, 2]::FLOAT[3] AS v FROM range(3) r(n)")
+        con.execute("CREATE TABLE memory.t AS FROM rows")
+    con.execute("CREATE TABLE memory.u AS FROM small")
+    con.execute("CREATE TABLE memory.keys AS FROM _keys")
+    con.execute("CREATE TABLE memory.q AS SELECT n, [n, 1, 2]::FLOAT[3] AS v FROM range(3) r(n)")
 
 
 def answer(run: Callable[[], Any], sql: str) -> Any:
@@ -400,9 +400,9 @@ def test_a_relation_follows_later_settings(both: tuple[Any, Any], eager: dict[st
 
 def test_collations_of_columns_and_views_count(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     for each in both:
-        each.execute("CREATE TABLE loose (s VARCHAR COLLATE NOCASE, v FLOAT[3])")
+        each.execute("CREATE TABLE memory.loose (s VARCHAR COLLATE NOCASE, v FLOAT[3])")
         each.execute("INSERT INTO loose VALUES ('A', [1, 1, 1]), ('ss', [0, 0, 0])")
-        each.execute("CREATE VIEW seen AS SELECT s COLLATE NOCASE AS s, v FROM loose")
+        each.execute("CREATE VIEW memory.seen AS SELECT s COLLATE NOCASE AS s, v FROM loose")
     statements: list[tuple[str, list[Any]]] = [
         ("SELECT t.id FROM {t} t JOIN loose l ON t.s = l.s", []),
         ("SELECT t.id FROM {t} t JOIN seen l ON t.s = l.s", []),

@@ -18,6 +18,7 @@ from corruption.structures import NUMBERS
 
 import lance_duck as ld
 from lance_duck.errors import LanceDuckError
+from lance_duck.namespaces import CatalogObject, ObjectKey, TypeDefinition, ViewDefinition
 from lance_duck.namespaces.base import Namespace
 from lance_duck.namespaces.listing import SCHEMA, NamedObject
 
@@ -27,6 +28,7 @@ NAMES = (
     *("t", "u", "a", "a$t", "a$b", "a$b$t", "", "$", "$t", "t$"),
     *("..", "t/../u", "ü", "x" * 3000, "__manifest", "t\0"),
 )
+KINDS = ("view", "macro", "table_macro", "type", "sequence", "", "later")
 LOCATIONS = (
     *("t.lance", "u.lance", "", ".", "..", "../outside.lance", "/etc", "t.lance/../../outside.lance", "__manifest"),
     *("memory://elsewhere/t", "file:///etc", "t.lance/data", "//", "x" * 3000, "t\0.lance", "http://127.0.0.1:1/t"),
@@ -63,7 +65,13 @@ def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
             for _ in range(rng.randrange(1, 9))
         ]
         ld.write_dataset(pa.concat_tables(rows), root / "__manifest", storage_options={"fsync": "false"})
-        _use(rng, ld.DirectoryNamespace(str(root)))
+        if settings := _settings(rng):
+            ld.dataset(root / "__manifest").update_config(settings)
+        namespace = ld.DirectoryNamespace(str(root))
+        _use(rng, namespace)
+        with suppress(LanceDuckError):
+            namespace.find_problems()
+            namespace.repair()
         assert ld.dataset(outside.uri).to_table() == ROWS, f"folder {number}"
     return {"hostile folders": CATALOGS}
 
@@ -98,6 +106,13 @@ def _use(rng: random.Random, namespace: Namespace) -> None:
         lambda: namespace.deregister_table(name),
         lambda: namespace.drop_table(other),
         lambda: namespace.drop_namespace(name),
+        lambda: namespace.drop_namespace(other, cascade=True),
+        lambda: namespace.update_namespace(name, {"comment": other}),
+        lambda: namespace.catalog(name),
+        lambda: namespace.objects(name),
+        lambda: namespace.change_catalog(lambda draft: draft.put(_definition(rng, name), replace=True)),
+        lambda: namespace.change_catalog(lambda draft: draft.rename(ObjectKey(rng.choice(KINDS), (name,)), other)),
+        lambda: namespace.change_catalog(lambda draft: draft.remove(ObjectKey(rng.choice(KINDS), (other,)))),
     ]
     rng.shuffle(ways)
     with warnings.catch_warnings():
@@ -105,6 +120,21 @@ def _use(rng: random.Random, namespace: Namespace) -> None:
         for way in ways:
             with suppress(LanceDuckError):
                 way()
+
+
+def _definition(rng: random.Random, name: str) -> CatalogObject:
+    text = rng.choice(TEXTS)
+    if rng.random() < 0.5:
+        return ViewDefinition(name=name, query=text, column_comments={text: text}, columns=(text,))
+    return TypeDefinition(name=(name,), definition=text)
+
+
+def _settings(rng: random.Random) -> dict[str, str]:
+    """Return settings with objects, some of them damaged."""
+    texts = (*(text for text in METADATA if text is not None), '{"query":"SELECT 1"}', '{"definition":"INT"}')
+    keys = [f"lance_duck.object.{rng.choice(KINDS)}.{rng.choice(NAMES)}" for _ in range(rng.randrange(4))]
+    form = rng.choice(({}, {}, {"lance_duck.catalog": rng.choice(("1", "2", "", "x"))}))
+    return {**{key: rng.choice(texts) for key in keys}, **form}
 
 
 def _kind(rng: random.Random) -> str:

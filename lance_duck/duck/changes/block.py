@@ -23,11 +23,13 @@ from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
+from lance_duck.duck.databases.database_schema import DatabaseSchema, show_comments
+from lance_duck.duck.databases.drafts import DraftNames
 from lance_duck.duck.names import Names
-from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 
@@ -148,6 +150,13 @@ class TransactionBlock:
         assert self._pending is not None
         return dataset_of(self._pending.current)
 
+    def is_new(self, handle: TableHandle) -> bool:
+        """Return whether the transaction has created a table. Such a table has a version for each statement."""
+        return False
+
+    def show_columns(self) -> None:
+        """Show the columns and comments of the changed table, after its schema changed."""
+
     def is_shown(self, name: str) -> bool:
         """Return whether an unqualified name refers to a table that the transaction reads through a view."""
         return any(folded(table.view) == folded(name) for table in self.shown.values())
@@ -168,9 +177,11 @@ class DuckTransaction(TransactionBlock):
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
         super().__init__()
         self.versions = PinnedVersions()
+        self.drafts = DraftNames()
         self._native = native
         self._catalog = catalog
         self._names = names
+        self._is_altered = False
         self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
@@ -197,7 +208,12 @@ class DuckTransaction(TransactionBlock):
         for name in names:
             for schema in self._catalog.schemas:
                 handle = schema.find(name)
-                if handle is None or handle.identity in self.shown or handle.choice.is_number:
+                if (
+                    handle is None
+                    or self.drafts.is_new(handle)
+                    or handle.identity in self.shown
+                    or handle.choice.is_number
+                ):
                     continue
                 if later or not self.versions.is_newest(handle, handle.newest()):
                     self._show(handle, name)
@@ -215,6 +231,29 @@ class DuckTransaction(TransactionBlock):
         if schema is not None and is_name:
             self._names.show(view, schema)
 
+    def show_columns(self) -> None:
+        """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""
+        assert self.handle is not None
+        self._is_altered = True
+        for handle in (self.handle, self.handle.at(VersionChoice())):
+            table = self.shown.get(handle.identity)
+            if table is None:
+                continue
+            with self.versions.reading():
+                bind_name(self._native, table.view, VersionOfTransaction(handle.reader(), hidden=False))
+            show_comments(self._native, f"temp.main.{quoted(table.view)}", self.dataset)
+
+    def _show_to_all(self) -> None:
+        """Show the columns and comments of the committed table on all connections."""
+        for schema in self._catalog.schemas:
+            for name in schema.tables:
+                handle = schema.find(name)
+                if handle is not None and self.handle is not None and handle.place == self.handle.place:
+                    with suppress(
+                        duckdb.Error, LanceDuckError
+                    ):  # the next statement that needs the columns looks again
+                        schema.show_columns(name)
+
     def finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
 
@@ -222,7 +261,7 @@ class DuckTransaction(TransactionBlock):
             InvalidInputError: The transaction failed earlier, in a way that DuckDB does not report.
             CommitConflictError: See `commit`.
         """
-        if self.is_empty:
+        if self.is_empty and not self.drafts.changes:
             self._end()
             return
         try:
@@ -234,13 +273,19 @@ class DuckTransaction(TransactionBlock):
                 remedy="the transaction has ended: BEGIN a new one, and run all its statements again",
             ) from error
         self._end()
-        self._native.execute(f"DROP MACRO {self._marker}")
-        self.commit()
+        self.drafts.check()
+        if not self.is_empty:
+            self._native.execute(f"DROP MACRO {self._marker}")
+            self.commit()
+        if self._is_altered:
+            self._show_to_all()
+        self.drafts.publish()
 
     def abandon(self) -> None:
         """Discard all changes, after DuckDB has discarded its changes."""
         self._end()
         self.discard()
+        self.drafts.discard()
 
     def _end(self) -> None:
         self.versions.is_over = True
@@ -248,3 +293,64 @@ class DuckTransaction(TransactionBlock):
             self._names.hide(table.view)
             unbind_name(self._native, table.view)
         self.shown.clear()
+
+    def is_new(self, handle: TableHandle) -> bool:
+        """See `TransactionBlock.is_new`."""
+        return self.drafts.is_new(handle)
+
+    def create_table(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
+        """Add a new table, which is written already, under its name."""
+        with self.drafts.undone_after_error():
+            self.drafts.create(schema, name, handle)
+            self._create_view(schema, name, handle)
+
+    def rename_table(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
+        """Rename a table. Its name in lower or upper case does not matter.
+
+        Raises:
+            UnsupportedError: The transaction has changed rows of the table.
+        """
+        handle = schema.find(name)
+        assert handle is not None
+        if self.handle is not None and self.handle.place == handle.place:
+            raise UnsupportedError(
+                "a table whose rows a transaction has changed cannot be renamed in it",
+                where=f"table {name}",
+                remedy="COMMIT first, or rename it before its rows are changed",
+            )
+        self._hide(handle)
+        with self.drafts.undone_after_error():
+            self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
+            self.drafts.rename(schema, name, new_name)
+            self._create_view(schema, new_name, handle)
+
+    def drop_table(self, schema: DatabaseSchema, name: str) -> None:
+        """Drop a table. Changes of its rows are discarded."""
+        handle = schema.find(name)
+        assert handle is not None
+        if self.handle is not None and self.handle.place == handle.place:
+            self.discard()
+            self.handle = None
+        self._hide(handle)
+        with self.drafts.undone_after_error():
+            self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
+            self.drafts.drop(schema, name)
+
+    def _create_view(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
+        source, body = schema.view_body(name, handle)
+        self.drafts.keep(source)
+        self._native.sql(f"CREATE VIEW {schema.sql}.{quoted(name)} AS {body}")
+
+    def show_again(self, schema: DatabaseSchema, name: str) -> None:
+        """Show the changed columns of a new table."""
+        handle = schema.find(name)
+        assert handle is not None
+        self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
+        self._create_view(schema, name, handle)
+
+    def _hide(self, handle: TableHandle) -> None:
+        """Drop the views through which the connection reads a table at the version of the transaction."""
+        for identity in [identity for identity in self.shown if identity[0] == handle.place]:
+            table = self.shown.pop(identity)
+            self._names.hide(table.view)
+            unbind_name(self._native, table.view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -165,7 +165,11 @@ class ChangeRunner:
             return None
         self._catalog.refresh()
         statements = statements_of(sql)
-        if len(statements) < 2 or not (any(map(self._is_alone, statements)) or self._may_repeat(sql, statements)):
+        with nullcontext() if self._block is None else self._block.drafts.seen():
+            is_one = len(statements) < 2 or not (
+                any(map(self._is_alone, statements)) or self._may_repeat(sql, statements)
+            )
+        if is_one:
             return None
         return [edited(sql, (Edit(0, each.start, ""), Edit(each.end, len(sql), ""))) for each in statements]
 
@@ -228,9 +232,9 @@ class ChangeRunner:
         changes = [*nested, *statements_of_head(head)]
         change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
         if change is None:
-            last = changes[-1] if changes else None
-            if last is not None and last.is_only_ours and isinstance(last, TableStatement):
-                raise self._session().unknown_table(last.target)
+            for each in changes:
+                if each.is_only_ours and isinstance(each, TableStatement):
+                    raise self._session().unknown_table(each.target)
             return None
         if change.changes_lance(self._session()):
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
@@ -426,7 +430,7 @@ class ChangeRunner:
         if block is None:
             yield
             return
-        with block.versions.reading():
+        with block.versions.reading(), block.drafts.seen():
             if self._catalog.vocabulary.may_be_in(sql):
                 if not later:
                     self.drop_rows()
@@ -464,15 +468,26 @@ class ChangeRunner:
 
     def _commit(self, native: Callable[[], Any]) -> Any:
         block, self._block = self._block, None
-        if block is not None:
-            try:
-                block.finish()
-            except BaseException:
-                block.abandon()
-                with suppress(duckdb.Error):
-                    self._native.execute("ROLLBACK")
-                raise
-        return native()
+        if block is None:
+            return native()
+        try:
+            block.finish()
+        except BaseException:
+            block.abandon()
+            with suppress(duckdb.Error):
+                self._native.execute("ROLLBACK")
+            raise
+        if not block.drafts.changes:
+            return native()
+        try:
+            answer = native()
+        except duckdb.TransactionException:  # another connection has already listed the published names
+            with suppress(duckdb.Error):
+                self._native.execute("ROLLBACK")
+            answer = self._native.execute(nothing().sql)
+        block.drafts.settle()
+        self._catalog.refresh(force=True)
+        return answer
 
     def _rollback(self, native: Callable[[], Any]) -> Any:
         block, self._block = self._block, None

@@ -16,12 +16,12 @@ from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import TransactionBlock, bind_name, unbind_name
+from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unqualified_names
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
-from lance_duck.duck.databases.database_schema import DatabaseSchema, check_table_name
+from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import searched
 from lance_duck.duck.names import Names, handle_of
@@ -141,7 +141,8 @@ class ChangeSession:
 
     def dataset(self, name: TableName) -> LanceDataset:
         """Return the version of a Lance table that statements read, including changes of the open transaction."""
-        handle, block = self.handle(name), self.block
+        handle = self.handle(name)
+        block = self.block_of(handle)
         if block is not None and not block.is_empty and block.handle is not None and block.handle.place == handle.place:
             return block.dataset
         return handle.current()
@@ -161,28 +162,6 @@ class ChangeSession:
         relation = call_as_user(partial(self.native.sql, visible(SOURCE)), table.sources)
         return tuple(map(str, relation.types))
 
-    def place_of(self, name: TableName) -> tuple[str, Mapping[str, str] | None]:
-        """Return the existing or future location of a named table, and the settings of its store.
-
-        Raises:
-            UnsupportedError: No folder is connected.
-        """
-        self.refuse_in_transaction("CREATE TABLE")
-        if name.path is not None:
-            return name.path, self.catalog.options_for(name.path)
-        schema = self.schema_of_new(name)
-        if schema is None or schema.folder is None:
-            raise UnsupportedError(
-                "the connection does not have a folder for new tables",
-                where=name.name,
-                remedy="open lance_duck.connect(folder), ATTACH a folder, or name a path: CREATE TABLE 'x.lance'",
-            )
-        check_table_name(name.name)
-        present = schema.find(name.name)
-        if present is not None:  # the name may differ in case
-            return present.uri, present.storage_options
-        return schema.folder.place_of_new(name.name)
-
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
         """Return the table at a location, or None."""
         try:
@@ -190,9 +169,29 @@ class ChangeSession:
         except NotFoundError:
             return None
 
-    def refuse_in_transaction(self, statement: str) -> None:
-        """Reject an operation between BEGIN and COMMIT that commits its own version. Raises UnsupportedError."""
-        if self.block is not None:
+    def block_of(self, handle: TableHandle) -> TransactionBlock | None:
+        """Return the block that collects the changes of a table.
+
+        Returns None without a block, and for a table that the block has created.
+        """
+        return None if self.block is None or self.block.is_new(handle) else self.block
+
+    @property
+    def transaction(self) -> DuckTransaction | None:
+        """The transaction between BEGIN and COMMIT, or None."""
+        return self.block if isinstance(self.block, DuckTransaction) else None
+
+    def refuse_in_transaction(self, statement: str, handle: TableHandle | None = None) -> None:
+        """Reject an operation between BEGIN and COMMIT that commits its own version.
+
+        Args:
+            statement: The statement.
+            handle: Its table, which may be changed if the transaction has created it.
+
+        Raises:
+            UnsupportedError: A transaction is open.
+        """
+        if self.block is not None and (handle is None or not self.block.is_new(handle)):
             raise UnsupportedError(f"{statement} cannot run in a transaction", remedy="COMMIT or ROLLBACK first")
 
     # Evaluation by DuckDB.
@@ -435,8 +434,9 @@ class ChangeSession:
             predicate: SQL condition of the deleted rows.
         """
         handle = self.handle(name)
-        if self.block is not None:
-            pending = self.block.changes_of(handle, name.name)
+        block = self.block_of(handle)
+        if block is not None:
+            pending = block.changes_of(handle, name.name)
             edits, result = evaluate(self.table(name, dataset_of(pending.current)))
             edits = self._checked(pending.current, edits, name)
             if not edits.is_empty:
@@ -466,7 +466,8 @@ class ChangeSession:
     def append(self, name: TableName, rows: OpenRows) -> int:
         """Append rows as one new version, and return their number. Zero rows do not create a version."""
         handle = self.handle(name)
-        pending = None if self.block is None else self.block.changes_of(handle, name.name)
+        block = self.block_of(handle)
+        pending = None if block is None else block.changes_of(handle, name.name)
         dataset = handle.current() if pending is None else dataset_of(pending.current)
         snapshot = dataset.handle.base
         if handle.given is not None:

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import DataMismatchError, DuplicateKeyError
@@ -81,6 +83,27 @@ class TableStatement(LanceStatement):
         """Return the schema of the table. Empty if the table is given by path."""
         schema = session.schema_of(self.target)
         return () if schema is None else (schema,)
+
+
+def dataset_to_alter(session: ChangeSession, name: TableName) -> LanceDataset:
+    """Return a dataset whose changes of columns and metadata are committed, or belong to the open transaction."""
+    handle = session.handle(name)
+    block = session.block_of(handle)
+    if block is None:
+        return handle.current()
+    return dataset_of(block.changes_of(handle, name.name).collecting())
+
+
+def show_columns(session: ChangeSession, name: TableName) -> None:
+    """Update the columns and comments that DuckDB shows for a table."""
+    schema = session.schema_of(name)
+    if session.block_of(session.handle(name)) is not None:
+        assert session.block is not None
+        session.block.show_columns()
+    elif schema is not None and session.transaction is not None:
+        session.transaction.show_again(schema, name.name)
+    elif schema is not None:
+        schema.show_columns(name.name)
 
 
 @contextmanager

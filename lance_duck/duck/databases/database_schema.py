@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.binder import FUNCTION, Binder, without_opening
+from lance_duck.duck.databases.drafts import draft_names
 from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
@@ -74,7 +75,7 @@ class DatabaseSchema:
         if self.name == SCHEMA:
             connection.execute(f"ATTACH ':memory:' AS {quoted(self.database)} (READ_WRITE)")
         else:
-            connection.execute(f"CREATE SCHEMA {self.sql}")
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.sql}")
         self.refresh()
 
     @property
@@ -108,10 +109,21 @@ class DatabaseSchema:
         return [*folder, *(handle.uri for handle in list(self.given.values()))]
 
     def find(self, name: str) -> TableHandle | None:
-        """Return the table with this name. Names are case-insensitive, as in DuckDB."""
+        """Return the table with this name. Names are case-insensitive, as in DuckDB.
+
+        A name that the current transaction has changed refers to its table.
+        """
+        drafts = draft_names()
+        changed = None if drafts is None else drafts.find(self.place, name)
+        if changed is not None:
+            return changed[0]
         return next(
             (view[0] for table_name, view in list(self._views.items()) if folded(table_name) == folded(name)), None
         )
+
+    def is_given(self, name: str) -> bool:
+        """Return whether the caller passed a table with this name."""
+        return folded(name) in map(folded, self.given)
 
     def has(self, handle: TableHandle) -> bool:
         """Return whether a table belongs to this schema."""
@@ -158,10 +170,6 @@ class DatabaseSchema:
                     raise
                 except (LanceDuckError, duckdb.Error):
                     continue
-
-    def show_comments(self, name: str) -> None:
-        """Update the comments that DuckDB shows, from the metadata of a table and its columns."""
-        self.show_columns(name)  # other writers may have changed them
 
     def let_go(self) -> None:
         """Close all tables. They are reopened when they are read again."""
@@ -251,6 +259,19 @@ class DatabaseSchema:
             missing = error
         return found | {name: handle.uri for name, handle in self.given.items()}, missing
 
+    def reopen(self, names: Iterable[str]) -> None:
+        """Open tables again whose names a transaction has changed."""
+        with self._lock:
+            wanted = {folded(name) for name in names}
+            for name in [name for name in self._views if folded(name) in wanted]:
+                self._drop_view(name)
+            self._stamp = None
+
+    def view_body(self, name: str, handle: TableHandle) -> tuple[Any, str]:
+        """Return the query of a table's view, and the source that must live as long as the view."""
+        source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
+        return source, select_all(quoted(source.name)) if source else self._bound(name)
+
     def _create_view(self, name: str, handle: TableHandle) -> None:
         if not is_unicode(name):
             raise InvalidInputError(
@@ -260,14 +281,13 @@ class DatabaseSchema:
         table = handle.current()
         check_has_columns(table)
         before = self._views.get(name)
-        source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
-        body = select_all(quoted(source.name)) if source else self._bound(name)
+        source, body = self.view_body(name, handle)
         self._views[name] = (handle, source)
         self.changed()
         try:
             with self.binder.spare_cursor() as cursor:
                 cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS {body}")
-                _show_comments(cursor, self._qualified(name), table)
+                show_comments(cursor, self._qualified(name), table)
         except duckdb.Error:
             self._views.pop(name)
             if before is not None:
@@ -311,7 +331,7 @@ def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None)
     return table.schema.equals(schema, check_metadata=True) and table.metadata.get(COMMENT) == comment
 
 
-def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
+def show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
     """Copy the comments of a table and its columns to a new view.
 
     Args:

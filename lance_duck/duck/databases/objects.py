@@ -9,6 +9,7 @@ from typing import Final
 import duckdb
 
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
+from lance_duck.duck.databases.drafts import draft_names
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.namespaces import (
     CatalogObject,
@@ -68,18 +69,25 @@ class StoredObjects:
 
     def names_in(self, schema: DatabaseSchema) -> list[str]:
         """Return the names of the objects in a schema."""
-        return [key.name[-1] for key in self._loaded if folded(self._schema(key.name[:-1])) == folded(schema.name)]
+        return [key.name[-1] for key in self._seen_now() if folded(self._schema(key.name[:-1])) == folded(schema.name)]
 
     def find(self, schema: DatabaseSchema, name: str, kinds: Sequence[str]) -> ObjectKey | None:
         """Return the first object of a schema with this name and one of the kinds, or None."""
         assert schema.folder is not None
         wanted = [ObjectKey(kind, (*schema.folder.parts, name)).folded for kind in kinds]
-        found = {key.folded: key for key in self._loaded}
+        found = {key.folded: key for key in self._seen_now()}
         return next((found[key] for key in wanted if key in found), None)
 
     def definition(self, key: ObjectKey) -> CatalogObject:
         """Return the definition of an object."""
-        return self._loaded[key]
+        return self._seen_now()[key]
+
+    def _seen_now(self) -> Mapping[ObjectKey, CatalogObject]:
+        """Return the objects that the current transaction sees."""
+        drafts = draft_names()
+        if drafts is None or not drafts.objects:
+            return self._loaded
+        return {key: each for key, each in {**self._loaded, **drafts.objects}.items() if each is not None}
 
     def forget(self, key: ObjectKey) -> None:
         """Load an object again, because DuckDB may have another definition than the folder."""

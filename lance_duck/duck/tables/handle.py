@@ -130,6 +130,7 @@ class TableHandle:
         storage_options: Credentials and settings of its object store.
         given: The dataset that the caller passed, if any. It is read at its own version.
         check: Raises an error if statements may not access the location.
+        is_draft: Whether the current transaction has created the table. It always reads its newest version.
     """
 
     uri: str
@@ -137,6 +138,7 @@ class TableHandle:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     given: LanceDataset | None = None
     check: Callable[[], None] | None = None
+    is_draft: bool = False
     _opened: LanceDataset | None = None
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -153,7 +155,7 @@ class TableHandle:
 
     def current(self) -> LanceDataset:
         """Return the dataset that a statement reads, at the transaction's version or the newest version."""
-        pinned = pinned_versions()
+        pinned = None if self.is_draft else pinned_versions()
         return self.newest() if pinned is None else pinned.of(self)
 
     def reader(self) -> Callable[[], LanceDataset]:
@@ -161,7 +163,7 @@ class TableHandle:
 
         If a transaction is open now, it always uses that transaction's version.
         """
-        pinned = pinned_versions()
+        pinned = None if self.is_draft else pinned_versions()
         return self.newest if pinned is None else lambda: pinned.of(self)
 
     def shared(self) -> LanceDataset:
@@ -172,7 +174,7 @@ class TableHandle:
                 not read.
         """
         newest, pinned = self.newest(), pinned_versions()
-        if pinned is None:
+        if pinned is None or self.is_draft:
             return newest
         pinned.note_bound()
         if pinned.is_newest(self, newest):

@@ -12,8 +12,9 @@ import pyarrow.types as pt
 from lance_duck.arrow.types import is_any_number, is_list
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.verbs.columns.schema_change import check_column_name, path_of, replace_fields
+from lance_duck.wire.column_path import join_path
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
-from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema import BLOB_KEY, PACKED_KEY, Field, Schema
 from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
 from lance_duck.write.enums import ENUM_KEYS
 
@@ -69,6 +70,7 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
         InvalidInputError: A column does not exist, a name is taken, a column cannot be cast to the type, or a column is
             cast and made non-nullable at once.
     """
+    alterations = [_of_whole_list(schema, alteration) for alteration in alterations]
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
         raise InvalidInputError(
@@ -103,6 +105,19 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     _check_siblings(altered.fields)
     tightened = [i for i, a in targets.items() if a.nullable is False and schema.by_id(i).nullable]
     return AlteredSchema(altered, casts, tuple(tightened))
+
+
+def _of_whole_list(schema: Schema, alteration: Alteration) -> Alteration:
+    """Return the cast of a list instead of the cast of its items, because pylance cannot read the latter in 2.0."""
+    while alteration.data_type is not None and alteration.name is None and alteration.nullable is None:
+        item = schema.by_path(alteration.path)
+        parent = None if item.parent_id < 0 else schema.by_id(item.parent_id)
+        if parent is None or not parent.is_list:
+            break
+        make = pa.large_list if parent.logical_type.startswith("large_list") else pa.list_
+        path = join_path([field.name for field in path_of(schema, parent.id)])
+        alteration = Alteration(path, data_type=make(pa.field(item.name, alteration.data_type, item.nullable)))
+    return alteration
 
 
 def _below(field: Field, change: Any) -> tuple[Field, ...]:
@@ -152,16 +167,41 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
             "of these), or vectors of floats for lists of numbers",
             found=f"{field.arrow_type} to {alteration.data_type}",
         )
-    metadata = {k: v for k, v in field.metadata.items() if k not in _OF_TYPE}
     arrow = pa.field("column", alteration.data_type, True)
     (new_field,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
-    return replace(
-        new_field,
-        name=field.name,
-        parent_id=field.parent_id,
-        nullable=field.nullable,
-        metadata=dict(new_field.metadata) | metadata,
+    return with_attributes(new_field, field)
+
+
+def with_attributes(new: Field, old: Field) -> Field:
+    """Return a field with the name, nullability and metadata of an old one. Fields inside keep their own metadata."""
+    metadata = dict(new.metadata) | _still_valid(old, new)
+    children = tuple(
+        child if inner is None else replace(with_attributes(child, inner), name=child.name, parent_id=new.id)
+        for child, inner in _pairs(new, old)
     )
+    return replace(
+        new, name=old.name, parent_id=old.parent_id, nullable=old.nullable, metadata=metadata, children=children
+    )
+
+
+def _pairs(new: Field, old: Field) -> list[tuple[Field, Field | None]]:
+    """Pair the fields inside a new type with those inside the old one: members of structs by name, others in order."""
+    if new.logical_type == old.logical_type == "struct" and not old.blob_version:
+        before = {child.name.lower(): child for child in old.children}
+        return [(child, before.get(child.name.lower())) for child in new.children]
+    if len(new.children) == len(old.children) and (new.logical_type == "map") == (old.logical_type == "map"):
+        return list(zip(new.children, old.children, strict=True))
+    return [(child, None) for child in new.children]
+
+
+def _still_valid(old: Field, new: Field) -> dict[str, str]:
+    """Return the metadata of a field that still applies after it gets the type of another field."""
+    dropped = {*_OF_TYPE}
+    if new.logical_type not in ("binary", "large_binary"):
+        dropped.add(BLOB_KEY)
+    if new.logical_type != "struct":
+        dropped |= {PACKED_KEY, "packed"}
+    return {key: value for key, value in old.metadata.items() if key not in dropped}
 
 
 def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:

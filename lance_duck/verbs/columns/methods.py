@@ -247,7 +247,7 @@ def _alter(snapshot: Snapshot, alterations: Sequence[alteration.Alteration], pro
         return commits.commit(
             snapshot, operations.Project(altered.schema, not altered.tightened), properties=properties
         )
-    _refuse_indexed(snapshot, altered.casts)
+    refuse_indexed(snapshot, altered.casts)
     files, make = casts.cast_columns(snapshot, altered)
     return commit_files(snapshot, files, make, properties)
 
@@ -261,7 +261,7 @@ def _drop(snapshot: Snapshot, names: Sequence[str], properties: Properties) -> S
     return commit_files(snapshot, files, make, properties)
 
 
-def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
+def refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
     """Reject a cast if an index on the field, an ancestor or a descendant would lose its column."""
     schema = snapshot.schema
     concerned: set[int] = set()

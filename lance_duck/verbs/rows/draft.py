@@ -8,7 +8,7 @@ from types import TracebackType
 from uuid import UUID
 
 from lance_duck.commit import REFUSALS, commit
-from lance_duck.commit.committer import Guard
+from lance_duck.commit.committer import DEFAULT_RETRIES, Amend, Guard
 from lance_duck.commit.operations import Operation
 from lance_duck.commit.rebase import Affected
 from lance_duck.errors import LanceDuckError
@@ -62,7 +62,9 @@ class UncommittedFiles:
         *,
         affected: Affected | None = None,
         guard: Guard | None = None,
+        amend: Amend | None = None,
         properties: Mapping[str, str] | None = None,
+        retries: int = DEFAULT_RETRIES,
     ) -> Snapshot:
         """Commit the change, and return the new version: see `commit.committer.commit`.
 
@@ -70,7 +72,15 @@ class UncommittedFiles:
             RetryableError: Another change was committed first.
         """
         self._committing = True
-        return commit(self.snapshot, operation, affected=affected, guard=guard, properties=properties)
+        return commit(
+            self.snapshot,
+            operation,
+            affected=affected,
+            guard=guard,
+            amend=amend,
+            properties=properties,
+            retries=retries,
+        )
 
     def __enter__(self) -> UncommittedFiles:
         return self

@@ -141,9 +141,9 @@ def _updated_by_id(
     first, then = before.updated[at], after.updated[now]
     is_kept = (first != _UNKNOWN) & (then != _UNKNOWN)
     is_updated = is_kept & (first != then)
-    if operation in ("Merge", "Project"):  # they change columns, which pylance may count as updates of all rows
-        is_updated[:] = False
     old, new = before.addresses[at], after.addresses[now]
+    if operation in ("Merge", "Project"):  # pylance may count changes of columns as updates of all rows
+        is_updated &= old != new
     yield from _given(ChangedRows(before.ids[at][is_updated], old[is_updated], new[is_updated]))
     if not new_fields:
         return

@@ -10,7 +10,7 @@ a namespace directly below the root.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lance_duck.duck.changes.result import ChangeResult, nothing
@@ -20,7 +20,9 @@ from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import AlreadyExistsError, NotFoundError, ReferencedError, UnsupportedError
+from lance_duck.namespaces.names import NAMESPACE, check_new
 
 _INTERNAL: Final = frozenset({SCHEMA, "information_schema", "pg_catalog"})
 
@@ -71,7 +73,8 @@ class SchemaStatement(LanceStatement):
                 where=self.subject,
                 remedy="open lance_duck.connect(folder), or ATTACH a folder",
             )
-        session.catalog.refresh(force=True)
+        if session.block is None:
+            session.catalog.refresh(force=True)
         return main, session.catalog.schema(main.database, self.name)
 
 
@@ -100,7 +103,6 @@ class CreateSchemaStatement(SchemaStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Create the namespace."""
         session.explain_words("The schema would be created. Nothing was written.")
-        session.refuse_in_transaction("CREATE SCHEMA")
         main, present = self._found(session)
         if present is not None and self.replaces:
             _refuse_full(session, present)
@@ -109,8 +111,16 @@ class CreateSchemaStatement(SchemaStatement):
                 raise AlreadyExistsError(f'Schema with name "{self.name}" already exists!')
         else:
             assert main.folder is not None
-            main.folder.namespace.create_namespace((*main.folder.parts, self.name))
-            session.catalog.refresh(force=True)
+            parts = (*main.folder.parts, self.name)
+            check_new(parts, NAMESPACE)
+            if session.transaction is None:
+                main.folder.namespace.create_namespace(parts)
+                session.catalog.refresh(force=True)
+            else:
+                folder = NamespaceFolder(main.folder.namespace, parts, f"{main.folder.uri}/{self.name}", main.folder)
+                schema = replace(main, name=self.name, given={}, folder=folder)
+                session.run(f"CREATE SCHEMA {schema.sql}")
+                session.transaction.drafts.create_schema(main, schema)
         return nothing()
 
 
@@ -141,8 +151,7 @@ class DropSchemaStatement(SchemaStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Drop the namespace, and with CASCADE its tables."""
         session.explain_words("The schema would be dropped. Nothing was dropped.")
-        session.refuse_in_transaction("DROP SCHEMA")
-        _, present = self._found(session)
+        main, present = self._found(session)
         if folded(self.name) in _INTERNAL:
             raise UnsupportedError(f'Cannot drop entry "{self.name}" because it is an internal system entry')
         if present is None:
@@ -152,8 +161,12 @@ class DropSchemaStatement(SchemaStatement):
         if not self.cascades:
             _refuse_full(session, present)
         assert present.folder is not None
-        present.folder.namespace.drop_namespace(present.folder.parts, cascade=self.cascades)
-        session.catalog.refresh(force=True)
+        if session.transaction is None:
+            present.folder.namespace.drop_namespace(present.folder.parts, cascade=self.cascades)
+            session.catalog.refresh(force=True)
+        else:
+            session.run(f"DROP SCHEMA {present.sql}{' CASCADE' if self.cascades else ''}")
+            session.transaction.drafts.drop_schema(main, present, cascades=self.cascades)
         return nothing()
 
 

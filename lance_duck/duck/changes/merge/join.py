@@ -7,7 +7,8 @@ If keys determine the matches, the values are evaluated for pairs of rows. Other
 
     SELECT t.<address>, CAST(value AS type of c) AS u0, …, CAST(value AS type of c) AS i0, … FROM s [LEFT] JOIN t …
 
-Result rows with an address are updates. Rows without one are inserted. `statement` handles all other forms of MERGE.
+Result rows with an address are updates. Rows without one are inserted. They lack the columns that INSERT leaves out or
+sets to DEFAULT. `statement` handles all other forms of MERGE.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from lance_duck.duck.changes.merge.expressions import MergeValue, Side, columns_read
 from lance_duck.duck.changes.merge.source import MergeSourceRows, SourceColumn
+from lance_duck.duck.changes.rows.defaults import is_default
 from lance_duck.duck.changes.rows.precision import is_coarser
 from lance_duck.duck.changes.rows.update import set_items
 from lance_duck.duck.changes.session import ChangeSession
@@ -236,7 +238,7 @@ def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) ->
         if action.says(0, "update", "set"):
             items = [(item.column, item.value) for item in set_items(action.part(2)) or () if item.value is not None]
         else:
-            items = list(zip(*(_insert_lists(action) or ((), ())), strict=False))
+            items = list(zip(*(insert_lists(action) or ((), ())), strict=False))
         for name, part in items:
             pairs = columns_read(part)
             if pairs is None or any(side != folded(source) for side, _ in pairs) or folded(name) not in types:
@@ -258,19 +260,21 @@ def _updated(table: TargetTable, action: Clauses, source: Side, target: Side) ->
 
 
 def _inserted(table: TargetTable, action: Clauses, source: Side, target: Side) -> Sequence[Pair] | None:
-    lists = _insert_lists(action)
+    lists = insert_lists(action)
     if lists is None:
         return None
     names, parts = lists
-    values = [MergeValue.of(part, source, target) for part in parts]
+    if len(names) != len(parts) or any(folded(name) not in target.columns for name in names):
+        return None
+    given = [(name, part) for name, part in zip(names, parts, strict=True) if not is_default(part)]
+    named, values = [name for name, _ in given], [MergeValue.of(part, source, target) for _, part in given]
     known = [value for value in values if value is not None and not value.of_target]
-    named = [name for name in names if folded(name) in target.columns]
-    if not len(values) == len(names) == len(known) == len(named):
+    if len(known) < len(values) or len(set(map(folded, names))) < len(names):
         return None
     return list(zip(table.named(named), known, strict=True))
 
 
-def _insert_lists(action: Clauses) -> tuple[list[str], list[Clauses]] | None:
+def insert_lists(action: Clauses) -> tuple[list[str], list[Clauses]] | None:
     """Return the columns and values of `INSERT (…) VALUES (…)`. Returns None for other actions."""
     if action.word(0) != "insert" or action.text_at(1) != "(":
         return None

@@ -12,7 +12,7 @@ itself, the shadow contains all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -20,11 +20,13 @@ from typing import Any, ClassVar, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.duck.changes.merge.defaults import merged_defaults
 from lance_duck.duck.changes.merge.join import MergeJoin, Rows, values_of_source
 from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, MergeSourceRows, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
+from lance_duck.duck.changes.rows.defaults import default_values, left_out, with_defaults
 from lance_duck.duck.changes.rows.insert import EFFECTS
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import mentioned, refuse_identifiers, without_address
@@ -159,11 +161,12 @@ class MergeStatement(TableStatement):
             return joined
         if keys is not None and not self._reads_all:
             tables = {**tables, SOURCE: keys.rows()}
-        table = self._read(table, (join, *actions), names)
+        defaults = default_values(session, table, merged_defaults(table, actions, names))
+        table = self._read(table, (join, *actions), names, defaults)
         matched = self._matched(session, table, ctes, join, tables)
         join = self._nested_loop(session, table, join, matched.num_rows, tables)
         when = "".join(actions)
-        with shadow(session, table, matched):
+        with shadow(session, table, matched, defaults=defaults):
             target = f"{SHADOW} AS {quoted(self.alias)} USING {MERGE_SOURCE} AS {quoted(self.source_alias)}\n{join}"
             sql = f"{ctes}MERGE INTO {target}{when}"
             if self.returning.tokens:
@@ -172,13 +175,16 @@ class MergeStatement(TableStatement):
                 result = counted(session.affected(sql, tables))
             return changed_shadow(session, table, matched, self.keys), result
 
-    def _read(self, table: TargetTable, clauses: Sequence[str], source: Sequence[str]) -> TargetTable:
+    def _read(
+        self, table: TargetTable, clauses: Sequence[str], source: Sequence[str], defaults: Collection[str]
+    ) -> TargetTable:
         """Return the table with only the columns that the statement mentions, for its shadow.
 
         Args:
             table: The table.
             clauses: The texts of ON and WHEN.
             source: The columns of the source.
+            defaults: Columns that get their DEFAULT.
         """
         for place, token in enumerate(self.returning.tokens):
             is_row = folded(token.name or "") == folded(self.alias) and self.returning.text_at(place + 1) != "."
@@ -188,7 +194,7 @@ class MergeStatement(TableStatement):
         more = [column.name for column in table.columns if inserts and not column.nullable]
         if any(part.find("by", "name") >= 0 for part in self.actions):
             more += source
-        return mentioned(table, (*clauses, self.returning.text), *more)
+        return mentioned(table, (*clauses, self.returning.text), *more, *defaults)
 
     def _nested_loop(
         self, session: ChangeSession, table: TargetTable, join: str, rows: int, tables: Mapping[str, Any]
@@ -272,6 +278,9 @@ class MergeStatement(TableStatement):
         values, inserted = table.named_as_stored(values), table.named_as_stored(inserted)
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
+        if inserted.num_rows:
+            more = [column for column in left_out(table, ()) if column.name not in inserted.column_names]
+            inserted = table.stored(with_defaults(session, table, inserted, inserted.num_rows, more))
         new = inserted if inserted.num_rows else None
         guard = None if new is None else insert_guard(table, inserted, self.keys)
         result = counted(len(addresses) + inserted.num_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import duckdb
@@ -104,8 +105,9 @@ class ObjectStatement(LanceStatement):
     def _store(self, session: ChangeSession, schema: DatabaseSchema, change: ObjectChange) -> None:
         """Store a change that DuckDB has made. After an error, DuckDB gets the stored objects again."""
         objects = session.catalog.objects(schema)
-        if session.block is not None:
-            session.block.change_object(objects, change)
+        if session.transaction is not None:
+            kept = partial(objects.keep, change.removed, change.added)
+            session.transaction.drafts.change_object(schema, change.removed, change.added, change.apply, kept)
             return
         assert schema.folder is not None
         try:

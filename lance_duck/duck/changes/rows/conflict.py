@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.defaults import default_values, defaults_of
 from lance_duck.duck.changes.rows.mentions import means_row, mentioned, refuse_identifiers
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
+from lance_duck.duck.changes.rows.update import reset_columns, set_items
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -83,9 +85,9 @@ def upserted(
     types = {column.name: column.type for column in table.columns}
     casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
     source, sets_keys = f"(SELECT {', '.join(casts)} FROM {_ROWS})", _sets(upsert.conflict, keys)  # noqa: S608
-    on = ", ".join(map(quoted, keys))
+    on, defaults = ", ".join(map(quoted, keys)), _defaults(session, table, upsert, rows)
     if not _means_all(table, upsert):
-        required = [column.name for column in table.columns if not column.nullable]
+        required = [column.name for column in table.columns if not column.nullable or column.name in defaults]
         clauses = (upsert.conflict.text, upsert.returning.text)
         table = mentioned(table, clauses, *keys, *rows.column_names, *required)
     with session.pinned(table, upsert.target, upsert.conflict) as ((text,), tables):
@@ -95,7 +97,7 @@ def upserted(
             matched = f"{SOURCE} AS t WHERE false"
         before = table.stored(session.arrow(f"SELECT {table.read_all('t')} FROM {matched}", tables))  # noqa: S608
         before = _with_single_keys(session, upsert, before, keys)
-        with shadow(session, table, before, keys):
+        with shadow(session, table, before, keys, defaults):
             columns = ", ".join(map(quoted, rows.column_names))
             verb = "INSERT" if upsert.instead is None else f"INSERT OR {upsert.instead.upper()}"
             into = f"{SHADOW} AS {quoted(upsert.alias)} {'BY NAME' if upsert.by_name else f'({columns})'}"
@@ -109,6 +111,20 @@ def upserted(
         if edits.values is not None and sets_keys:
             _refuse_other_keys(session, table, keys, edits.values, before)
         return edits, result
+
+
+def _defaults(session: ChangeSession, table: TargetTable, upsert: Upsert, rows: pa.Table) -> dict[str, str]:
+    """Return the DEFAULT of columns that the new rows do not contain, or that DO UPDATE sets to DEFAULT."""
+    stored = defaults_of(table)
+    if not stored:
+        return {}
+    used = stored.keys() - set(rows.column_names)
+    place = upsert.conflict.find("set")
+    if place >= 0:
+        where = upsert.conflict.find("where", start=place)
+        items = set_items(upsert.conflict.part(place + 1, None if where < 0 else where))
+        used |= reset_columns(table, items)
+    return default_values(session, table, used)
 
 
 def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, keys: Sequence[str]) -> pa.Table:

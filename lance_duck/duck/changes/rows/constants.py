@@ -2,8 +2,9 @@
 
     (1, 0.5, 'text', true, NULL, DEFAULT)   →  values of the columns
 
-Only constants and column types that do not depend on DuckDB settings are supported. DuckDB evaluates the rows if an
-item is not a constant, or if it cannot be converted to the column's type.
+DEFAULT is NULL here: stored defaults have replaced it. Only constants and column types that do not depend on DuckDB
+settings are supported. DuckDB evaluates the rows if an item is not a constant, or if it cannot be converted to the
+column's type.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     SELECT …          →  SELECT CAST(c0 AS type of a) AS a, … FROM (SELECT …) AS source(c0, …), streamed to the writer
     VALUES (e, …), …  →  VALUES (CAST((e) AS type of a), …), …: each value has the type of its column, as in DuckDB
 
-Unnamed columns and DEFAULT are null.
+Unnamed columns and DEFAULT get the column's DEFAULT, or NULL without one (see `rows.defaults`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
-from lance_duck.duck.changes.rows.conflict import Upsert, upserted
+from lance_duck.duck.changes.rows.conflict import Upsert, conflict_keys, upserted
 from lance_duck.duck.changes.rows.constants import constant_rows
+from lance_duck.duck.changes.rows.defaults import default_value, default_values, defaults_of, is_default, left_out
 from lance_duck.duck.changes.rows.returning import result_of
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -102,13 +104,13 @@ class InsertStatement(TableStatement):
     @property
     def key_remedy(self) -> str:  # type: ignore[override]
         """Remedy for a repeated primary key."""
-        if self.conflict.tokens or self.instead is not None:
+        if self._is_upsert:
             return "remove the duplicates, or name the primary key in ON CONFLICT"
         return "remove the duplicates, or use INSERT OR REPLACE, OR IGNORE or ON CONFLICT"
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Insert the rows."""
-        if self.conflict.tokens or self.instead is not None:
+        if self._is_upsert:
             return session.change(self.target, lambda table: self._upserted(session, table))
         if not self.returning.tokens:
             return counted(session.append(self.target, lambda table: self.reader(session, table)))
@@ -171,23 +173,48 @@ class InsertStatement(TableStatement):
         """Open the rows to insert, in batches."""
         rows = listed_rows(self.source)
         if not self.source.tokens:
-            yield session.arrow("SELECT " + table.columns[0].cast("NULL"), {}).to_reader()
+            yield table.stored(self._default_row(session, table)).to_reader()
         elif rows is not None:
             yield table.stored(self._values(session, table, rows)).to_reader()
         else:
             with self._selected(session, table) as reader:
                 yield reader
 
+    def _default_row(self, session: ChangeSession, table: TargetTable) -> pa.Table:
+        """Return the row of DEFAULT VALUES. ON CONFLICT needs all columns, an append only those that are not null."""
+        columns = left_out(table, ())
+        if self._is_upsert:
+            columns = [column for column in table.unambiguous.columns if wide_decimal(column.arrow) is None]
+        columns = columns or list(table.columns[:1])
+        columns += [column for column in table.columns if not column.nullable and column not in columns]
+        values = default_values(session, table, {column.name for column in columns})
+        row = session.arrow("SELECT " + ", ".join(default_value(column, values) for column in columns), {})
+        return row.rename_columns([column.name for column in columns])
+
+    @property
+    def _is_upsert(self) -> bool:
+        return bool(self.conflict.tokens) or self.instead is not None
+
+    def _left_out(self, table: TargetTable, columns: Sequence[TargetColumn]) -> list[TargetColumn]:
+        """Return the columns whose DEFAULT belongs to the source. Others are set by the shadow of ON CONFLICT."""
+        found = left_out(table, columns)
+        if not found or not self._is_upsert:
+            return found
+        keys = conflict_keys(table, self.conflict)
+        return [column for column in found if column.name in keys]
+
     def _values(self, session: ChangeSession, table: TargetTable, rows: Sequence[Sequence[Clauses]]) -> pa.Table:
-        columns = self._columns(table)
+        columns: Sequence[TargetColumn] = self._columns(table)
         for row in rows:
             _check_count(table, columns, len(row))
+        if defaults_of(table):
+            columns, rows = self._with_defaults(session, table, columns, rows)
         constants = None if self.ctes.tokens or session.explain else constant_rows(columns, rows)
         if constants is not None:
             return constants
         items = [item for row in rows for item in row]
         with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
-            texts = ["NULL" if _is_default(item) else text for item, text in zip(items, texts, strict=True)]
+            texts = ["NULL" if is_default(item) else text for item, text in zip(items, texts, strict=True)]
             width = len(columns)
             lines = [
                 ", ".join(
@@ -199,6 +226,29 @@ class InsertStatement(TableStatement):
             sql = f"{ctes}SELECT * FROM (VALUES ({'), ('.join(lines)})) AS {_ROWS}({names})"  # noqa: S608
             return session.arrow(sql, tables).rename_columns([column.name for column in columns])
 
+    def _with_defaults(
+        self,
+        session: ChangeSession,
+        table: TargetTable,
+        columns: Sequence[TargetColumn],
+        rows: Sequence[Sequence[Clauses]],
+    ) -> tuple[list[TargetColumn], list[list[Clauses]]]:
+        """Return columns and items of VALUES, with the stored DEFAULT in place of the word and in added columns."""
+        more = self._left_out(table, columns)
+        used = {column.name for column in more}
+        for row in rows:
+            used.update(column.name for column, item in zip(columns, row, strict=True) if is_default(item))
+        values = {name: Clauses.of(text) for name, text in default_values(session, table, used).items()}
+        added = [values[column.name] for column in more]
+        filled = [
+            [
+                values.get(column.name, item) if is_default(item) else item
+                for column, item in zip(columns, row, strict=True)
+            ]
+            for row in rows
+        ]
+        return [*columns, *more], [[*row, *added] for row in filled]
+
     @contextmanager
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
@@ -207,15 +257,23 @@ class InsertStatement(TableStatement):
             if any(token.word in EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
                 ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: with_one_version(inner.to_arrow_table)}
             columns = self._matched(table, inner.columns)
-            names = [f"c{i}" for i in range(len(columns))]
-            if _READ not in tables and not session.explain and _are_as_stored(table, columns, inner):
+            more = self._left_out(table, columns)
+            is_whole = not more and not session.explain
+            if _READ not in tables and is_whole and _are_as_stored(table, columns, inner):
                 with session.stream_of(lambda: inner, tables) as reader:
                     yield _named(reader, [column.name for column in columns])
                 return
-            casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
+            names = [f"c{i}" for i in range(len(columns) + len(more))]
+            rows = f"(\n{source}) AS {_ROWS}({', '.join(names[: len(columns)])})"
+            if more:
+                values = default_values(session, table, {column.name for column in more})
+                added = ", ".join(f"({values[column.name]})" for column in more)
+                rows = f"(SELECT *, {added} FROM {rows}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            written = [*columns, *more]
+            casts = [column.cast(name) for column, name in zip(written, names, strict=True)]
             # If rows are inserted, the writer rejects these nulls.
-            casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
-            sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in written]
+            sql = f"{ctes}SELECT {', '.join(casts)} FROM {rows}"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
                 yield reader
 
@@ -274,10 +332,6 @@ def _conflict(body: Clauses, start: int) -> int:
             return place
         place = body.find("on", "conflict", start=place + 1)
     return place
-
-
-def _is_default(item: Clauses) -> bool:
-    return len(item) == 1 and item.word(0) == "default"
 
 
 def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: int) -> None:

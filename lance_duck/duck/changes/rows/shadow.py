@@ -6,9 +6,10 @@ then map the changed rows to edits of the Lance table. New rows do not have an a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import duckdb
@@ -28,10 +29,17 @@ from lance_duck.verbs.rows.keys import KeyIndex
 
 SHADOW: Final = "__lance_shadow"
 _ROWS: Final = "__lance_rows"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @contextmanager
-def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: Sequence[str] = ()) -> Iterator[None]:
+def shadow(
+    session: ChangeSession,
+    table: TargetTable,
+    rows: pa.Table,
+    unique: Sequence[str] = (),
+    defaults: Mapping[str, str] = _NONE,
+) -> Iterator[None]:
     """Create a shadow of a table for one statement. DuckDB's error messages show the table's name.
 
     Args:
@@ -39,9 +47,10 @@ def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: S
         table: The table.
         rows: The rows for the shadow, with their addresses, as returned by `TargetTable.stored`.
         unique: Columns whose combined values must be unique.
+        defaults: See `columns_as_sql`.
     """
     more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]
-    with temporary_table(session, columns_as_sql(table, *more), table.name):
+    with temporary_table(session, columns_as_sql(table, *more, defaults=defaults), table.name):
         session.run(f"INSERT INTO {SHADOW} BY NAME SELECT * FROM {_ROWS}", {_ROWS: rows})  # noqa: S608
         yield
 
@@ -65,14 +74,22 @@ def temporary_table(session: ChangeSession, columns: str, name: str) -> Iterator
             session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
 
 
-def columns_as_sql(table: TargetTable, *more: str) -> str:
-    """Return the column definitions of a table in parentheses, with more columns and constraints.
+def columns_as_sql(table: TargetTable, *more: str, defaults: Mapping[str, str] = _NONE) -> str:
+    """Return the column definitions of a table in parentheses.
+
+    Args:
+        table: The table.
+        more: More columns and constraints.
+        defaults: SQL of the DEFAULT of columns, by column name.
 
     Raises:
         InvalidInputError: Column names differ only by case.
     """
     table.refuse_ambiguous()
-    columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+    columns = []
+    for column in table.columns:
+        default = f" DEFAULT ({defaults[column.name]})" if column.name in defaults else ""
+        columns.append(f"{column.quoted} {column.type}{'' if column.nullable else ' NOT NULL'}{default}")
     return f"({', '.join([*columns, *more])})"
 
 

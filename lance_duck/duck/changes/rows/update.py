@@ -4,12 +4,13 @@
 
     →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
 
-DEFAULT is null. If several FROM rows match a table row, the first one in DuckDB's join order wins.
+DEFAULT is the column's stored DEFAULT, or NULL without one. If several FROM rows match a table row, the first one in
+DuckDB's join order wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
+from lance_duck.duck.changes.rows.defaults import defaults_of, is_default, with_defaults
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
 from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
@@ -26,7 +28,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.verbs.rows.edits import RowEdits
@@ -95,6 +97,8 @@ class UpdateStatement(TableStatement):
         refuse_ambiguous(table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])
         expressions_of = [item.value for item in self.items if item.value is not None]
+        stored = defaults_of(table)
+        reset = [c for item, c in zip(self.items, assigned, strict=True) if item.value is None and c.name in stored]
         clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)
         coarse = [column for column in assigned if is_coarser(column)]
         with clauses.texts(session, table, expressions_of) as (joined, expressions):
@@ -102,6 +106,7 @@ class UpdateStatement(TableStatement):
             columns = [
                 column.cast("NULL" if item.value is None else next(remaining))
                 for item, column in zip(self.items, assigned, strict=True)
+                if column not in reset
             ]
             shown = returned_table(table.unambiguous, self.returning, self.alias)
             if self.returning.tokens:
@@ -112,6 +117,7 @@ class UpdateStatement(TableStatement):
         addresses, rows = _first_of_each(rows)
         before = {column.name: rows.column(_BEFORE + column.name) for column in coarse}
         rows = rows.drop_columns([_BEFORE + name for name in before])
+        rows = with_defaults(session, table, rows, len(addresses), reset)
         result = result_of(session, self.returning, shown, self.alias, rows, len(addresses))
         values = table.stored(rows.select([column.name for column in assigned]))
         return RowEdits(updated=addresses, values=kept_exact(table, addresses, values, before)), result
@@ -145,6 +151,14 @@ def set_items(clause: Clauses) -> tuple[SetItem, ...] | None:
     return tuple(items) or None
 
 
+def reset_columns(table: TargetTable, items: Sequence[SetItem] | None) -> set[str]:
+    """Return the columns that SET assigns DEFAULT to. Without items that can be read, these are all columns."""
+    if items is None:
+        return {column.name for column in table.columns}
+    names = {folded(item.column) for item in items if item.value is None}
+    return {column.name for column in table.columns if folded(column.name) in names}
+
+
 def _columns(left: Clauses) -> list[str] | None:
     """Return the columns on the left of `=`."""
     tokens = left.tokens
@@ -170,7 +184,7 @@ def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | Non
             found=len(parts),
         )
     for part in parts:
-        yield None if len(part) == 1 and part.word(0) == "default" else part
+        yield None if is_default(part) else part
 
 
 def _inside(clause: Clauses) -> Clauses:

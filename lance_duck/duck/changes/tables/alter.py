@@ -1,14 +1,16 @@
 """ALTER TABLE, implemented by `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
 
     ALTER TABLE [IF EXISTS] t
-        ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
+        ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e] [NOT NULL]
         DROP [COLUMN] [IF EXISTS] c [CASCADE | RESTRICT]
         RENAME [COLUMN] c TO d
-        ALTER [COLUMN] c [SET [DATA]] TYPE type | SET NOT NULL | DROP NOT NULL
+        ALTER [COLUMN] c [SET [DATA]] TYPE type [USING e] | SET NOT NULL | DROP NOT NULL
+        ALTER [COLUMN] c SET DEFAULT e | DROP DEFAULT
         RENAME TO u
 
-c is a column, or a nested field (see `column_path`). DEFAULT only sets the values of existing rows. It cannot contain
-columns, as in native tables. A table is named after its folder. RENAME TO therefore renames the folder.
+c is a column, or a nested field (see `column_path`). ADD sets existing rows to DEFAULT, and stores it for later rows.
+The DEFAULT of a nested field is not stored. DEFAULT cannot contain columns, as in native tables. A table is named after
+its folder. RENAME TO therefore renames the folder.
 """
 
 from __future__ import annotations
@@ -20,15 +22,28 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
-from lance_duck.duck.changes.rows.shadow import temporary_table
+from lance_duck.duck.changes.rows.defaults import DEFAULT, default_column, refuse_sequences
+from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
+from lance_duck.duck.changes.table_statement import (
+    TableStatement,
+    dataset_to_alter,
+    name_after_if_exists,
+    show_columns,
+)
 from lance_duck.duck.changes.tables.altered_fields import (
-    default_values,
     dropped_field,
+    is_written_whole,
+    nested_defaults,
     new_field,
     null_field,
     renamed_field,
+)
+from lance_duck.duck.changes.tables.altered_types import (
+    ComputedColumn,
+    casts_alone,
+    casts_equally,
+    named_indexes,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.databases.database_schema import check_table_name
@@ -36,6 +51,7 @@ from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
+from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.merge.primary_key import checked_key
 from lance_duck.verbs.versions.rename import rename_table
@@ -46,9 +62,8 @@ from lance_duck.write.relations import refuse_enums, relation_reader
 _REMEDIES: Final = (
     (frozenset({"primary", "key"}), "declare PRIMARY KEY in CREATE TABLE, or name the keys in ON CONFLICT (column)"),
     (frozenset({"unique"}), "name the keys in ON CONFLICT (column)"),
-    (frozenset({"set", "default"}), "write the value in INSERT; ADD COLUMN … DEFAULT fills existing rows"),
     (frozenset({"not", "null", "add"}), "ADD COLUMN without NOT NULL, UPDATE it, then ALTER COLUMN … SET NOT NULL"),
-    (frozenset({"using"}), "ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one"),
+    (frozenset({"using"}), "ALTER COLUMN … TYPE of the field without USING, then UPDATE it"),
     (frozenset({"check"}), "check the values with WHERE in the statements that write"),
 )
 """Alternatives to unsupported clauses, by the words of the clause."""
@@ -76,13 +91,11 @@ class AlterStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Change the columns, or the name."""
-        session.refuse_in_transaction("ALTER TABLE")
         session.explain_words("The columns or the name of the table would change. Nothing was written.")
-        handle = session.handle(self.target)
-        dataset = handle.current()
-        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
+        dataset = dataset_to_alter(session, self.target)
+        verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if verb == "add":
             self._add(session, dataset, place)
         elif verb == "drop":
@@ -93,10 +106,9 @@ class AlterStatement(TableStatement):
             self._alter(session, dataset, place)
         else:
             raise self._unsupported()
-        session.catalog.refresh(force=True)
-        schema = session.schema_of(self.target)
-        if schema is not None:
-            schema.show_columns(self.target.name)
+        if session.block is None:
+            session.catalog.refresh(force=True)
+        show_columns(session, self.target)
         return nothing()
 
     def _rename(self, session: ChangeSession) -> ChangeResult:
@@ -105,7 +117,7 @@ class AlterStatement(TableStatement):
             raise self._unsupported()
         check_table_name(name)
         handle, schema = session.handle(self.target), session.schema_of(self.target)
-        if schema is not None and handle.uri in {given.uri for given in schema.given.values()}:
+        if schema is not None and schema.is_given(self.target.name):
             raise UnsupportedError(
                 "a table that was passed to connect() by name cannot be renamed",
                 where=f"table {self.target.name}",
@@ -119,6 +131,10 @@ class AlterStatement(TableStatement):
                 found=f"names that differ only by case are one name in SQL: {name}",
                 remedy="choose another name, or drop the existing table",
             )
+        if session.transaction is not None and schema is not None:
+            session.transaction.rename_table(schema, self.target.name, name)
+            return nothing()
+        session.refuse_in_transaction("RENAME of a path")
         if schema is not None and schema.folder is not None:
             schema.folder.rename(self.target.name, name, handle.uri)
         else:
@@ -136,26 +152,67 @@ class AlterStatement(TableStatement):
     def _add(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_exist = self.action.says(place, "if", "not", "exists")
         path = self._path(place + (3 if may_exist else 0))
+        required = self.action.find("not", "null", start=path.after)
         default = self.action.find("default", start=path.after)
-        kind = self.action.part(path.after, None if default < 0 else default).text.strip()
-        if not kind or _has_constraint(self.action):
+        ends = [p for p in (default, required) if p >= 0] or [
+            len(self.action) - (self.action.word(len(self.action) - 1) == "null")
+        ]
+        kind = self.action.part(path.after, min(ends)).text.strip()
+        if not kind or _has_constraint(self.action) or (required >= 0 and len(path.names) > 1):
             raise self._unsupported()
         if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
         type_ = _arrow(session, kind, ".".join(path.names))
+        if required >= 0 or is_written_whole(dataset.handle.snapshot.schema, path, self.subject, default >= 0):
+            end = required if required > default else None
+            part = None if default < 0 else self.action.part(default + 1, end)
+            text = None if part is None else self._default(session, path.name, kind, part.text)
+            metadata = None if text is None or len(path.names) > 1 else {DEFAULT: text}
+            computed = ComputedColumn(session, self.target, path, self.subject)
+            computed.add(dataset, pa.field(path.name, type_, required < 0, metadata), kind, part)
+            return
         if default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
-        else:
-            expression = self.action.part(default + 1)
-            refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
-            self._check_default(session, path.name, kind, expression.text)
-            value = f"CAST(({expression.text}) AS {kind})"
-            dataset.add_columns(default_values(dataset, path, value, self.subject))
-
-    def _check_default(self, session: ChangeSession, name: str, kind: str, value: str) -> None:
-        """Reject a DEFAULT that native tables do not accept: with columns, subqueries or aggregates."""
-        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
             return
+        expression = self.action.part(default + 1)
+        refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
+        text = self._default(session, path.name, kind, expression.text)
+        value = f"CAST(({expression.text}) AS {kind})"
+        if len(path.names) > 1:
+            dataset.add_columns(nested_defaults(dataset, path, value, self.subject))
+        else:
+            field = pa.field(path.name, type_, metadata={DEFAULT: text})
+            dataset.add_columns(default_column(session, field, value), read_columns=[ROW_ADDRESS])
+
+    def _default(self, session: ChangeSession, name: str, kind: str, value: str) -> str:
+        """Return a DEFAULT as DuckDB describes it. DuckDB rejects columns, subqueries and aggregates."""
+        refuse_sequences(value, f"{self.subject}, column {name}")
+        with temporary_table(session, f"({quoted(name)} {kind} DEFAULT ({value}))", self.target.name):
+            text = session.relation(f"DESCRIBE {SHADOW}", {}).fetchall()[0][4]
+        return str(text)
+
+    def _set_default(self, session: ChangeSession, dataset: LanceDataset, path: ColumnPath) -> bool:
+        """Run SET DEFAULT or DROP DEFAULT. Returns False for other alterations."""
+        action, place = self.action, path.after
+        is_dropped = action.says(place, "drop", "default") and place + 2 == len(action)
+        if not is_dropped and not action.says(place, "set", "default"):
+            return False
+        schema = dataset.handle.snapshot.schema
+        column = path.field(schema, self.subject)
+        if len(path.names) > 1:
+            raise UnsupportedError(
+                "setting a default value on a nested field is not yet supported",
+                where=self.subject,
+                found=".".join(path.names),
+                remedy="set a DEFAULT of the whole column",
+            )
+        text = None
+        if not is_dropped:
+            kind = session.table(self.target, dataset).column(column.name).type
+            text = self._default(session, column.name, kind, action.part(place + 2).text)
+        if column.metadata.get(DEFAULT) != text:
+            dataset.update_field_metadata({lance_path(schema, column): {DEFAULT: text}})
+        return True
 
     def _drop(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")
@@ -182,28 +239,45 @@ class AlterStatement(TableStatement):
         dataset.alter_columns({"path": renamed, "name": name})
 
     def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
-        path = self._path(place)
-        change = self._change(session, path)
-        schema = dataset.handle.snapshot.schema
-        field = path.field(schema, self.subject)
-        old, new = field.storage_type, change.get("data_type")
-        is_coarser = pa.types.is_floating(old) and isinstance(new, pa.DataType) and new.bit_width < old.bit_width
-        if session.checks_keys and is_coarser and field.name in checked_key(schema):
-            found = f"{old} to {new}"
-            raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
-        if new != field.to_arrow().type:
-            dataset.alter_columns({"path": lance_path(schema, field), **change})
-
-    def _change(self, session: ChangeSession, path: ColumnPath) -> dict[str, object]:
-        """Return the argument for `alter_columns`."""
-        action, place = self.action, path.after
+        action, path = self.action, self._path(place)
+        if self._set_default(session, dataset, path):
+            return
+        place = path.after
         for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
             if action.says(place, *words) and place + len(words) == len(action):
-                return {"nullable": nullable}
+                schema = dataset.handle.snapshot.schema
+                field = path.field(schema, self.subject)
+                dataset.alter_columns({"path": lance_path(schema, field), "nullable": nullable})
+                return
         place += (action.word(place) == "set") + action.says(place, "set", "data")
-        if action.word(place) == "type" and action.find("using", start=place) < 0:
-            return {"data_type": _arrow(session, action.part(place + 1).text.strip(), ".".join(path.names))}
-        raise self._unsupported()
+        using = action.find("using", start=place)
+        kind = action.part(place + 1, None if using < 0 else using)
+        if action.word(place) != "type" or kind.find("collate") >= 0 or (using >= 0 and len(path.names) > 1):
+            raise self._unsupported()
+        with named_indexes(self.target, self.subject):
+            self._alter_type(session, dataset, path, kind.text.strip(), None if using < 0 else action.part(using + 1))
+
+    def _alter_type(
+        self, session: ChangeSession, dataset: LanceDataset, path: ColumnPath, kind: str, using: Clauses | None
+    ) -> None:
+        schema = dataset.handle.snapshot.schema
+        field = path.field(schema, self.subject)
+        new = None if using is not None else _arrow(session, kind, ".".join(path.names))
+        if new == field.to_arrow().type:
+            return
+        is_key = session.checks_keys and len(path.names) == 1 and field.name in checked_key(schema)
+        old = field.storage_type
+        casts = new is not None and (casts_alone if is_key else casts_equally)(schema, field, new)
+        if is_key and pa.types.is_floating(old) and casts and new.bit_width < old.bit_width:
+            found = f"{old} to {new}"
+            raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
+        if is_key and not casts:
+            found = "USING" if new is None else f"{old} to {new}"
+            raise self._refused("different primary keys could become equal", found, "allows duplicate keys")
+        if casts:
+            dataset.alter_columns({"path": lance_path(schema, field), "data_type": new})
+        else:
+            ComputedColumn(session, self.target, path, self.subject).change_type(dataset, kind, using)
 
     def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
         """Return the error for a change of the primary key that runs without the check of keys."""
@@ -215,7 +289,7 @@ class AlterStatement(TableStatement):
         return UnsupportedError(
             "this form of ALTER TABLE is not supported on Lance tables",
             where=f"table {self.target.name}",
-            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE or NOT NULL, or RENAME TO",
+            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE, NOT NULL or DEFAULT, or RENAME TO",
             found=self.action.text.strip(),
             remedy=next((remedy for known, remedy in _REMEDIES if known <= words), None),
         )
@@ -234,6 +308,6 @@ def _arrow(session: ChangeSession, kind: str, name: str) -> pa.DataType:
 
 
 def _has_constraint(action: Clauses) -> bool:
-    """Return whether a new column has more than a type and DEFAULT."""
+    """Return whether a new column has more than a type, DEFAULT and NOT NULL."""
     outer = [place for place, depth in enumerate(action.depths) if depth == 0]
-    return any(action.word(place) in _REFUSED or action.says(place, "not", "null") for place in outer)
+    return any(action.word(place) in _REFUSED for place in outer)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.tables.column_path import ColumnPath, field_below, is_struct, lance_path
 from lance_duck.duck.statement.identifiers import folded, quoted, shown_names
-from lance_duck.errors import InvalidInputError, UnknownColumnError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnknownColumnError
 from lance_duck.wire.schema import Field, Schema
 
 
@@ -50,53 +50,43 @@ def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) 
     raise InvalidInputError(what, where=where)
 
 
-def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, where: str) -> pa.Field:
-    """Return the argument for `add_columns` that adds a column or field of nulls.
+def is_written_whole(schema: Schema, path: ColumnPath, where: str, has_default: bool) -> bool:
+    """Return whether a new field needs all values of its column to be written.
 
-    Raises:
-        UnsupportedError: The field is inside map values or fixed-size lists.
+    Args:
+        schema: Columns of the table.
+        path: The field.
+        where: The table, for errors.
+        has_default: Whether the field gets values. Otherwise, it is null.
     """
-    schema = dataset.handle.snapshot.schema
     above = _above(schema, path, where)
+    if has_default:
+        return any(field.logical_type != "struct" or field.is_packed for field in above)
+    return any(not (field.logical_type == "struct" or field.is_list) or field.is_packed for field in above)
+
+
+def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, where: str) -> pa.Field:
+    """Return the argument for `add_columns` that adds a column or field of nulls. See `is_written_whole`."""
     added = pa.field(path.name, type_)
-    for field in reversed(above):
+    for field in reversed(_above(dataset.handle.snapshot.schema, path, where)):
         if field.logical_type == "struct":
             type_ = pa.struct([added])
-        elif field.logical_type.startswith("large_list"):
-            type_ = pa.large_list(added)
-        elif field.is_list:
-            type_ = pa.list_(added)
         else:
-            raise UnsupportedError(
-                "structs in maps and fixed-size lists cannot get new fields",
-                where=where,
-                found=".".join(path.names),
-                remedy="ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one",
-            )
+            type_ = (pa.large_list if field.logical_type.startswith("large_list") else pa.list_)(added)
         added = pa.field(field.name, type_)
     return added
 
 
-def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
-    """Return the argument for `add_columns` that sets a column or field in every row.
+def nested_defaults(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
+    """Return the argument for `add_columns` that sets a new struct field in every row. See `is_written_whole`.
 
     Args:
         dataset: The table.
-        path: The column or field.
+        path: The field.
         value: SQL of the value.
         where: The table, for errors.
-
-    Raises:
-        UnsupportedError: The field is in lists or maps.
     """
     above = _above(dataset.handle.snapshot.schema, path, where)
-    if any(not is_struct(field) for field in above):
-        raise UnsupportedError(
-            "fields in lists or maps cannot have a DEFAULT",
-            where=where,
-            found=".".join(path.names),
-            remedy="use ADD COLUMN without DEFAULT, then UPDATE",
-        )
     name = path.name
     for depth in range(len(above), 0, -1):
         struct = ".".join(quoted(field.name) for field in above[:depth])

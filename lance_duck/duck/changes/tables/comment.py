@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.table_statement import TableStatement, dataset_to_alter, show_columns
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path
 from lance_duck.duck.databases.database_schema import COMMENT, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -77,13 +77,11 @@ class CommentStatement(TableStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Store the comment."""
-        session.refuse_in_transaction("COMMENT ON")
         session.explain_words("The comment would be stored. Nothing was written.")
         table = self._table(session)
         assert table is not None
         text = self._text(session)
-        handle = session.handle(table)
-        dataset = handle.current()
+        dataset = dataset_to_alter(session, table)
         if self.is_column:
             path = ColumnPath(self.target.parts[len(table.parts) :], self.target.after)
             schema = dataset.handle.snapshot.schema
@@ -91,9 +89,7 @@ class CommentStatement(TableStatement):
             dataset.update_field_metadata({lance_path(schema, field): {COMMENT: text}})
         else:
             dataset.update_metadata({COMMENT: text})
-        schema = session.schema_of(table)
-        if schema is not None:
-            schema.show_comments(table.name)
+        show_columns(session, table)
         return nothing()
 
     def _text(self, session: ChangeSession) -> str | None:

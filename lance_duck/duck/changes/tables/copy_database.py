@@ -2,7 +2,7 @@
 
     COPY FROM DATABASE a TO b [(SCHEMA | DATA)]
 
-    native to Lance    CREATE TABLE, COMMENT and INSERT of each table
+    native to Lance    CREATE TABLE with its defaults, COMMENT and INSERT of each table
     Lance to native    the same, in one transaction
     Lance to Lance     a deep clone of each table, with its indexes
 
@@ -25,11 +25,13 @@ from lance_duck.arguments import did_you_mean
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.block import TransactionBlock
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
+from lance_duck.duck.changes.rows.defaults import calls_sequence, default_values, defaults_of
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, rejected_rows
 from lance_duck.duck.changes.tables.create import described_columns, key_as_sql
-from lance_duck.duck.changes.tables.write_options import check_place, write_new_table
+from lance_duck.duck.changes.tables.new_place import check_place, place_of
+from lance_duck.duck.changes.tables.write_options import write_new_table
 from lance_duck.duck.databases.database_schema import COMMENT, SCHEMA, DatabaseSchema, check_table_name
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -59,7 +61,6 @@ _LEFT_OUT: Final = """
 """
 """Lists objects of a native database that a folder does not keep: kind, schema and name."""
 _OF_COLUMNS: Final = {
-    "default": "default of",
     "collate": "collation of",
     "generated": "expression of generated column",
 }
@@ -73,7 +74,7 @@ class _Table:
     Attributes:
         name: Its name.
         sql: Its qualified name.
-        columns: Its columns with their nullability, keys and comments.
+        columns: Its columns with their nullability, keys, defaults and comments.
         comment: Its comment.
         dataset: Its version, if it is a Lance table.
     """
@@ -196,7 +197,7 @@ class CopyDatabaseStatement(LanceStatement):
     def _create(self, session: ChangeSession, table: _Table, database: DatabaseSchema) -> LanceDataset:
         """Create a Lance table. A clone also has the rows."""
         try:
-            uri, options = session.place_of(_name_in(database, table.name))
+            uri, options = place_of(session, _name_in(database, table.name))
             check_place(uri)
             dataset = table.dataset
             if dataset is not None and self.only != "schema":
@@ -312,10 +313,12 @@ def _create_native(session: ChangeSession, table: _Table, name: str) -> None:
     """Create a native table with the columns that a SELECT of the Lance table returns."""
     assert table.dataset is not None
     rows = session.relation(f"SELECT * FROM {table.sql}", {})  # noqa: S608
-    columns = [
-        f"{quoted(column)} {type_}{'' if field.nullable else ' NOT NULL'}"
-        for column, type_, field in zip(rows.columns, rows.types, table.columns, strict=True)
-    ]
+    target = session.table(TableName((table.name,), None, 0, 0), table.dataset)
+    defaults = default_values(session, target, defaults_of(target))
+    columns = []
+    for column, type_, field in zip(rows.columns, rows.types, table.columns, strict=True):
+        default = f" DEFAULT ({defaults[field.name]})" if field.name in defaults else ""
+        columns.append(f"{quoted(column)} {type_}{'' if field.nullable else ' NOT NULL'}{default}")
     session.run(f"CREATE TABLE {name} ({', '.join([*columns, *key_as_sql(table.dataset, rows.columns)])})")
     comments = {f"TABLE {name}": table.comment}
     for column, field in zip(rows.columns, table.columns, strict=True):
@@ -390,6 +393,8 @@ def _column_properties(table: str, create: Clauses) -> Iterator[str]:
     """Yield the properties of columns that a folder does not keep. DuckDB's functions do not list collations."""
     opener = next(place for place, token in enumerate(create.tokens) if token.text == "(")
     for column in create.part(opener + 1, create.closer(opener)).split():
+        if calls_sequence(column.text):
+            yield f"default of {table}.{column.tokens[0].name}"
         for word, kind in _OF_COLUMNS.items():
             if column.find(word, start=1) > 0:
                 yield f"{kind} {table}.{column.tokens[0].name}"

@@ -16,13 +16,14 @@ from typing import ClassVar
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.defaults import default_values, left_out
 from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ class CopyFromStatement(TableStatement):
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
         sql = f"COPY {SHADOW}{names} {self.source.text}"
-        with temporary_table(session, columns_as_sql(table), table.name):
+        names = None if self.names is None else set(map(folded, self.names))
+        given = [column for column in table.columns if names is None or folded(column.name) in names]
+        defaults = default_values(session, table, {column.name for column in left_out(table, given)})
+        with temporary_table(session, columns_as_sql(table, defaults=defaults), table.name):
             session.explain_query(sql, {})
             session.affected(sql, {})
             values = ", ".join(column.cast(column.quoted) for column in table.columns)

@@ -17,7 +17,8 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, check_place, write_arguments, write_query
+from lance_duck.duck.changes.tables.new_place import check_place
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal

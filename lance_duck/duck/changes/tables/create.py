@@ -1,13 +1,14 @@
 """CREATE TABLE, implemented by `write_dataset`.
 
     CREATE [OR REPLACE] TABLE [IF NOT EXISTS] target
-        (column type [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
+        (column type [DEFAULT e] [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
         [(column, …)] [WITH (option = value, …)] AS query [WITH [NO] DATA]
         LIKE table | (LIKE table)
 
 A target is a path that ends in `.lance`, or a name in a Lance database, such as t, s.t or lance.t.
 Named tables are created in the folder of their schema. Other names refer to native tables. Options are arguments of
-`write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns and primary key.
+`write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns, defaults and primary
+key.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.block import DuckTransaction
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
+from lance_duck.duck.changes.rows.defaults import DEFAULT, calls_sequence, refuse_sequences
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.tables.new_place import check_has_folder, check_place, place_of
 from lance_duck.duck.changes.tables.write_options import (
     WRITE_OPTIONS,
-    check_place,
     is_unreadable,
     write_arguments,
     write_new_table,
@@ -38,12 +41,13 @@ from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted, shown_names
+from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Location
 from lance_duck.wire.schema_write import primary_key
 from lance_duck.write.relations import relation_reader
 
-_REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
+_REFUSED: Final = ("check", "references", "foreign", "generated", "unique", "collate", "as")
 _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
 
 
@@ -112,7 +116,9 @@ class CreateStatement(TableStatement):
         schema = session.schema_of_new(self.target)
         if schema is not None and schema.folder is not None and self._is_view(session, schema):
             return nothing("Count", "BIGINT")
-        uri, storage = session.place_of(self.target)
+        if session.transaction is not None and schema is not None:
+            return self._create_draft(session, session.transaction, schema, query)
+        uri, storage = place_of(session, self.target)
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
@@ -120,6 +126,39 @@ class CreateStatement(TableStatement):
                 if schema is not None and schema.folder is not None and schema.find(self.target.name) is None:
                     schema.folder.abandon(self.target.name)
             raise
+
+    def _create_draft(
+        self, session: ChangeSession, transaction: DuckTransaction, schema: DatabaseSchema, query: str
+    ) -> ChangeResult:
+        """Create a table that only the transaction sees until COMMIT."""
+        name = self.target.name
+        if schema.find(name) is not None or schema.broken(name) is not None:
+            if self.may_exist:
+                return nothing("Count", "BIGINT")
+            if self.replaces:
+                raise UnsupportedError(
+                    "CREATE OR REPLACE TABLE cannot replace a table in a transaction",
+                    where=f"table {name}",
+                    remedy="DROP TABLE first in the same transaction, or COMMIT or ROLLBACK",
+                )
+            raise AlreadyExistsError(f'Table with name "{name}" already exists!')
+        check_has_folder(self.target, schema)
+        uri, storage = transaction.drafts.place_of_new(schema, name)
+        table = self._written(session, query, uri, "create", storage)
+        transaction.create_table(schema, name, TableHandle(uri, storage_options=storage, is_draft=True))
+        return counted(table.count_rows()) if query else nothing("Count", "BIGINT")
+
+    def _written(
+        self, session: ChangeSession, query: str, uri: str, mode: str, storage: Mapping[str, str] | None
+    ) -> LanceDataset:
+        """Write the new table."""
+        values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
+        arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}
+        if query and not self.has_data:
+            query = f"SELECT * FROM (\n{query}\n) LIMIT 0"  # noqa: S608
+        if query:
+            return write_query(session, query, uri, **arguments)
+        return write_new_table(self._empty(session), uri, **arguments)
 
     def _is_view(self, session: ChangeSession, schema: DatabaseSchema) -> bool:
         """Return whether a view has the name, and IF NOT EXISTS permits it.
@@ -138,18 +177,10 @@ class CreateStatement(TableStatement):
 
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
         check_place(uri)
-        values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
-        mode = "overwrite" if self.replaces else "create"
-        arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}
-        if query and not self.has_data:
-            query = f"SELECT * FROM (\n{query}\n) LIMIT 0"  # noqa: S608
         try:
             if self.may_exist and session.exists(uri, storage) is not None:
                 return nothing("Count", "BIGINT")
-            if query:
-                table = write_query(session, query, uri, **arguments)
-            else:
-                table = write_new_table(self._empty(session), uri, **arguments)
+            table = self._written(session, query, uri, "overwrite" if self.replaces else "create", storage)
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error
@@ -187,12 +218,14 @@ class CreateStatement(TableStatement):
         """Return an empty table with the columns, as DuckDB parses them."""
         if self.like.tokens:
             return self._alike(session)
-        words = {token.word for token in self.columns.tokens}
+        # Words in parentheses belong to types and defaults.
+        words = {self.columns.word(place) for place, depth in enumerate(self.columns.depths) if depth == 1}
         refused = next((word for word in _REFUSED if word in words), None)
         if refused is not None:
             raise UnsupportedError(
                 f"{refused.upper()} is not supported in CREATE TABLE", where=self.target.name, remedy="leave it out"
             )
+        refuse_sequences(self.columns.text, self.subject)
         try:
             with temporary_table(session, self.columns.text, self.target.name):
                 return described_columns(session, SHADOW)
@@ -229,17 +262,17 @@ def key_as_sql(dataset: LanceDataset, names: Sequence[str]) -> list[str]:
 
 
 def described_columns(session: ChangeSession, table: str) -> pa.Table:
-    """Return an empty table with the columns, nullability and keys of a native table."""
+    """Return an empty table with the columns, nullability, keys and defaults of a native table."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
     with ExitStack() as opened:
         rows = session.relation(f"SELECT * FROM {table} LIMIT 0", {})  # noqa: S608
         schema = relation_reader(rows, 1, opened).schema
-    fields = [
-        field.with_nullable(row[2] == "YES").with_metadata(
-            {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if row[3] == "PRI" else {})}
-        )
-        for field, row in zip(schema, described, strict=True)
-    ]
+    fields = []
+    for field, (_, _, null, key, default, _) in zip(schema, described, strict=True):
+        metadata = {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if key == "PRI" else {})}
+        if default is not None and not calls_sequence(default):
+            metadata[DEFAULT] = default
+        fields.append(field.with_nullable(null == "YES").with_metadata(metadata))
     return pa.Table.from_batches([], pa.schema(fields))
 
 

@@ -1,4 +1,4 @@
-"""DESCRIBE of a Lance table. DuckDB would describe the view with the table's name, without NOT NULL and keys.
+"""DESCRIBE of a Lance table. DuckDB would describe the view with the table's name, without NOT NULL, keys and defaults.
 
 DESCRIBE [TABLE] t | SHOW t
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from lance_duck.duck.changes.result import ChangeResult, listed
+from lance_duck.duck.changes.rows.defaults import defaults_of
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import TableName
@@ -41,6 +42,7 @@ class DescribeStatement(TableStatement):
         """Describe the columns, in order."""
         session.explain_words("The columns of the table would be described.")
         table = session.table(self.target, session.dataset(self.target))
+        defaults = defaults_of(table)
         keys = {field.name: "PRI" for field in primary_key(table.dataset.handle.snapshot.schema)}
         names = shown_names([column.name for column in table.columns])
         rows = [
@@ -49,7 +51,7 @@ class DescribeStatement(TableStatement):
                 column.type,
                 "YES" if column.nullable else "NO",
                 "PRI" if column.name in keys else None,
-                None,
+                defaults.get(column.name),
                 None,
             )
             for name, column in zip(names, table.columns, strict=True)

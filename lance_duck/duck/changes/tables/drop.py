@@ -66,14 +66,18 @@ class DropStatement(LanceStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Drop the tables with all their versions."""
         session.explain_words("The table would be dropped. Nothing was dropped.")
-        session.refuse_in_transaction("DROP TABLE")
         for target in [target for target in self.targets if self._is_there(session, target)]:
             handle, schema = session.handle(target), session.schema_of(target)
+            if session.transaction is not None and schema is not None and not schema.is_given(target.name):
+                session.transaction.drop_table(schema, target.name)
+                continue
+            session.refuse_in_transaction("DROP TABLE of a path, or of a table that was passed to connect(),")
             if schema is None or schema.remove(target.name) or schema.folder is None:
                 LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
             else:
                 schema.folder.drop(target.name, handle.uri)
-        session.catalog.refresh(force=True)
+        if session.block is None:
+            session.catalog.refresh(force=True)
         return nothing()
 
     def _is_there(self, session: ChangeSession, target: TableName) -> bool:

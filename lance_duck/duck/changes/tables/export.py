@@ -20,6 +20,7 @@ import duckdb
 
 from lance_duck.duck.changes.options import is_lance
 from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.rows.defaults import default_values, defaults_of
 from lance_duck.duck.changes.rows.shadow import columns_as_sql
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
@@ -186,7 +187,8 @@ class ExportStatement(LanceStatement):
         """
         key = key_as_sql(table.dataset, [column.name for column in table.columns])
         copy = f"{_COPY}.{SCHEMA}.{quoted(name.name)}"
-        session.run(f"CREATE TABLE {copy} {columns_as_sql(table, *key)}")
+        defaults = default_values(session, table, defaults_of(table))
+        session.run(f"CREATE TABLE {copy} {columns_as_sql(table, *key, defaults=defaults)}")
         staged = os.path.join(folder, _COPY)
         _export(session, _COPY, staged, self.options)
         session.run(f"DROP TABLE {copy}")

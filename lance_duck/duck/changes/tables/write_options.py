@@ -18,7 +18,7 @@ from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
-from lance_duck.errors import AlreadyExistsError, FormatError, LanceDuckError, NotFoundError, warn_of_table
+from lance_duck.errors import FormatError, LanceDuckError, NotFoundError, warn_of_table
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.snapshot import Location, open_snapshot
 from lance_duck.snapshot.publish import forget_table
@@ -27,7 +27,6 @@ from lance_duck.verbs.merge.primary_key import append_with_keys
 from lance_duck.verbs.versions.versions import check_is_table, drop_table
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
-from lance_duck.wire.paths import FOLDERS, VERSIONS
 from lance_duck.write.inputs import ROWS_AT_ONCE
 from lance_duck.write.relations import relation_reader, with_narrow_offsets
 from lance_duck.write.vectors import parse_vector_columns
@@ -51,30 +50,6 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     if "data_storage_version" in arguments:  # may also be a number: 2.1
         arguments["data_storage_version"] = str(arguments["data_storage_version"])
     return arguments
-
-
-def check_place(uri: str) -> None:
-    """Reject a new table at the path of a file, or in a folder with files that DROP TABLE would delete.
-
-    Raises:
-        AlreadyExistsError: The location is in use.
-    """
-    path = local_path(uri)
-    if path is None or not os.path.exists(path):
-        return
-    if not os.path.isdir(path):
-        raise AlreadyExistsError(
-            "a file already has this path", where=uri, remedy="choose another name, or remove the file"
-        )
-    entries = {name for name in os.listdir(path) if not name.startswith(".")}
-    others = sorted(entries - FOLDERS)
-    if others and VERSIONS not in entries:
-        raise AlreadyExistsError(
-            "the folder of the new table contains other files",
-            where=uri,
-            found=", ".join(others[:5]),
-            remedy="choose another name, or remove the folder",
-        )
 
 
 def write_query(

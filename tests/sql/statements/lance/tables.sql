@@ -24,7 +24,7 @@ FROM 'other.lance';
 --! NotFoundError
 
 --= what columns of Lance tables lack is refused
---each column: a INT CHECK (a > 1) | a INT DEFAULT 3 | a INT UNIQUE | a INT REFERENCES dim (city)
+--each column: a INT CHECK (a > 1) | a INT DEFAULT 3 CHECK (a > 1) | a INT UNIQUE | a INT REFERENCES dim (city)
 
 CREATE TABLE lance.other ({column});
 --! UnsupportedError
@@ -137,9 +137,9 @@ ALTER TABLE trips ADD COLUMN x INT NOT NULL;
 --! Error
 ALTER TABLE trips ADD COLUMN x INT CHECK (x > 1);
 --! Error
-ALTER TABLE trips ALTER id TYPE VARCHAR USING id::VARCHAR;
+ALTER TABLE trips ALTER id TYPE VARCHAR COLLATE nocase;
 --! Error
-ALTER TABLE trips ALTER city SET DEFAULT 'x';
+ALTER TABLE trips ALTER city SET DEFAULT (SELECT 'x');
 --! Error
 ALTER TABLE trips DROP nope;
 --! Error

@@ -1,0 +1,361 @@
+"""Names that a transaction has changed, which only its connection sees before COMMIT.
+
+    {root}/__lance_duck/staged/{id}/{n}   a new table of the root, moved to {root}/{name}.lance at COMMIT
+    {root}/{8 hex digits}_{object id}     a new table of a schema. COMMIT adds its row to `__manifest`
+
+A new table is written like any other table, one version for each statement. COMMIT repeats the changes of names in
+their order: those of the schema `main` one by one, all others as one version of `__manifest`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+)
+from lance_duck.namespaces import CatalogDraft, CatalogObject, DirectoryNamespace, ObjectKey
+from lance_duck.namespaces.listing import NamedObject
+from lance_duck.namespaces.names import TABLE, object_id
+from lance_duck.store import join_uri, local_path
+from lance_duck.store.local_write import move_folder
+from lance_duck.wire.paths import TABLE_SUFFIX
+
+if TYPE_CHECKING:
+    from lance_duck.duck.databases.database_schema import DatabaseSchema
+
+STAGED: Final = "__lance_duck/staged"
+_WEEK: Final = 7 * 24 * 3600.0
+Place = tuple[str, str]
+"""A database and a schema, in lower case."""
+
+
+@dataclass(frozen=True)
+class NameChange:
+    """A change of a name.
+
+    Attributes:
+        schema: The schema of the name.
+        removes: The table that no longer has its name, or None.
+        adds: The new name of a table, or None.
+        in_manifest: Applies the change to the names in `__manifest`. None for tables of the root.
+        in_folder: Applies the change to the folder. After a change of `__manifest`, it removes files.
+        published: Called after the change was published.
+    """
+
+    schema: DatabaseSchema
+    removes: str | None = None
+    adds: str | None = None
+    in_manifest: Callable[[CatalogDraft], object] | None = None
+    in_folder: Callable[[], object] | None = None
+    published: Callable[[], object] | None = None
+
+
+@dataclass
+class DraftNames:
+    """The names that one transaction has changed.
+
+    Attributes:
+        changes: The changes, in order.
+        objects: Changed views, macros and types by key. None if the transaction has removed them.
+        schemas: Changed schemas by database and name in lower case. None if the transaction has dropped them.
+    """
+
+    changes: list[NameChange] = field(default_factory=list)
+    objects: dict[ObjectKey, CatalogObject | None] = field(default_factory=dict)
+    schemas: dict[Place, DatabaseSchema | None] = field(default_factory=dict)
+    _tables: dict[tuple[Place, str], TableHandle | None] = field(default_factory=dict)
+    _names: list[str] = field(default_factory=list)
+    _new: dict[str, TableHandle] = field(default_factory=dict)
+    _sources: list[Any] = field(default_factory=list)
+
+    @contextmanager
+    def seen(self) -> Iterator[None]:
+        """While the context is open, lookups by this thread see the changed names."""
+        token = _DRAFTS.set(self)
+        try:
+            yield
+        finally:
+            _DRAFTS.reset(token)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of tables that the transaction has created or renamed."""
+        return self._names
+
+    def find(self, place: Place, name: str) -> tuple[TableHandle | None] | None:
+        """Return a tuple with the table of a changed name, or with None if the name was removed.
+
+        Returns None if the name was not changed.
+        """
+        key = (place, folded(name))
+        return (self._tables[key],) if key in self._tables else None
+
+    def is_new(self, handle: TableHandle) -> bool:
+        """Return whether the transaction has created a table."""
+        return handle.place in self._new
+
+    def place_of_new(self, schema: DatabaseSchema, name: str) -> tuple[str, Mapping[str, str] | None]:
+        """Return the location of a new table that only this transaction sees, and the settings of its store.
+
+        Raises:
+            UnsupportedError: A name of the schema cannot be added in a transaction.
+        """
+        folder = schema.folder
+        assert folder is not None
+        if not isinstance(folder.namespace, DirectoryNamespace):
+            raise UnsupportedError(
+                "a table of a REST service cannot be created in a transaction",
+                where=f"table {name}",
+                remedy="COMMIT or ROLLBACK first",
+            )
+        if folder.parts:
+            place = folder.namespace.place_of_new((*folder.parts, name))
+            return place.location, place.storage_options or None
+        if local_path(folder.uri) is None:
+            raise UnsupportedError(
+                "a table of main on an object store cannot be created in a transaction",
+                where=f"table {name}",
+                remedy="COMMIT or ROLLBACK first, or create it in another schema, where a name is a row",
+            )
+        staged = join_uri(folder.uri, STAGED)
+        _remove_old(local_path(staged) or "")
+        return join_uri(staged, str(uuid4())), folder.storage_options
+
+    def create(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
+        """Add a table that was written to a location of `place_of_new`."""
+        folder = schema.folder
+        assert folder is not None
+        self._new[handle.place] = handle
+        self._show(schema, name, handle)
+        if folder.parts:
+            row = NamedObject(object_id((*folder.parts, name)), TABLE, handle.uri.rpartition("/")[2])
+            self.changes.append(NameChange(schema, None, name, lambda draft: draft.add_table(row)))
+        else:
+            final = join_uri(folder.uri, name + TABLE_SUFFIX)
+            self.changes.append(NameChange(schema, None, name, None, lambda: _move(handle.uri, final)))
+
+    def rename(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
+        """Rename a table."""
+        handle, folder = schema.find(name), schema.folder
+        assert handle is not None
+        assert folder is not None
+        self._show(schema, name, None)
+        self._show(schema, new_name, handle)
+        if folder.parts:
+            old, new = (*folder.parts, name), (*folder.parts, new_name)
+            self.changes.append(NameChange(schema, name, new_name, lambda draft: draft.rename_table(old, new)))
+        else:
+            uri = join_uri(folder.uri, name + TABLE_SUFFIX)
+            move = partial(folder.rename, name, new_name, uri)
+            self.changes.append(NameChange(schema, name, new_name, None, move))
+
+    def drop(self, schema: DatabaseSchema, name: str) -> None:
+        """Drop a table."""
+        handle, folder = schema.find(name), schema.folder
+        assert handle is not None
+        assert folder is not None
+        self._show(schema, name, None)
+        if folder.parts:
+            old, remove = (*folder.parts, name), partial(_drop, handle)
+            self.changes.append(NameChange(schema, name, None, lambda draft: draft.remove_table(old), remove))
+        else:
+            remove = partial(folder.drop, name, join_uri(folder.uri, name + TABLE_SUFFIX))
+            self.changes.append(NameChange(schema, name, None, None, remove))
+
+    def change_object(
+        self,
+        schema: DatabaseSchema,
+        removed: ObjectKey | None,
+        added: CatalogObject | None,
+        apply: Callable[[CatalogDraft], object],
+        published: Callable[[], object],
+    ) -> None:
+        """Add, replace or remove a view, a macro or a type.
+
+        Args:
+            schema: A schema of the database.
+            removed: The object that no longer exists, or None.
+            added: The object that exists afterwards, or None.
+            apply: Applies the change to the names in `__manifest`.
+            published: Called after the change was published.
+        """
+        if removed is not None:
+            self.objects[removed] = None
+        if added is not None:
+            self.objects[added.key] = added
+            self._names.append(added.name[-1])
+        self.changes.append(NameChange(schema, in_manifest=apply, published=published))
+
+    def create_schema(self, main: DatabaseSchema, schema: DatabaseSchema) -> None:
+        """Add a schema."""
+        assert schema.folder is not None
+        parts = schema.folder.parts
+        self.schemas[schema.place] = schema
+        self.changes.append(NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts)))
+
+    def drop_schema(self, main: DatabaseSchema, schema: DatabaseSchema, *, cascades: bool) -> None:
+        """Drop a schema."""
+        assert schema.folder is not None
+        parts = schema.folder.parts
+        handles = [handle for name in schema.tables if (handle := schema.find(name)) is not None]
+        self.schemas[schema.place] = None
+
+        def remove() -> None:
+            for handle in handles:
+                _drop(handle)
+
+        drop = partial(CatalogDraft.drop_namespace, name=parts, cascade=cascades)
+        self.changes.append(NameChange(main, in_manifest=drop, in_folder=remove))
+
+    def keep(self, source: Any) -> None:
+        """Keep an object alive until the transaction ends."""
+        self._sources.append(source)
+
+    @contextmanager
+    def undone_after_error(self) -> Iterator[None]:
+        """Restore the names if the block fails."""
+        before = [list(self.changes), dict(self.objects), dict(self.schemas), dict(self._tables), list(self._names)]
+        try:
+            yield
+        except BaseException:
+            self.changes, self.objects, self.schemas, self._tables, self._names = before  # type: ignore[assignment]
+            raise
+
+    def check(self) -> None:
+        """Check that no other writer has changed the names. Raises CommitConflictError."""
+        present: dict[Place, set[str]] = {}
+        for change in self.changes:
+            schema, folder = change.schema, change.schema.folder
+            assert folder is not None
+            if schema.place not in present:
+                is_new = schema.place in self.schemas
+                present[schema.place] = set() if is_new else {folded(name) for name in _listed(folder)}
+            names = present[schema.place]
+            if change.removes is not None:
+                if folded(change.removes) not in names:
+                    raise _conflict("alter", change.removes, schema, "dropped")
+                names.discard(folded(change.removes))
+            if change.adds is not None:
+                if folded(change.adds) in names:
+                    raise _conflict("create", change.adds, schema, "created")
+                names.add(folded(change.adds))
+
+    def publish(self) -> None:
+        """Make the changes visible to everybody: tables of the root one by one, then `__manifest` as one version.
+
+        Raises:
+            CommitConflictError: Another writer has changed the same names.
+        """
+        for change in self.changes:
+            if change.in_manifest is None and change.in_folder is not None:
+                change.in_folder()
+        edits = [change for change in self.changes if change.in_manifest is not None]
+        if edits:
+            folder = edits[0].schema.folder
+            assert folder is not None
+            try:
+                folder.namespace.change_catalog(lambda draft: _apply(edits, draft))
+            except (AlreadyExistsError, NotFoundError) as error:
+                raise CommitConflictError(
+                    "another writer has changed the same names", where=error.where, found=error.what
+                ) from error
+        for change in edits:
+            if change.in_folder is not None:
+                change.in_folder()
+
+    def settle(self) -> None:
+        """Open the changed tables again for all connections, after DuckDB has ended the transaction."""
+        for schema in {change.schema.place: change.schema for change in self.changes}.values():
+            schema.reopen([name for place, name in self._tables if place == schema.place])
+        for change in self.changes:
+            if change.published is not None:
+                change.published()
+
+    def discard(self) -> None:
+        """Remove the files of new tables. Never raises."""
+        for handle in self._new.values():
+            with suppress(LanceDuckError):
+                _drop(handle)
+            _remove_empty(handle.uri)
+
+    def _show(self, schema: DatabaseSchema, name: str, handle: TableHandle | None) -> None:
+        self._tables[schema.place, folded(name)] = handle
+        self._names.append(name)
+
+
+_DRAFTS: ContextVar[DraftNames | None] = ContextVar("drafts", default=None)
+
+
+def draft_names() -> DraftNames | None:
+    """Return the names that the current transaction has changed, or None."""
+    return _DRAFTS.get()
+
+
+def _apply(changes: Sequence[NameChange], draft: CatalogDraft) -> None:
+    for change in changes:
+        assert change.in_manifest is not None
+        change.in_manifest(draft)
+
+
+def _listed(folder: Folder) -> Iterable[str]:
+    """Return the names of the tables that are in a folder now."""
+    if folder.parts:
+        return folder.namespace.list_tables(folder.parts)
+    return folder.tables() if folder.missing() is None else ()
+
+
+def _conflict(action: str, name: str, schema: DatabaseSchema, done: str) -> CommitConflictError:
+    return CommitConflictError(
+        f'Transaction conflict - attempting to {action} table "{name}" in schema "{schema.name}" '
+        f"- but this table has been {done} by another transaction already",
+        remedy="nothing was committed: run the transaction again",
+    )
+
+
+def _move(start: str, end: str) -> None:
+    """Move a new table to its name."""
+    source, target = local_path(start), local_path(end)
+    assert source is not None
+    assert target is not None
+    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+    move_folder(source, target)
+    _remove_empty(start)
+
+
+def _remove_empty(uri: str) -> None:
+    """Remove the folders of staged tables if they are empty."""
+    staged = os.path.dirname(local_path(uri) or "")
+    if staged.endswith(STAGED):
+        with suppress(OSError):
+            os.rmdir(staged)
+            os.rmdir(os.path.dirname(staged))
+
+
+def _remove_old(staged: str) -> None:
+    """Remove new tables of transactions that ended without COMMIT or ROLLBACK a week ago."""
+    with suppress(OSError):
+        for entry in os.scandir(staged):
+            if time.time() - entry.stat().st_mtime > _WEEK:
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _drop(handle: TableHandle) -> None:
+    LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))

@@ -1,0 +1,108 @@
+"""Methods of DuckDB's relations that create or fill tables: in a Lance database, the statements of this package run.
+
+DuckDB would create native tables and views in the in-memory database that shows the Lance tables, where they vanish.
+The methods of `duckdb.DuckDBPyRelation` are therefore replaced once in each process. On other connections, and for
+other databases, they call DuckDB's own methods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
+
+import duckdb
+
+from lance_duck.duck.statement.identifiers import parts_of_name, quoted
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+
+if TYPE_CHECKING:
+    from lance_duck.duck.connection import Connection
+
+_NUMBERS: Final = count(1)
+_CONNECTIONS: Final[WeakValueDictionary[int, Connection]] = WeakValueDictionary()
+_OWNER: Final = "__lance_connection"
+_RELATION: Final = "__lance_relation"
+_OBJECT: Final = re.compile(r"__duckdb_source_|\b(?:pandas|arrow|python\w*|polars)_scan\w*\(|__lance_", re.IGNORECASE)
+"""Matches the text of a relation that reads objects of this process."""
+
+
+def follow_relations(connection: Connection, native: duckdb.DuckDBPyConnection) -> None:
+    """Let relations of a connection create Lance tables and views."""
+    number = next(_NUMBERS)
+    _CONNECTIONS[number] = connection
+    if SPEAKS_SOURCE:
+        native.execute(f"SET VARIABLE {_OWNER} = {number}")
+    else:  # a query on a relation would create a view
+        native.execute(f"CREATE OR REPLACE TEMP MACRO {_OWNER}() AS {{'{_OWNER}_{number}': 0}}")
+
+
+def _owner(relation: Any) -> Connection | None:
+    """Return the connection of a relation, or None for other connections of DuckDB."""
+    if not _CONNECTIONS:
+        return None
+    try:
+        if SPEAKS_SOURCE:
+            ((number,),) = relation.query(_RELATION, f"SELECT getvariable('{_OWNER}')").fetchall()
+        else:
+            (struct,) = relation.project(f"{_OWNER}() AS owner").types
+            number = int(struct.children[0][0].rpartition("_")[2])
+    except duckdb.Error:
+        return None
+    return None if number is None else _CONNECTIONS.get(number)
+
+
+def _create(relation: Any, owner: Connection, name: str) -> None:
+    owner.execute_with(f"CREATE TABLE {name} AS FROM {_RELATION}", _RELATION, relation)
+
+
+def _insert_into(relation: Any, owner: Connection, name: str) -> None:
+    owner.append(name, relation)
+
+
+def _create_view(relation: Any, owner: Connection, name: str, replace: bool = True) -> Any:
+    text = relation.sql_query().strip()
+    if _OBJECT.search(text):
+        raise UnsupportedError(
+            "the query of this relation reads objects of this process, and a stored view cannot",
+            where=f"view {name}",
+            remedy="run CREATE VIEW … AS with the text of the query, or use create() for a table",
+        )
+    owner.execute(f"CREATE {'OR REPLACE ' if replace else ''}VIEW {name} AS {text}")
+    return owner.table(name)
+
+
+def _replaced(native: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that calls another one if the name, its first argument, is in a Lance database."""
+
+    @wraps(native)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        name = next(iter([*arguments, *options.values()]), None)
+        parts = parts_of_name(name) if isinstance(name, str) else ()
+        owner = _owner(self) if parts else None
+        if owner is None or not owner.is_lance(parts):
+            return native(self, *arguments, **options)
+        options = {key: value for key, value in options.items() if value is not name}
+        arguments = arguments[1:] if arguments else ()
+        return method(self, owner, ".".join(map(quoted, parts)), *arguments, **options)
+
+    return call
+
+
+def _replace_methods() -> None:
+    methods: dict[str, Callable[..., Any]] = {
+        **dict.fromkeys(("create", "to_table"), _create),
+        **dict.fromkeys(("create_view", "to_view"), _create_view),
+        "insert_into": _insert_into,
+    }
+    for name, method in methods.items():
+        native = getattr(duckdb.DuckDBPyRelation, name, None)
+        if native is not None:
+            setattr(duckdb.DuckDBPyRelation, name, _replaced(native, method))
+
+
+_replace_methods()
