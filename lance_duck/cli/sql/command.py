@@ -29,7 +29,7 @@ SELECT 'view', schema_name, view_name FROM duckdb_views()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 ORDER BY kind, schema_name, name
 """
-"""Query for tables and views in DuckDB's in-memory database, the default for unqualified names."""
+"""Query for tables and views in DuckDB's in-memory database, which disappears with the connection."""
 _NAMED: Final = 5
 
 
