@@ -253,7 +253,7 @@ class Names:
         """
         listed = ", ".join(map(literal, sorted(names))) or "NULL"
         text = f"""
-            SELECT 1 FROM duckdb_views() WHERE NOT internal AND lower(view_name) IN ({listed}) UNION ALL
+            SELECT 1 FROM system.main.duckdb_views() WHERE NOT internal AND lower(view_name) IN ({listed}) UNION ALL
             SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
 
@@ -314,10 +314,11 @@ class Names:
             SELECT current_setting('search_path'), current_database(), current_schema(),
                 (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
                 (SELECT list([database_name, schema_name, sql]) FROM (
-                    SELECT database_name, schema_name, NULL AS sql FROM duckdb_tables()
+                    SELECT database_name, schema_name, NULL AS sql FROM system.main.duckdb_tables()
                     WHERE lower(table_name) = {named}
                     UNION ALL
-                    SELECT database_name, schema_name, sql FROM duckdb_views() WHERE lower(view_name) = {named})),
+                    SELECT database_name, schema_name, sql FROM system.main.duckdb_views()
+                    WHERE lower(view_name) = {named})),
                 EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first}),
                 EXISTS (FROM duckdb_databases() WHERE lower(database_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute

@@ -76,8 +76,8 @@ version counts as usual. Settings that only change a result column's name or an 
 
 
 HAS_COLLATIONS: Final = (
-    "SELECT EXISTS (FROM duckdb_tables() WHERE sql ILIKE '%collate%') OR "
-    "EXISTS (FROM duckdb_views() WHERE NOT internal AND sql ILIKE '%collate%')"
+    "SELECT EXISTS (FROM system.main.duckdb_tables() WHERE sql ILIKE '%collate%') OR "
+    "EXISTS (FROM system.main.duckdb_views() WHERE NOT internal AND sql ILIKE '%collate%')"
 )
 """SQL that returns whether a table or view may define a collation for a column."""
 

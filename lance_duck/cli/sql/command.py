@@ -22,10 +22,10 @@ from lance_duck.store import open_store
 from lance_duck.wire.paths import TABLE_SUFFIX, VERSIONS
 
 _LOST: Final = """
-SELECT 'table' AS kind, schema_name, table_name AS name FROM duckdb_tables()
+SELECT 'table' AS kind, schema_name, table_name AS name FROM system.main.duckdb_tables()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 UNION ALL
-SELECT 'view', schema_name, view_name FROM duckdb_views()
+SELECT 'view', schema_name, view_name FROM system.main.duckdb_views()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 ORDER BY kind, schema_name, name
 """

@@ -15,6 +15,7 @@ from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.binder import FUNCTION, Binder, without_opening
 from lance_duck.duck.databases.drafts import draft_names
+from lance_duck.duck.databases.listing_macros import listing_macros
 from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
@@ -76,6 +77,7 @@ class DatabaseSchema:
             connection.execute(f"ATTACH ':memory:' AS {quoted(self.database)} (READ_WRITE)")
         else:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.sql}")
+        connection.execute(listing_macros(self.sql))
         self.refresh()
 
     @property

@@ -56,7 +56,7 @@ class NameChange:
         removes: The table that no longer has its name, or None.
         adds: The new name of a table, or None.
         in_manifest: Applies the change to the names in `__manifest`. None for tables of the root.
-        in_folder: Applies the change to the folder. After a change of `__manifest`, it removes files.
+        in_folder: Applies the change of a table of the root to the folder.
         published: Called after the change was published.
     """
 
@@ -174,8 +174,8 @@ class DraftNames:
         assert folder is not None
         self._show(schema, name, None)
         if folder.parts:
-            old, remove = (*folder.parts, name), partial(_drop, handle)
-            self.changes.append(NameChange(schema, name, None, lambda draft: draft.remove_table(old), remove))
+            old = (*folder.parts, name)
+            self.changes.append(NameChange(schema, name, None, lambda draft: draft.drop_table(old)))
         else:
             remove = partial(folder.drop, name, join_uri(folder.uri, name + TABLE_SUFFIX))
             self.changes.append(NameChange(schema, name, None, None, remove))
@@ -215,15 +215,8 @@ class DraftNames:
         """Drop a schema."""
         assert schema.folder is not None
         parts = schema.folder.parts
-        handles = [handle for name in schema.tables if (handle := schema.find(name)) is not None]
         self.schemas[schema.place] = None
-
-        def remove() -> None:
-            for handle in handles:
-                _drop(handle)
-
-        drop = partial(CatalogDraft.drop_namespace, name=parts, cascade=cascades)
-        self.changes.append(NameChange(main, in_manifest=drop, in_folder=remove))
+        self.changes.append(NameChange(main, in_manifest=lambda draft: draft.drop_namespace(parts, cascade=cascades)))
 
     def keep(self, source: Any) -> None:
         """Keep an object alive until the transaction ends."""
@@ -265,7 +258,7 @@ class DraftNames:
             CommitConflictError: Another writer has changed the same names.
         """
         for change in self.changes:
-            if change.in_manifest is None and change.in_folder is not None:
+            if change.in_folder is not None:
                 change.in_folder()
         edits = [change for change in self.changes if change.in_manifest is not None]
         if edits:
@@ -277,9 +270,6 @@ class DraftNames:
                 raise CommitConflictError(
                     "another writer has changed the same names", where=error.where, found=error.what
                 ) from error
-        for change in edits:
-            if change.in_folder is not None:
-                change.in_folder()
 
     def settle(self) -> None:
         """Open the changed tables again for all connections, after DuckDB has ended the transaction."""

@@ -67,6 +67,10 @@ class StoredObjects:
         """Return the unqualified names of all objects."""
         return [key.name[-1] for key in {*self.stored, *self._loaded}]
 
+    def titles(self) -> list[str]:
+        """Return the kinds and names of all objects, for messages."""
+        return [f"{key.kind.replace('_', ' ')} {'.'.join(key.name)}" for key in sorted(self._seen_now())]
+
     def names_in(self, schema: DatabaseSchema) -> list[str]:
         """Return the names of the objects in a schema."""
         return [key.name[-1] for key in self._seen_now() if folded(self._schema(key.name[:-1])) == folded(schema.name)]

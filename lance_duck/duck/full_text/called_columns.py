@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from lance_duck.arguments import did_you_mean, known_names, unknown_column
 from lance_duck.arrow.types import is_list, storage_type
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.catalog import Place, TableCatalog
 from lance_duck.duck.full_text.calls import TextCall, TextCalls
 from lance_duck.duck.full_text.origins import Origin, Origins, QueryText, ReadTable
-from lance_duck.duck.names import Names, Place, View
+from lance_duck.duck.names import Names, View
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import Part, Scope, TableRead
 from lance_duck.duck.statement.text import Statement

@@ -14,7 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.names import Place, View
+from lance_duck.duck.catalog import Place
+from lance_duck.duck.names import View
 from lance_duck.duck.statement.identifiers import folded, shown_names
 from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, is_colon, list_parts
 from lance_duck.duck.statement.text import Statement

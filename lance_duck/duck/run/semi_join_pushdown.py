@@ -266,9 +266,9 @@ class _Objects:
             SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
                 SELECT lower(table_name) AS name, temporary,
                     CASE WHEN temporary OR database_name = current_database() THEN estimated_size END AS rows
-                FROM duckdb_tables() WHERE lower(table_name) IN ({listed})
+                FROM system.main.duckdb_tables() WHERE lower(table_name) IN ({listed})
                 UNION ALL
-                SELECT lower(view_name), false, NULL FROM duckdb_views()
+                SELECT lower(view_name), false, NULL FROM system.main.duckdb_views()
                 WHERE lower(view_name) IN ({listed}) AND database_name NOT IN ({ours})))"""  # noqa: S608
         transaction, rows = run.rows(text)[0]
         found: dict[str, tuple[int | None, bool]] = {}

@@ -154,7 +154,7 @@ class Folder:
 
 def _rename_row(draft: CatalogDraft, name: str, new_name: str) -> None:
     """Rename the row of a root table, if it has one, after its folder was renamed."""
-    if name + TABLE_SUFFIX in draft.locations():
+    if name + TABLE_SUFFIX in draft.folders():
         draft.remove_table((name,))
         draft.add_table(NamedObject(new_name, TABLE, new_name + TABLE_SUFFIX))
 

@@ -174,7 +174,7 @@ def _places(session: ChangeSession, name: TableName) -> list[tuple[str, str]]:
 def _is_native(session: ChangeSession, database: str, schema: str, name: str, kinds: Sequence[str]) -> bool:
     """Return whether a native database has an object of one of the kinds."""
     sources = {
-        VIEW: ("duckdb_views()", "view_name"),
+        VIEW: ("system.main.duckdb_views()", "view_name"),
         MACRO: ("duckdb_functions()", "function_name"),
         TABLE_MACRO: ("duckdb_functions()", "function_name"),
         TYPE: ("duckdb_types()", "type_name"),

@@ -7,8 +7,8 @@
     Lance to Lance     a deep clone of each table, with its indexes
 
 SCHEMA creates the tables without rows. DATA adds rows to tables that exist. Rows are never left out: a table that the
-target cannot hold is rejected before anything is written. A warning lists other objects that a folder cannot hold, such
-as views and sequences. If a table fails, the tables created so far are removed.
+target cannot hold is rejected before anything is written. A warning lists other objects, such as views and sequences,
+which are not copied. If a table fails, the tables created so far are removed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from lance_duck.write.relations import refuse_enums
 
 _PARTS: Final = ("schema", "data")
 _LEFT_OUT: Final = """
-    SELECT 'schema', NULL, schema_name FROM duckdb_schemas() WHERE database_name = {0} AND NOT internal
-    UNION ALL SELECT 'view', schema_name, view_name FROM duckdb_views() WHERE database_name = {0} AND NOT internal
+    SELECT 'view', schema_name, view_name FROM system.main.duckdb_views()
+        WHERE database_name = {0} AND NOT internal
     UNION ALL SELECT 'sequence', schema_name, sequence_name FROM duckdb_sequences() WHERE database_name = {0}
     UNION ALL SELECT DISTINCT 'macro', schema_name, function_name FROM duckdb_functions()
         WHERE database_name = {0} AND NOT internal
@@ -72,6 +72,7 @@ class _Table:
     """A table of the source.
 
     Attributes:
+        schema: Its schema.
         name: Its name.
         sql: Its qualified name.
         columns: Its columns with their nullability, keys, defaults and comments.
@@ -79,6 +80,7 @@ class _Table:
         dataset: Its version, if it is a Lance table.
     """
 
+    schema: str
     name: str
     sql: str
     columns: pa.Schema
@@ -146,8 +148,10 @@ class CopyDatabaseStatement(LanceStatement):
             count = self._into_native(session, tables, target)
         else:
             count = self._into_folder(session, tables, database)
-        if database is not None and read is None and self.only != "data":
-            _warn_of_objects(session, source, target)
+        if self.only != "data" and read is None:
+            _warn_of_objects(source, target, _other_objects(session, source))
+        elif self.only != "data" and read is not None:
+            _warn_of_objects(source, target, session.catalog.objects(read).titles())
         return counted(count) if self.only == "data" else nothing()
 
     def _into_native(self, session: ChangeSession, tables: Sequence[_Table], target: str) -> int:
@@ -155,8 +159,9 @@ class CopyDatabaseStatement(LanceStatement):
         count = 0
         with _transaction(session):
             for table in tables:
-                name = _qualified(target, table.name)
+                name = _qualified(target, table.schema, table.name)
                 if self.only != "data":
+                    session.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(target)}.{quoted(table.schema)}")
                     _create_native(session, table, name)
                 if self.only != "schema":
                     count += session.affected(f"INSERT INTO {name} SELECT * FROM {table.sql}", {})  # noqa: S608
@@ -166,38 +171,44 @@ class CopyDatabaseStatement(LanceStatement):
         """Copy tables into a Lance database. Returns the number of rows."""
         if self.only == "data":
             for table in tables:
-                if database.find(table.name) is None:
-                    raise database.broken(table.name) or NotFoundError(f"Table with name {table.name} does not exist!")
+                schema = session.catalog.schema(database.database, table.schema)
+                if schema is None or schema.find(table.name) is None:
+                    reason = None if schema is None else schema.broken(table.name)
+                    raise reason or NotFoundError(f"Table with name {table.name} does not exist!")
             return _insert(session, tables, database, into_existing=True)
         for table in tables:
             check_table_name(table.name)
             _check_columns(table)
-            if database.find(table.name) is not None or database.broken(table.name) is not None:
+            schema = session.catalog.schema(database.database, table.schema)
+            if schema is not None and (schema.find(table.name) is not None or schema.broken(table.name) is not None):
                 raise AlreadyExistsError(
                     f'Table with name "{table.name}" already exists!',
                     where=f"database {database.database}",
                     remedy="drop one of the two tables, or add rows with COPY FROM DATABASE … (DATA)",
                 )
-        created = []
+        new_schemas = _create_schemas(session, tables, database)
+        created: list[_Table] = []
         try:
             for table in tables:
                 dataset = self._create(session, table, database)
-                created.append(table.name)
+                created.append(table)
                 if dataset.metadata.get(COMMENT) != table.comment:
                     dataset.update_metadata({COMMENT: table.comment})
             session.catalog.refresh(force=True)
             with_rows = [table for table in tables if table.dataset is None and self.only != "schema"]
             return _insert(session, with_rows, database)
         except BaseException:
-            for name in created:
-                _remove(database, name)
+            for table in created:
+                _remove(_schema_in(session, database, table), table.name)
+            for name in new_schemas:
+                _drop_schema(database, name)
             session.catalog.refresh(force=True)
             raise
 
     def _create(self, session: ChangeSession, table: _Table, database: DatabaseSchema) -> LanceDataset:
         """Create a Lance table. A clone also has the rows."""
         try:
-            uri, options = place_of(session, _name_in(database, table.name))
+            uri, options = place_of(session, _name_in(database, table))
             check_place(uri)
             dataset = table.dataset
             if dataset is not None and self.only != "schema":
@@ -208,8 +219,9 @@ class CopyDatabaseStatement(LanceStatement):
                 arguments["enable_stable_row_ids"] = dataset.has_stable_row_ids
             return write_new_table(pa.Table.from_batches([], table.columns), uri, **arguments)
         except BaseException:
-            if database.folder is not None:
-                database.folder.abandon(table.name)
+            folder = _schema_in(session, database, table).folder
+            if folder is not None:
+                folder.abandon(table.name)
             raise
 
 
@@ -239,23 +251,51 @@ def _database_name(name: str, names: Sequence[str]) -> str:
     return found
 
 
-def _name_in(database: DatabaseSchema, table: str) -> TableName:
-    return TableName((database.database, SCHEMA, table), None, 0, 0)
+def _name_in(database: DatabaseSchema, table: _Table) -> TableName:
+    return TableName((database.database, table.schema, table.name), None, 0, 0)
 
 
-def _qualified(database: str, table: str) -> str:
-    return f"{quoted(database)}.{SCHEMA}.{quoted(table)}"
+def _schema_in(session: ChangeSession, database: DatabaseSchema, table: _Table) -> DatabaseSchema:
+    """Return the schema of a table in the target."""
+    schema = session.catalog.schema(database.database, table.schema)
+    assert schema is not None
+    return schema
+
+
+def _create_schemas(session: ChangeSession, tables: Sequence[_Table], database: DatabaseSchema) -> list[str]:
+    """Create the missing schemas of tables. Returns their names."""
+    names = dict.fromkeys(table.schema for table in tables)
+    missing = [name for name in names if session.catalog.schema(database.database, name) is None]
+    if missing and database.folder is not None:
+        for name in missing:
+            database.folder.namespace.create_namespace((*database.folder.parts, name))
+        session.catalog.refresh(force=True)
+    return missing
+
+
+def _drop_schema(database: DatabaseSchema, name: str) -> None:
+    """Drop a new schema."""
+    assert database.folder is not None
+    with suppress(LanceDuckError):  # the original error is more specific
+        database.folder.namespace.drop_namespace((*database.folder.parts, name))
+
+
+def _qualified(database: str, schema: str, table: str) -> str:
+    return f"{quoted(database)}.{quoted(schema)}.{quoted(table)}"
 
 
 def _lance_tables(session: ChangeSession, database: DatabaseSchema) -> list[_Table]:
     """Return the tables of a Lance database. Raises the error of a table that cannot be opened."""
-    for name, error in database.broken_tables.items():
-        raise _of_table(error, name)
     tables = []
-    for name in sorted(database.tables):
-        dataset = session.dataset(_name_in(database, name))
-        sql = _qualified(database.database, name)
-        tables.append(_Table(name, sql, dataset.schema, dataset.metadata.get(COMMENT), dataset))
+    for schema in session.catalog.schemas:
+        if schema.place[0] != database.place[0]:
+            continue
+        for name, error in schema.broken_tables.items():
+            raise _of_table(error, name)
+        for name in sorted(schema.tables):
+            dataset = session.dataset(TableName((schema.database, schema.name, name), None, 0, 0))
+            sql = _qualified(schema.database, schema.name, name)
+            tables.append(_Table(schema.name, name, sql, dataset.schema, dataset.metadata.get(COMMENT), dataset))
     return tables
 
 
@@ -263,28 +303,19 @@ def _native_tables(session: ChangeSession, database: str) -> list[_Table]:
     """Return the tables of a native database.
 
     Raises:
-        UnsupportedError: A table is in another schema than main, or has a type that Lance cannot store.
+        UnsupportedError: A table has a type that Lance cannot store.
     """
-    sql = f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE database_name = {literal(database)}"  # noqa: S608
-    rows = sorted(session.relation(sql, {}).fetchall())
-    others = [f"{schema}.{name}" for schema, name, _ in rows if schema != SCHEMA]
-    if others:
-        raise UnsupportedError(
-            "a database of Lance tables has one schema",
-            where=f"database {database}",
-            expected=f"tables of the schema {SCHEMA}",
-            found=", ".join(others),
-            remedy="copy these tables with CREATE TABLE … AS, into a folder for each schema",
-        )
-    return [_native_table(session, database, name, comment) for _, name, comment in rows]
+    tables = f"FROM system.main.duckdb_tables() WHERE database_name = {literal(database)}"
+    rows = sorted(session.relation(f"SELECT schema_name, table_name, comment {tables}", {}).fetchall())
+    return [_native_table(session, database, *row) for row in rows]
 
 
-def _native_table(session: ChangeSession, database: str, name: str, comment: str | None) -> _Table:
-    where = f"database_name = {literal(database)} AND schema_name = '{SCHEMA}' AND table_name = {literal(name)}"
+def _native_table(session: ChangeSession, database: str, schema: str, name: str, comment: str | None) -> _Table:
+    where = f"database_name = {literal(database)} AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
     sql = f"SELECT column_name, comment FROM duckdb_columns() WHERE {where} AND comment IS NOT NULL"  # noqa: S608
     comments = dict(session.relation(sql, {}).fetchall())
     try:
-        columns = described_columns(session, _qualified(database, name)).schema
+        columns = described_columns(session, _qualified(database, schema, name)).schema
         schema_from_arrow(columns)
     except LanceDuckError as error:
         raise _of_table(error, name) from error
@@ -292,7 +323,7 @@ def _native_table(session: ChangeSession, database: str, name: str, comment: str
         if field.name in comments:
             metadata = {**(field.metadata or {}), COMMENT: comments[field.name]}
             columns = columns.set(number, field.with_metadata(metadata))
-    return _Table(name, _qualified(database, name), columns, comment)
+    return _Table(schema, name, _qualified(database, schema, name), columns, comment)
 
 
 def _check_columns(table: _Table) -> None:
@@ -346,7 +377,7 @@ def _insert(
     try:
         with _transaction(session):  # all tables are read as of one moment
             for table in tables:
-                target = _name_in(database, table.name)
+                target = _name_in(database, table)
                 handle = session.handle(target)
                 block = TransactionBlock()
                 block.begin(handle, table.name, handle.current().handle.base)
@@ -400,13 +431,18 @@ def _column_properties(table: str, create: Clauses) -> Iterator[str]:
                 yield f"{kind} {table}.{column.tokens[0].name}"
 
 
-def _warn_of_objects(session: ChangeSession, source: str, target: str) -> None:
-    """Warn of the objects of a native database that were not copied."""
+def _other_objects(session: ChangeSession, source: str) -> list[str]:
+    """Return the objects of a native database that are not copied."""
     rows = session.relation(_LEFT_OUT.format(literal(source)), {}).fetchall()
     names = [f"{kind} {name if schema in (None, SCHEMA) else f'{schema}.{name}'}" for kind, schema, name in rows]
-    sql = f"SELECT table_name, sql FROM duckdb_tables() WHERE database_name = {literal(source)}"  # noqa: S608
+    sql = f"SELECT table_name, sql FROM system.main.duckdb_tables() WHERE database_name = {literal(source)}"  # noqa: S608
     for table, text in session.relation(sql, {}).fetchall():
         names += _column_properties(table, Clauses.of(text))
+    return names
+
+
+def _warn_of_objects(source: str, target: str, names: Sequence[str]) -> None:
+    """Warn of the objects of a database that were not copied."""
     if names:
         listed = ", ".join(dict.fromkeys(names))
         warn_of_table(f"COPY FROM DATABASE {source} TO {target} copies tables only, and leaves out: {listed}")

@@ -61,8 +61,8 @@ class CopyFromStatement(TableStatement):
 
     @contextmanager
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
-        names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
-        sql = f"COPY {SHADOW}{names} {self.source.text}"
+        listed = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
+        sql = f"COPY {SHADOW}{listed} {self.source.text}"
         names = None if self.names is None else set(map(folded, self.names))
         given = [column for column in table.columns if names is None or folded(column.name) in names]
         defaults = default_values(session, table, {column.name for column in left_out(table, given)})

@@ -31,7 +31,7 @@ from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, qualified_names, quoted
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, warn_of_table
 from lance_duck.store.uri import local_path
 
 _SCRIPTS: Final = ("schema.sql", "load.sql")
@@ -71,16 +71,17 @@ class ExportStatement(LanceStatement):
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether Lance tables are read or written, or the path may refer to a Lance table."""
-        return is_lance(self.options) or bool(self._databases(session)) or self.path.may_be_lance(session)
+        return is_lance(self.options) or bool(self._schemas(session)) or self.path.may_be_lance(session)
 
-    def _databases(self, session: ChangeSession) -> list[DatabaseSchema]:
-        """Return the databases with Lance tables to export: the named one, or those of the search path."""
+    def _schemas(self, session: ChangeSession) -> list[DatabaseSchema]:
+        """Return the schemas with Lance tables to export: of the named database, or of those of the search path."""
         names = [self.name]
         if self.name is None:
             path = session.relation("SELECT current_setting('search_path')", {}).fetchall()[0][0]
             names = [entry[0] for entry in qualified_names(path)]
         found = (session.catalog.database(name) for name in dict.fromkeys(map(folded, filter(None, names))))
-        return [database for database in found if database is not None and database.tables]
+        wanted = {database.place[0] for database in found if database is not None}
+        return [schema for schema in session.catalog.schemas if schema.place[0] in wanted and schema.tables]
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Write the files."""
@@ -104,7 +105,7 @@ class ExportStatement(LanceStatement):
         tables = self._tables(session)
         native = self._native_database(session)
         self._refuse_repeated(session, native, tables)
-        names = [TableName((database.database, SCHEMA, name), None, 0, 0) for database, name in tables.values()]
+        names = [TableName((schema.database, schema.name, name), None, 0, 0) for schema, name in tables.values()]
         opened = [(name, session.table(name, session.dataset(name))) for name in names]  # may raise errors
         scripts = dict.fromkeys(_SCRIPTS, "")
         with _removed_after_error(folder):
@@ -117,12 +118,23 @@ class ExportStatement(LanceStatement):
                     added = self._exported(session, name, table, folder, scripts["load.sql"])
                     # Views of the native database may read the table.
                     scripts = {each: added[each] + scripts[each] for each in _SCRIPTS}
+            scripts["schema.sql"] = _schemas_first(scripts["schema.sql"])
             for script, text in scripts.items():
                 Path(folder, script).write_text(text, encoding="utf-8")
+        self._warn_of_objects(session)
         return nothing()
 
+    def _warn_of_objects(self, session: ChangeSession) -> None:
+        """Warn of views, macros and types of folders, which are not exported."""
+        mains = {schema.place[0]: session.catalog.database(schema.database) for schema in self._schemas(session)}
+        left = [
+            title for main in mains.values() if main is not None for title in session.catalog.objects(main).titles()
+        ]
+        if left:
+            warn_of_table(f"EXPORT DATABASE writes the tables of a folder, and leaves out: {', '.join(left)}")
+
     def _refused_format(self, session: ChangeSession, path: str) -> UnsupportedError:
-        databases = self._databases(session)
+        databases = self._schemas(session)
         source = databases[0].database if databases else self._name(session)
         return UnsupportedError(
             "EXPORT DATABASE cannot write Lance tables",
@@ -131,17 +143,17 @@ class ExportStatement(LanceStatement):
             f"and COPY FROM DATABASE {quoted(source)} TO copies",
         )
 
-    def _tables(self, session: ChangeSession) -> dict[str, tuple[DatabaseSchema, str]]:
-        """Return the Lance tables to export, by their names ignoring case. The first database of a name wins.
+    def _tables(self, session: ChangeSession) -> dict[tuple[str, str], tuple[DatabaseSchema, str]]:
+        """Return the Lance tables to export, by schema and name ignoring case. The first database of a name wins.
 
         Raises the error of a table that cannot be opened.
         """
-        tables: dict[str, tuple[DatabaseSchema, str]] = {}
-        for database in self._databases(session):
-            for error in database.broken_tables.values():
+        tables: dict[tuple[str, str], tuple[DatabaseSchema, str]] = {}
+        for schema in self._schemas(session):
+            for error in schema.broken_tables.values():
                 raise error
-            for name in database.tables:
-                tables.setdefault(folded(name), (database, name))
+            for name in schema.tables:
+                tables.setdefault((schema.place[1], folded(name)), (schema, name))
         return tables
 
     def _name(self, session: ChangeSession) -> str:
@@ -153,22 +165,23 @@ class ExportStatement(LanceStatement):
         return name if session.catalog.database(name) is None else None
 
     def _refuse_repeated(
-        self, session: ChangeSession, native: str | None, tables: dict[str, tuple[DatabaseSchema, str]]
+        self, session: ChangeSession, native: str | None, tables: dict[tuple[str, str], tuple[DatabaseSchema, str]]
     ) -> None:
         """Reject a name that both a native table or view and a Lance table have. Raises UnsupportedError."""
         if native is None:
             return
         sql = f"""
-            SELECT name FROM (
-                SELECT table_name AS name, database_name, schema_name FROM duckdb_tables()
-                UNION ALL SELECT view_name, database_name, schema_name FROM duckdb_views()
-            ) WHERE lower(database_name) = lower({literal(native)}) AND schema_name = {literal(SCHEMA)}"""  # noqa: S608
-        repeated = sorted(name for (name,) in session.relation(sql, {}).fetchall() if folded(name) in tables)
+            SELECT schema_name, name FROM (
+                SELECT table_name AS name, database_name, schema_name FROM system.main.duckdb_tables()
+                UNION ALL SELECT view_name, database_name, schema_name FROM system.main.duckdb_views()
+            ) WHERE lower(database_name) = lower({literal(native)})"""  # noqa: S608
+        rows = session.relation(sql, {}).fetchall()
+        repeated = sorted(row for row in rows if (folded(row[0]), folded(row[1])) in tables)
         if repeated:
-            database = tables[folded(repeated[0])][0].database
+            database = tables[folded(repeated[0][0]), folded(repeated[0][1])][0].database
             raise UnsupportedError(
                 "EXPORT DATABASE would write two tables with one name",
-                where=repeated[0],
+                where=repeated[0][1],
                 remedy=f"export them separately: EXPORT DATABASE {quoted(native)} TO 'a', "
                 f"and EXPORT DATABASE {quoted(database)} TO 'b'",
             )
@@ -186,12 +199,14 @@ class ExportStatement(LanceStatement):
             load: The script that loads the tables written before. Their files are kept.
         """
         key = key_as_sql(table.dataset, [column.name for column in table.columns])
-        copy = f"{_COPY}.{SCHEMA}.{quoted(name.name)}"
+        schema = f"{_COPY}.{quoted(name.parts[1])}"
+        copy = f"{schema}.{quoted(name.name)}"
+        session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         defaults = default_values(session, table, defaults_of(table))
         session.run(f"CREATE TABLE {copy} {columns_as_sql(table, *key, defaults=defaults)}")
         staged = os.path.join(folder, _COPY)
         _export(session, _COPY, staged, self.options)
-        session.run(f"DROP TABLE {copy}")
+        session.run(f"DROP TABLE {copy}" if name.parts[1] == SCHEMA else f"DROP SCHEMA {schema} CASCADE")
         scripts = _scripts(staged)
         (file,) = (each for each in os.listdir(staged) if each not in _SCRIPTS)
         target = _unused(folder, file, load)
@@ -205,6 +220,13 @@ class ExportStatement(LanceStatement):
 
 def _export(session: ChangeSession, database: str, path: str, options: Clauses) -> None:
     session.run(f"EXPORT DATABASE {quoted(database)} TO {literal(path)} {options.text}")
+
+
+def _schemas_first(script: str) -> str:
+    """Return a script that creates each schema once, before the tables."""
+    lines = script.splitlines(keepends=True)
+    schemas = dict.fromkeys(line for line in lines if line.startswith("CREATE SCHEMA "))
+    return "".join([*schemas, *(line for line in lines if line not in schemas)])
 
 
 def _scripts(folder: str) -> dict[str, str]:
