@@ -73,16 +73,21 @@ def _create_view(relation: Any, owner: Connection, name: str, replace: bool = Tr
             remedy="run CREATE VIEW … AS with the text of the query, or use create() for a table",
         )
     owner.execute(f"CREATE {'OR REPLACE ' if replace else ''}VIEW {name} AS {text}")
-    return owner.table(name)
+    return owner.sql(f"FROM {name}")  # noqa: S608
 
 
 def _replaced(native: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls another one if the name, its first argument, is in a Lance database."""
+    """Return a method that calls another one if the name, its first argument, is in a Lance database.
+
+    DuckDB does not split the name of a view at dots.
+    """
 
     @wraps(native)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         name = next(iter([*arguments, *options.values()]), None)
-        parts = parts_of_name(name) if isinstance(name, str) else ()
+        parts: tuple[str, ...] = ()
+        if isinstance(name, str):
+            parts = (name,) if method is _create_view else parts_of_name(name)
         owner = _owner(self) if parts else None
         if owner is None or not owner.is_lance(parts):
             return native(self, *arguments, **options)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
+from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
@@ -22,6 +23,7 @@ from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, r
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, rejected_rows
+from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
@@ -245,9 +247,10 @@ class ChangeRunner:
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
         if self.read_only:
-            raise UnsupportedError(
-                "the connection is read-only", where=where, remedy="open the connection without read_only=True"
-            )
+            remedy = "open the connection without read_only=True"
+            if isinstance(statement, CreateStatement | CreateObjectStatement):
+                remedy = f"create memory.{statement.target.name} or a TEMP one, or {remedy}"
+            raise UnsupportedError("the connection is read-only", where=where, remedy=remedy)
         for schema in statement.target_schemas(self._session()):
             schema.check_writable(where)
 

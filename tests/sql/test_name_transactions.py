@@ -1,0 +1,220 @@
+"""Statements that change names in a transaction: tables, schemas, views, macros and types."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+
+Connect = Callable[..., ld.Connection]
+
+
+def rows(con: Any, sql: str) -> list[Any]:
+    return sorted(con.execute(sql).fetchall())
+
+
+@pytest.fixture
+def con(tmp_path: Path, connect: Connect) -> ld.Connection:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE t AS SELECT 1 AS a")
+    return con
+
+
+@pytest.fixture
+def in_schema(con: ld.Connection) -> ld.Connection:
+    con.execute("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1 AS a")
+    return con
+
+
+SWAP = (
+    "CREATE TABLE {s}t__tmp AS SELECT 2 AS a; INSERT INTO {s}t__tmp VALUES (3); UPDATE {s}t__tmp SET a = 4 WHERE a = 3;"
+    "ALTER TABLE {s}t RENAME TO t__old; ALTER TABLE {s}t__tmp RENAME TO t; DROP TABLE {s}t__old"
+)
+
+
+@pytest.mark.parametrize("schema", ["", "s."])
+def test_a_table_is_swapped_at_commit(in_schema: ld.Connection, tmp_path: Path, connect: Connect, schema: str) -> None:
+    con, cursor, other = in_schema, in_schema.cursor(), connect(tmp_path)
+    con.execute("BEGIN")
+    con.execute(SWAP.format(s=schema))
+    assert rows(con, f"FROM {schema}t") == [(2,), (4,)]
+    assert rows(cursor, f"FROM {schema}t") == rows(other, f"FROM {schema}t") == [(1,)]
+    with pytest.raises(duckdb.CatalogException):
+        cursor.execute(f"FROM {schema}t__tmp")
+    con.execute("COMMIT")
+    for each in (con, cursor, other, connect(tmp_path)):
+        assert rows(each, f"FROM {schema}t") == [(2,), (4,)]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("schema", ["", "s."])
+def test_rollback_leaves_nothing(in_schema: ld.Connection, tmp_path: Path, schema: str) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    in_schema.execute("BEGIN")
+    in_schema.execute(SWAP.format(s=schema))
+    in_schema.execute(
+        "CREATE VIEW v AS SELECT 1; CREATE MACRO m() AS 1; CREATE SCHEMA n; CREATE TABLE n.x AS SELECT 1; ROLLBACK"
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+    assert rows(in_schema, f"FROM {schema}t") == [(1,)]
+    assert len(rows(in_schema, "SHOW ALL TABLES")) == 2
+    with pytest.raises(duckdb.CatalogException):
+        in_schema.execute("SELECT m()")
+
+
+def test_a_failed_transaction_leaves_nothing(con: ld.Connection, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    con.execute("BEGIN; CREATE TABLE made AS SELECT 1 AS a")
+    with pytest.raises(duckdb.Error):
+        con.execute("SELECT error('no')").fetchall()
+    if duckdb.__version__.startswith("2"):
+        with pytest.raises(InvalidInputError, match="nothing was committed"):
+            con.execute("COMMIT")
+    else:
+        con.execute("ROLLBACK")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_schemas_tables_views_and_rows_of_one_table_are_committed(
+    con: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    con.execute("BEGIN; CREATE SCHEMA s; CREATE TABLE s.x(i INTEGER); INSERT INTO s.x VALUES (1), (2)")
+    con.execute(
+        "ALTER TABLE s.x ADD COLUMN b INTEGER DEFAULT 4; CREATE VIEW v AS FROM s.x; COMMENT ON VIEW v IS 'mine'"
+    )
+    con.execute("CREATE MACRO m() AS 5; CREATE TYPE y AS ENUM ('p'); INSERT INTO t VALUES (9)")
+    assert rows(con, "SELECT *, m(), 'p'::y FROM v") == [(1, 4, 5, "p"), (2, 4, 5, "p")]
+    assert rows(con, "FROM t") == [(1,), (9,)]
+    con.execute("COMMIT")
+    other = connect(tmp_path)
+    assert rows(other, "SELECT *, m(), 'p'::y FROM v") == [(1, 4, 5, "p"), (2, 4, 5, "p")]
+    assert rows(other, "FROM t") == [(1,), (9,)]
+    assert rows(other, "SELECT comment FROM duckdb_views() WHERE view_name = 'v'") == [("mine",)]
+
+
+def test_names_are_changed_again_in_one_transaction(con: ld.Connection, tmp_path: Path, connect: Connect) -> None:
+    con.execute(
+        "BEGIN; CREATE TABLE x AS SELECT 1 AS a; DROP TABLE x; CREATE TABLE x AS SELECT 2 AS b; CREATE VIEW v AS FROM x"
+    )
+    con.execute(
+        "CREATE OR REPLACE VIEW v AS SELECT b + 1 AS c FROM x; ALTER VIEW v RENAME TO w;"
+        "CREATE VIEW z AS SELECT 1; DROP VIEW z"
+    )
+    con.execute("DROP TABLE t; CREATE TABLE t AS SELECT 7 AS d; COMMIT")
+    for each in (con, connect(tmp_path)):
+        assert rows(each, "SHOW TABLES") == [("t",), ("w",), ("x",)]
+        assert rows(each, "FROM w") == [(3,)]
+        assert rows(each, "FROM t") == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        (
+            "CREATE TABLE c AS SELECT 1 AS a",
+            "CREATE TABLE c AS SELECT 2 AS a",
+            'create table "c".*has been created by another',
+        ),
+        ("DROP TABLE t", "DROP TABLE t", 'alter table "t".*has been dropped by another'),
+        (
+            "ALTER TABLE t RENAME TO u",
+            "CREATE TABLE u AS SELECT 2 AS a",
+            'create table "u".*has been created by another',
+        ),
+        ("CREATE TABLE s.c AS SELECT 1 AS a", "CREATE TABLE s.c AS SELECT 2 AS a", 'create table "c" in schema "s"'),
+        ("DROP TABLE s.t", "DROP TABLE s.t", 'alter table "t" in schema "s"'),
+        ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer"),
+        ("CREATE SCHEMA n", "CREATE SCHEMA n", "another writer"),
+    ],
+)
+def test_names_that_others_changed_are_conflicts(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, mine: str, theirs: str, words: str
+) -> None:
+    other = connect(tmp_path)
+    in_schema.execute(f"BEGIN; {mine}; INSERT INTO t VALUES (5)" if "TABLE t" not in mine else f"BEGIN; {mine}")
+    other.execute(theirs)
+    before = rows(other, "SHOW ALL TABLES")
+    with pytest.raises(CommitConflictError, match=words):
+        in_schema.execute("COMMIT")
+    assert rows(other, "SHOW ALL TABLES") == rows(in_schema, "SHOW ALL TABLES") == before
+
+
+def test_two_connections_of_one_process_conflict_at_the_statement(con: ld.Connection) -> None:
+    cursor = con.cursor()
+    con.execute("BEGIN; CREATE TABLE c AS SELECT 1 AS a")
+    cursor.execute("BEGIN")
+    with pytest.raises(duckdb.TransactionException, match="conflict"):
+        cursor.execute("CREATE TABLE c AS SELECT 2 AS a")
+    cursor.execute("ROLLBACK")
+    con.execute("COMMIT")
+    assert rows(cursor, "FROM c") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("CREATE OR REPLACE TABLE t AS SELECT 2 AS a", "DROP TABLE first in the same transaction"),
+        ("CREATE TABLE 'x.lance' AS SELECT 1 AS a", "in a transaction"),
+        ("INSERT INTO t VALUES (2); ALTER TABLE t RENAME TO u", "COMMIT first"),
+        (
+            "INSERT INTO t VALUES (2); INSERT INTO other VALUES (2)",
+            "other: .*only one Lance table: found earlier changes of t",
+        ),
+        ("CREATE INDEX i ON t USING BTREE (a)", "in a transaction"),
+        ("OPTIMIZE t", "in a transaction"),
+    ],
+)
+def test_what_a_transaction_cannot_hold_is_refused(con: ld.Connection, sql: str, words: str) -> None:
+    con.execute("CREATE TABLE other AS SELECT 1 AS a; BEGIN")
+    with pytest.raises(UnsupportedError, match=words):
+        con.execute(sql)
+    con.execute("ROLLBACK")
+    assert rows(con, "FROM t") == rows(con, "FROM other") == [(1,)]
+
+
+@pytest.mark.parametrize("put", ["rename", "manifest", "second rename"])
+def test_a_crash_between_the_steps_of_a_commit_loses_nothing(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch, put: str
+) -> None:
+    from lance_duck.duck.databases import drafts
+    from lance_duck.namespaces import DirectoryNamespace
+
+    class Crash(BaseException):
+        pass
+
+    def crash(*_: Any, **__: Any) -> None:
+        raise Crash
+
+    steps = {
+        "rename": (drafts, "move_folder"),
+        "manifest": (DirectoryNamespace, "change_catalog"),
+        "second rename": (drafts.Folder, "rename"),
+    }
+    monkeypatch.setattr(*steps[put], crash)
+    in_schema.execute(
+        "BEGIN; CREATE TABLE made AS SELECT 2 AS a; CREATE VIEW v AS FROM made; ALTER TABLE t RENAME TO old"
+    )
+    with pytest.raises(Crash):
+        in_schema.execute("COMMIT")
+    monkeypatch.undo()
+    other = connect(tmp_path)
+    tables = {name for (name,) in rows(other, "SHOW TABLES")}
+    assert tables == {"rename": {"t"}, "manifest": {"made", "old"}, "second rename": {"made", "t"}}[put]
+    assert rows(other, f"FROM {'old' if put == 'manifest' else 't'}") == [(1,)]
+
+
+def test_new_tables_of_dead_processes_are_removed_after_a_week(con: ld.Connection, tmp_path: Path) -> None:
+    old, new = (tmp_path / "__lance_duck" / "staged" / name for name in ("old", "new"))
+    for path in (old, new):
+        ld.write_dataset({"a": [1]}, path)
+    os.utime(old, (0, 0))
+    con.execute("BEGIN; CREATE TABLE made AS SELECT 2 AS a; COMMIT")
+    assert [path.name for path in (tmp_path / "__lance_duck" / "staged").iterdir()] == ["new"]
+    assert rows(con, "SHOW TABLES") == [("made",), ("t",)]

@@ -1,0 +1,221 @@
+"""Views, macros, types and their comments are stored in the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lancedb
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, UnsupportedError
+
+Connect = Callable[..., ld.Connection]
+OF_NOW = duckdb.__version__.startswith("2")
+
+
+def rows(con: Any, sql: str) -> list[Any]:
+    return sorted(con.execute(sql).fetchall())
+
+
+@pytest.fixture
+def con(tmp_path: Path, connect: Connect) -> ld.Connection:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE q AS SELECT 1 AS a; INSERT INTO q VALUES (2); CREATE SCHEMA s")
+    return con
+
+
+@pytest.fixture
+def again(tmp_path: Path, connect: Connect) -> Callable[[], ld.Connection]:
+    """Opens the folder like another process."""
+    return lambda: connect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("create", "read", "expected"),
+    [
+        ("VIEW v AS SELECT a + 1 AS b /* kept */ FROM q", "FROM v", [(2,), (3,)]),
+        ("VIEW v(x, y) AS SELECT a, a * 2 FROM lance.main.q", "SELECT x + y FROM v", [(3,), (6,)]),
+        ("VIEW s.v AS FROM main.q", "FROM s.v", [(1,), (2,)]),
+        ("VIEW v AS FROM q AT (VERSION => 1)", "FROM v", [(1,)]),
+        ("VIEW v AS SELECT version FROM lance_versions('q')", "FROM v", [(1,), (2,)]),
+        ("RECURSIVE VIEW v(n) AS SELECT 1 UNION ALL SELECT n + 1 FROM v WHERE n < 3", "FROM v", [(1,), (2,), (3,)]),
+        ('VIEW "Ünlaut x" AS FROM q', 'FROM "Ünlaut X"', [(1,), (2,)]),
+        ("MACRO m(a, b := 2) AS a + b, (a, b, c) AS a * b * c", "SELECT m(1), m(2, 3, 4)", [(3, 24)]),
+        ("FUNCTION m(a) AS a || '$$' || 'b'", "SELECT m('x')", [("x$$b",)]),
+        ("MACRO m(n) AS TABLE SELECT a FROM q WHERE a <= n", "FROM m(1)", [(1,)]),
+        ("TYPE t AS ENUM ('b', 'a')", "SELECT 'a'::t > 'b'::t", [(True,)]),
+        ("TYPE t AS ENUM (SELECT a::VARCHAR FROM q ORDER BY a)", "SELECT enum_range(NULL::t)", [(["1", "2"],)]),
+        ("TYPE t AS STRUCT(x INTEGER, y VARCHAR)", "SELECT {'x': 1, 'y': 'z'}::t", [({"x": 1, "y": "z"},)]),
+    ],
+)
+def test_an_object_is_there_next_time(
+    con: ld.Connection, again: Callable[[], ld.Connection], create: str, read: str, expected: list[Any]
+) -> None:
+    con.execute(f"CREATE {create}")
+    assert rows(con, read) == rows(again(), read) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TEMP VIEW v AS FROM q",
+        "CREATE VIEW memory.v AS FROM q",
+        "CREATE TEMP MACRO v() AS 1",
+        "CREATE MACRO memory.v() AS 1",
+    ],
+)
+def test_temporary_and_native_objects_are_not_stored(con: ld.Connection, tmp_path: Path, sql: str) -> None:
+    con.execute(sql)
+    assert not ld.connect_namespace("dir", {"root": str(tmp_path)}).objects()
+
+
+def test_other_connections_follow_changes(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    other = again()
+    con.execute("CREATE VIEW v AS SELECT 1 AS a; CREATE MACRO m() AS 1")
+    assert rows(other, "SELECT a, m() FROM v") == [(1, 1)]
+    other.execute("CREATE OR REPLACE VIEW v AS SELECT 2 AS b; CREATE OR REPLACE MACRO m() AS 2")
+    assert rows(con, "SELECT b, m() FROM v") == [(2, 2)]
+    other.execute("DROP VIEW v; DROP MACRO m")
+    for sql in ("FROM v", "SELECT m()"):
+        with pytest.raises(duckdb.CatalogException):
+            con.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "words"),
+    [
+        ("CREATE VIEW q AS SELECT 1", AlreadyExistsError, 'Table with name "q" already exists!'),
+        ("CREATE OR REPLACE VIEW q AS SELECT 1", AlreadyExistsError, 'Table with name "q" already exists!'),
+        ("CREATE VIEW V AS SELECT 1", duckdb.CatalogException, "already exists!"),
+        ("CREATE TABLE V(a INTEGER)", AlreadyExistsError, 'View with name "V" already exists!'),
+        (
+            "CREATE OR REPLACE TABLE v AS SELECT 1",
+            AlreadyExistsError,
+            "of type View, trying to replace with type Table",
+        ),
+        ("ALTER VIEW v RENAME TO q", AlreadyExistsError, 'Table with name "q" already exists!'),
+        ("CREATE VIEW w AS FROM nosuch", duckdb.CatalogException, "nosuch does not exist"),
+        ("CREATE VIEW w AS SELECT ?", duckdb.Error, "(?i)parameter"),
+        ("DROP VIEW nosuch", duckdb.CatalogException, "nosuch does not exist"),
+        ("DROP VIEW q", UnsupportedError, "DROP TABLE drops the table"),
+        ("DROP TABLE v", duckdb.CatalogException, "of type View, trying to drop type Table"),
+        ("INSERT INTO v VALUES (1)", duckdb.Error, "v is not an table"),
+        ("CREATE SEQUENCE n", UnsupportedError, "memory.main.n"),
+    ],
+)
+def test_refusals_change_nothing(
+    con: ld.Connection, tmp_path: Path, sql: str, error: type[Exception], words: str
+) -> None:
+    con.execute("CREATE VIEW v AS FROM q")
+    namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    before = namespace.objects()
+    with pytest.raises(error, match=words):
+        con.execute(sql)
+    assert namespace.objects() == before
+    assert rows(con, "FROM v") == rows(con, "FROM q") == [(1,), (2,)]
+
+
+def test_if_exists_and_if_not_exists(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE VIEW v AS SELECT 1 AS a; CREATE VIEW IF NOT EXISTS v AS SELECT 2 AS a")
+    con.execute("CREATE VIEW IF NOT EXISTS q AS SELECT 2 AS a; CREATE TABLE IF NOT EXISTS v AS SELECT 3 AS a")
+    con.execute("CREATE MACRO IF NOT EXISTS m() AS 1; CREATE MACRO IF NOT EXISTS m() AS 2")
+    con.execute("DROP VIEW IF EXISTS nosuch; DROP MACRO IF EXISTS nosuch; DROP TYPE IF EXISTS nosuch")
+    assert rows(con, "SELECT a, m() FROM v") == [(1, 1)]
+    assert len(ld.connect_namespace("dir", {"root": str(tmp_path)}).objects()) == 2
+
+
+def test_views_are_renamed_and_dropped(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    con.execute("CREATE VIEW v AS FROM q; ALTER VIEW v RENAME TO w; CREATE VIEW x AS FROM q; ALTER TABLE x RENAME TO y")
+    assert rows(again(), "SHOW TABLES") == [("q",), ("w",), ("y",)]
+    con.execute("DROP VIEW w; DROP VIEW y")
+    assert rows(again(), "SHOW TABLES") == [("q",)]
+
+
+def test_comments_last(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    con.execute(
+        "CREATE VIEW v AS FROM q; CREATE MACRO m() AS 1; CREATE MACRO tm() AS TABLE SELECT 1; CREATE TYPE t AS INTEGER"
+    )
+    con.execute("COMMENT ON VIEW v IS 'a view'; COMMENT ON MACRO m IS 'a macro'; COMMENT ON MACRO TABLE tm IS 'rows'")
+    con.execute("COMMENT ON TYPE t IS 'a type'")
+    if OF_NOW:
+        con.execute("COMMENT ON COLUMN v.a IS 'a column'")
+    other = again()
+    assert rows(other, "SELECT comment FROM duckdb_views() WHERE view_name = 'v'") == [("a view",)]
+    functions = "SELECT function_name, comment FROM duckdb_functions() WHERE function_name IN ('m', 'tm')"
+    assert rows(other, functions) == [("m", "a macro"), ("tm", "rows")]
+    assert rows(other, "SELECT comment FROM duckdb_types() WHERE type_name = 't'") == [("a type",)]
+    columns = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'v'"
+    assert rows(other, columns) == [("a", "a column" if OF_NOW else None)]
+    other.execute("COMMENT ON VIEW v IS NULL")
+    assert rows(again(), "SELECT comment FROM duckdb_views() WHERE view_name = 'v'") == [(None,)]
+
+
+def test_a_view_over_a_dropped_table_is_listed_and_says_why(
+    con: ld.Connection, again: Callable[[], ld.Connection]
+) -> None:
+    con.execute("CREATE VIEW v AS SELECT a, 'x' AS b FROM q; CREATE VIEW w AS FROM v; DROP TABLE q")
+    other = again()
+    assert rows(other, "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'v'") == [
+        ("a", "INTEGER"),
+        ("b", "VARCHAR"),
+    ]
+    with pytest.raises(duckdb.Error, match=r"view v cannot be read: .*q does not exist"):
+        other.execute("FROM v")
+    other.execute("CREATE TABLE q AS SELECT 9 AS a")
+    assert rows(other, "FROM w") == rows(con, "FROM w") == [(9, "x")]
+
+
+def test_an_object_that_does_not_bind_hides_no_other(
+    con: ld.Connection, tmp_path: Path, again: Callable[[], ld.Connection]
+) -> None:
+    from lance_duck.namespaces import MacroDefinition, TypeDefinition, ViewDefinition
+
+    def edit(draft: Any) -> None:
+        draft.put(ViewDefinition(name="bad", query="SELEC 1"))
+        draft.put(ViewDefinition(name="worse", query="SELECT 1; DROP TABLE q"))
+        draft.put(MacroDefinition(name="bad_macro", definitions="(a) AS nosuch(a)"))
+        draft.put(TypeDefinition(name="bad_type", definition="NOSUCH"))
+        draft.put(ViewDefinition(name="good", query="SELECT a FROM q"))
+
+    ld.connect_namespace("dir", {"root": str(tmp_path)}).change_catalog(edit)
+    other = again()
+    assert rows(other, "FROM good") == rows(other, "FROM q") == [(1,), (2,)]
+    for name in ("bad", "worse"):
+        with pytest.raises((duckdb.Error, LanceDuckError)):
+            other.execute(f"FROM {name}")
+        other.execute(f"DROP VIEW {name}")
+    other.execute("DROP MACRO bad_macro; DROP TYPE bad_type")
+    assert rows(again(), "SHOW TABLES") == [("good",), ("q",)]
+
+
+def test_a_view_of_another_database_name_is_found_by_its_folder(
+    con: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    con.execute(
+        "CREATE VIEW v AS SELECT q.a FROM lance.main.q JOIN lance.q AS r USING (a); CREATE VIEW w AS FROM lance.v"
+    )
+    other = connect()
+    other.execute(f"ATTACH '{tmp_path}' AS d (TYPE lance)")
+    assert rows(other, "FROM d.w") == [(1,), (2,)]
+
+
+def test_user_variables_are_not_read_by_stored_views(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    con.execute("CREATE VIEW v AS FROM q; DROP TABLE q")
+    q = [1]
+    with pytest.raises(duckdb.Error, match="q does not exist"):
+        again().execute("FROM v")
+    assert q
+
+
+def test_other_libraries_change_tables_and_keep_objects(
+    con: ld.Connection, tmp_path: Path, again: Callable[[], ld.Connection]
+) -> None:
+    con.execute("CREATE VIEW v AS FROM q; CREATE MACRO m() AS 1")
+    theirs = lancedb.connect(str(tmp_path))
+    assert set(theirs.list_tables().tables) == {"q"}
+    theirs.create_table("made", [{"a": 1}])
+    assert rows(again(), "SELECT a, m() FROM v JOIN made USING (a)") == [(1, 1)]
