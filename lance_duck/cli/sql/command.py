@@ -44,7 +44,7 @@ def sql(
     as_json: bool = False,
     max_rows: int = 100,
 ) -> None:
-    """Run SQL, or open a SQL shell. Tables are named after their folders, without .lance."""
+    """Run SQL, or open a SQL shell. A folder is the database, and new tables and views are stored in it."""
     places, text = places_and_sql(words or [])
     scripts = list(_scripts(files or [], text))
     with connect_to(places, VersionArguments(version, tag, asof), read_only=read_only) as connection:
