@@ -261,7 +261,7 @@ def test_a_missing_folder_is_named_and_created_by_its_first_table(tmp_path: Path
         ("CREATE OR REPLACE TABLE memory.main.q (x INT)", "table q; CREATE TABLE lance.q AS … keeps a table"),
         ("USE memory; CREATE VIEW v AS FROM lance.t", "view v; CREATE TABLE lance.v AS … keeps its rows"),
         (
-            'USE memory; CREATE SCHEMA s; CREATE TABLE s.w (x INT); CREATE VIEW v AS SELECT 1;'
+            "USE memory; CREATE SCHEMA s; CREATE TABLE s.w (x INT); CREATE VIEW v AS SELECT 1;"
             'CREATE TABLE "a b" (x INT)',
             'table "a b", table s.w, view v; CREATE TABLE lance."a b" AS … keeps a table',
         ),
