@@ -460,7 +460,10 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read the whole table and list its problems. The exit code is 1 if there is damage."""
+    """Read the whole table and list its problems. The exit code is 1 if there is damage.
+
+    For a folder with `__manifest`, checks the names and objects in it, but not the tables.
+    """
 
 
 @app.command()

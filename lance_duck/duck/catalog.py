@@ -51,11 +51,13 @@ class TableCatalog:
     Attributes:
         binder: Binder of the instance.
         default: The schema `main` of the database `lance`.
+        native: DuckDB's own database, which new cursors search.
         secrets: Secrets for the object stores that contain tables.
         version: Counter that increases when tables or databases are added or removed.
     """
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
+        self.native = ""
         self.secrets = Secrets()
         self.version = 0
         self.binder = Binder(
@@ -105,6 +107,7 @@ class TableCatalog:
     def _introduce(self, connection: duckdb.DuckDBPyConnection) -> None:
         load_macros(connection)
         current, schema = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
+        self.native = str(current)
         path = [f"{quoted(current)}.{quoted(schema)}", self.default.sql]
         if self.default.folder is not None:  # unqualified names are names of the folder
             path.reverse()

@@ -167,10 +167,12 @@ class Execution:
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
             return None
-        if self._catalog.default.folder is not None:
-            self._catalog.refresh()  # a new Lance table may take a name of a native table
         if not self._foreign.is_select(query):
             return None
+        if self._catalog.default.folder is not None:
+            self._catalog.refresh()  # a new Lance table may have the name of a native table
+            if not self._foreign.is_select(query):
+                return None
         self.writer.rowcount = None
         uses = self._inherited.begun()
         try:

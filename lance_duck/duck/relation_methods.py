@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import duckdb
 
+from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = count(1)
 _CONNECTIONS: Final[WeakValueDictionary[int, Connection]] = WeakValueDictionary()
 _OWNER: Final = "__lance_connection"
+_READS: Final = frozenset({"select", "from", "with", "values", "describe", "summarize", "show", "pivot", "unpivot"})
 _RELATION: Final = "__lance_relation"
 _OBJECT: Final = re.compile(r"__duckdb_source_|\b(?:pandas|arrow|python\w*|polars)_scan\w*\(|__lance_", re.IGNORECASE)
 """Matches the text of a relation that reads objects of this process."""
@@ -73,7 +75,21 @@ def _create_view(relation: Any, owner: Connection, name: str, replace: bool = Tr
             remedy="run CREATE VIEW … AS with the text of the query, or use create() for a table",
         )
     owner.execute(f"CREATE {'OR REPLACE ' if replace else ''}VIEW {name} AS {text}")
-    return owner.sql(f"FROM {name}")  # noqa: S608
+    return owner.sql(f"FROM {name}")
+
+
+def _query(native: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method `query`. Statements that change something run like any other of this package."""
+
+    @wraps(native)
+    def call(self: Any, virtual_table_name: str, sql_query: str) -> Any:
+        reads = FirstWords.of(sql_query).word in _READS if isinstance(sql_query, str) else True
+        owner = None if reads else _owner(self)
+        if owner is None:
+            return native(self, virtual_table_name, sql_query)
+        return owner.execute_with(sql_query, virtual_table_name, self)
+
+    return call
 
 
 def _replaced(native: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +124,7 @@ def _replace_methods() -> None:
         native = getattr(duckdb.DuckDBPyRelation, name, None)
         if native is not None:
             setattr(duckdb.DuckDBPyRelation, name, _replaced(native, method))
+    setattr(duckdb.DuckDBPyRelation, "query", _query(duckdb.DuckDBPyRelation.query))  # noqa: B010
 
 
 _replace_methods()

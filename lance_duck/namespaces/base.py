@@ -16,7 +16,6 @@ from lance_duck.errors import (
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
-    UnsupportedError,
 )
 from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey
 from lance_duck.namespaces.draft import CatalogDraft
@@ -50,6 +49,7 @@ class TableDescription:
         return f"TableDescription({shown(self.location)!r}, properties={dict(self.properties)})"
 
 
+@suggest_names
 @dataclass(frozen=True)
 class Catalog:
     """The names and objects of a namespace and of its child namespaces.
@@ -115,6 +115,7 @@ class Namespace(ABC):
             ReferencedError: The namespace is not empty, and `cascade` is not set.
         """
 
+    @abstractmethod
     def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
         """Set properties of a namespace, such as its comment.
 
@@ -126,7 +127,6 @@ class Namespace(ABC):
             NotFoundError: The namespace does not exist.
             UnsupportedError: The namespace is behind a REST service.
         """
-        raise UnsupportedError("a REST service cannot change the properties of a namespace", where=repr(self))
 
     def catalog(self, name: Name = ()) -> Catalog:
         """Return the tables, views, macros and types of a namespace and of its child namespaces.
@@ -151,6 +151,7 @@ class Namespace(ABC):
         parts = name_parts(name)
         return {key: each for key, each in self.catalog(parts).objects.items() if key.name[:-1] == parts}
 
+    @abstractmethod
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version.
 
@@ -162,7 +163,6 @@ class Namespace(ABC):
             UnsupportedError: The namespace is behind a REST service.
             CommitConflictError: All attempts conflicted with other changes.
         """
-        raise UnsupportedError("a REST service does not store views, macros and types", where=repr(self))
 
     def stamp(self) -> object:
         """Return a value that changes with the names and objects in `__manifest`, or None if only a listing can tell.

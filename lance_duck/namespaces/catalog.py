@@ -52,7 +52,8 @@ def catalog_of(
                 tables[name] = folders.place(folders.inside(row.location or ""), row.properties())
             except LanceDuckError as error:
                 broken[ObjectKey(TABLE, name)] = str(error)
-    found = _objects(names, namespaces, {*tables, *(key.name for key in broken)}, broken)
+    taken = {*tables, *(key.name for key in broken if key.kind == TABLE)}
+    found = _objects(names, namespaces, taken, broken)
     return Catalog(namespaces, dict(sorted(tables.items())), found, broken)
 
 

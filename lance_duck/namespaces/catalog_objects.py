@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Final, NamedTuple
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.namespaces.names import check_new, name_parts, object_id
 from lance_duck.scan.identifiers import folded
@@ -66,12 +67,13 @@ class ObjectKey(NamedTuple):
         return ObjectKey(self.kind, tuple(folded(part) for part in self.name))
 
 
+@checked_calls
 @dataclass(frozen=True, kw_only=True)
 class CatalogObject:
     """A named object that is stored as a definition.
 
     Attributes:
-        name: The name, as a list of parts or a string with "$" separators. It is stored as a tuple.
+        name: The parts of the name. A string with "$" separators is split.
         dialect: SQL dialect of the definition.
     """
 
@@ -88,6 +90,7 @@ class CatalogObject:
         return ObjectKey(self.kind, self.name)
 
 
+@checked_calls
 @dataclass(frozen=True, kw_only=True)
 class ViewDefinition(CatalogObject):
     """A view.
@@ -116,6 +119,7 @@ class ViewDefinition(CatalogObject):
     kind: ClassVar[str] = VIEW
 
 
+@checked_calls
 @dataclass(frozen=True, kw_only=True)
 class MacroDefinition(CatalogObject):
     """A macro with all its overloads.
@@ -134,6 +138,7 @@ class MacroDefinition(CatalogObject):
     kind: ClassVar[str] = MACRO
 
 
+@checked_calls
 @dataclass(frozen=True, kw_only=True)
 class TableMacroDefinition(MacroDefinition):
     """A table macro with all its overloads, `(n) AS TABLE SELECT n`."""
@@ -141,6 +146,7 @@ class TableMacroDefinition(MacroDefinition):
     kind: ClassVar[str] = TABLE_MACRO
 
 
+@checked_calls
 @dataclass(frozen=True, kw_only=True)
 class TypeDefinition(CatalogObject):
     """A named type.

@@ -35,7 +35,7 @@ def folder_problems(listing: Listing, folders: TableFolders) -> list[Problem]:
     problems += version_rows([row for row in rows if row.object_type == TABLE_VERSION])
     problems += _other_rows(rows)
     problems += _newer_form(names)
-    return [*problems, *_broken(names, folders), *_orphans(names)]
+    return [*problems, *_broken(names, folders), *_missing_folders(rows, folders), *_orphans(names)]
 
 
 def version_rows(rows: Iterable[NamedObject]) -> list[Problem]:
@@ -58,6 +58,16 @@ def _other_rows(rows: Iterable[NamedObject]) -> Iterator[Problem]:
 def _broken(names: ListedNames, folders: TableFolders) -> Iterator[Problem]:
     for key, reason in catalog_of((), names, folders, folders.listed(), _DEEPEST).broken.items():
         yield Problem(str(key), reason, is_damage=key.kind in (NAMESPACE, TABLE, *objects.KINDS))
+
+
+def _missing_folders(rows: Iterable[NamedObject], folders: TableFolders) -> Iterator[Problem]:
+    """Yield tables whose folder does not exist. The folder of a declared table does."""
+    present = {*folders.names()}
+    for row in rows:
+        location = row.location if row.object_type == TABLE else None
+        if location and not location.startswith((".", "/")) and location.partition("/")[0] not in present:
+            what = f"the folder {location} does not exist"
+            yield Problem(f"{TABLE} {row.object_id}", what, remedy="`deregister_table` removes the name")
 
 
 def _newer_form(names: ListedNames) -> Iterator[Problem]:

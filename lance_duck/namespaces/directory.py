@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -26,13 +28,17 @@ from lance_duck.maintenance.validation.problems import Problem
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
 from lance_duck.namespaces.catalog import catalog_of
-from lance_duck.namespaces.check import TABLE_VERSION, folder_problems, version_rows
 from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, namespace_row
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
+
+if TYPE_CHECKING:
+    from lance_duck.namespaces import check
+else:
+    check = lazy.modules(globals(), "lance_duck.namespaces", "check")
 
 
 @checked_calls
@@ -116,7 +122,7 @@ class DirectoryNamespace(Namespace):
         Raises:
             StoreError: The folder cannot be read.
         """
-        return [] if self._manifest_enabled is False else folder_problems(self._listing, self._folders)
+        return [] if self._manifest_enabled is False else check.folder_problems(self._listing, self._folders)
 
     def repair(self, *, dry_run: bool = False) -> list[Problem]:
         """Remove the rows in `__manifest` with which newer versions of pylance refuse to change the folder.
@@ -133,7 +139,7 @@ class DirectoryNamespace(Namespace):
         problems: list[Problem] = []
 
         def edit(draft: CatalogDraft) -> None:
-            problems[:] = version_rows(draft.remove_rows(TABLE_VERSION))
+            problems[:] = check.version_rows(draft.remove_rows(check.TABLE_VERSION))
 
         if dry_run:
             edit(CatalogDraft(self._listing.names(), tuple, self._listing.uri))

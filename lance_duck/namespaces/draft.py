@@ -6,9 +6,12 @@ import json
 import posixpath
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.catalog_objects import CatalogObject, ObjectKey, ViewDefinition
@@ -19,6 +22,7 @@ from lance_duck.scan.identifiers import folded
 TAKEN = "a table or namespace already has this name"
 
 
+@checked_calls
 class CatalogDraft:
     """The names and objects of a folder, with changes that are not committed yet. Each method checks its change.
 
@@ -36,7 +40,10 @@ class CatalogDraft:
         self._rows = dict(names.rows)
         self._settings: dict[str, str] = {}
         self._stored = dict(objects.stored_objects(names.settings))
-        self._root_tables = root_tables
+        self._keys: defaultdict[ObjectKey, set[ObjectKey]] = defaultdict(set)
+        for key in self._stored:
+            self._keys[key.folded].add(key)
+        self._root_tables = cache(lambda: [*root_tables()])
         self._where = where
         self.dropped: list[NamedObject] = []
 
@@ -196,13 +203,14 @@ class CatalogDraft:
         self._settings |= {objects.FORM_KEY: str(objects.FORM), key.setting: text}
         if text:
             self._stored[key] = text
+            self._keys[key.folded].add(key)
         else:
             self._stored.pop(key, None)
+            self._keys[key.folded].discard(key)
 
     def _same(self, key: ObjectKey) -> list[ObjectKey]:
         """Return the keys of objects with this kind and name. An exact match is first."""
-        found = [each for each in self._stored if each.folded == key.folded]
-        return sorted(found, key=lambda each: each != key)
+        return sorted(self._keys[key.folded], key=lambda each: (each != key, each))
 
     def _present(self, key: ObjectKey) -> list[ObjectKey]:
         found = self._same(key)

@@ -11,13 +11,14 @@ Errors are JSON, {"error", "code"}.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import LanceDuckError, NotFoundError, StoreError
+from lance_duck.errors import LanceDuckError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.namespaces.base import Namespace, TableDescription
+from lance_duck.namespaces.draft import CatalogDraft
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
@@ -87,6 +88,19 @@ class RestNamespace(Namespace):
         """Let the service drop a namespace: see `Namespace.drop_namespace`."""
         check_new(name_parts(name), NAMESPACE)
         self._post(f"namespace/{self._id(name)}/drop", {"behavior": "Cascade"} if cascade else None)
+
+    def update_namespace(self, name: Name, properties: Mapping[str, str | None]) -> None:
+        """Raise UnsupportedError: services cannot change properties."""
+        raise UnsupportedError(
+            "a REST service cannot change the properties of a namespace",
+            where=object_id(name_parts(name)),
+            found=", ".join(properties),
+        )
+
+    def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
+        """Raise UnsupportedError: services do not store objects."""
+        del edit
+        raise UnsupportedError("a REST service does not store views, macros and types", where=shown(self.uri))
 
     def describe_table(self, name: Name) -> TableDescription:
         """Return the location of a table. Raises NotFoundError."""

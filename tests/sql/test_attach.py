@@ -152,7 +152,7 @@ def test_a_view_keeps_its_table_after_use_of_another_database(con: ld.Connection
     uri = con.execute("FROM w").fetchall()
     con.execute("USE two")
     assert ids(con, "memory.v") == ids(con, "memory.m()") == [0]
-    assert con.execute("FROM memory.w").fetchall() == uri
+    assert con.execute("FROM lance.w").fetchall() == uri
     relation = con.sql("SELECT id FROM lance_scan('t')")
     con.execute("USE memory")
     assert relation.fetchall() == [(3,)]

@@ -125,9 +125,6 @@ def test_a_frame_is_appended_as_one_version(con: ld.Connection, folder: Path) ->
 def test_native_duckdb_methods_do_not_change_lance_tables(con: ld.Connection, folder: Path) -> None:
     frame = pd.DataFrame({"id": [10], "city": ["p"]})
     calls: list[Callable[[], Any]] = [
-        lambda: con.sql("SELECT 20 AS id, 'r' AS city").insert_into("trips"),
-        lambda: con.sql("SELECT 20 AS id, 'r' AS city").insert_into("lance.trips"),
-        lambda: con.from_df(frame).insert_into("trips"),
         lambda: con.from_df(frame).query("f", "INSERT INTO trips FROM f"),
         lambda: con.table("trips").insert([1, "x"]),
         lambda: con.view("trips").insert([1, "x"]),

@@ -150,7 +150,7 @@ def test_tables_read_in_a_transaction_keep_their_version(con: ld.Connection, fol
 
 def test_other_cursors_do_not_see_uncommitted_versions(con: ld.Connection) -> None:
     other = con.cursor()
-    con.execute("CREATE VIEW v AS FROM lance.trips; BEGIN; TRUNCATE trips")
+    con.execute("CREATE VIEW memory.v AS FROM lance.trips; BEGIN; TRUNCATE trips")
     for name in ("trips", "lance.trips", "lance_scan('trips')", "v"):
         if name != "v":
             assert con.execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]

@@ -349,7 +349,7 @@ def test_a_notebook_shows_the_tables_of_a_connection(con: ld.Connection, tmp_pat
     ld.write_dataset({"x": [1]}, tmp_path / "more" / "a<b.lance")
     con.execute(f"ATTACH '{tmp_path}/more' AS more (TYPE lance)")
     shown = con._repr_html_()
-    assert "<tr><td>lance</td><td>trips</td></tr>" in shown
+    assert "<tr><td>lance</td><td>main</td><td>trips</td></tr>" in shown
     assert "<tr><td>more</td><td>a&lt;b</td></tr>" in shown
 
 

@@ -161,7 +161,7 @@ def tables(con: ld.Connection) -> list[str]:
 
 def test_a_damaged_table_is_listed_and_raises_its_own_error(con: ld.Connection) -> None:
     assert tables(con) == ["bad", "good"]
-    assert con.execute("SELECT count(*) FROM duckdb_views() WHERE database_name = 'lance'").fetchall() == [(2,)]
+    assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lance'").fetchall() == [(2,)]
     for sql in MENTIONS:
         with pytest.raises(CorruptError, match=r"bad\.lance/_versions/.* manifest is cut short"):
             con.execute(sql)
@@ -169,7 +169,7 @@ def test_a_damaged_table_is_listed_and_raises_its_own_error(con: ld.Connection) 
         con.sql("SELECT id FROM bad").fetchall()
     with pytest.raises(duckdb.BinderException, match="nope"):
         con.execute("SELECT nope FROM good")
-    con.execute("CREATE TABLE memory.main.bad AS SELECT 5 AS x")
+    con.execute("CREATE TEMP TABLE bad AS SELECT 5 AS x")
     assert con.execute("SELECT x FROM bad").fetchall() == [(5,)]
     with pytest.raises(duckdb.BinderException, match="nope"):
         con.execute("SELECT nope FROM bad")
@@ -190,7 +190,7 @@ def test_statements_that_read_no_column_raise_the_error_and_change_nothing(unrea
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
     with ld.connect(".") as con:
         assert con.execute("SELECT count(*) FROM good").fetchall() == [(2,)]
-        comments = con.execute("SELECT comment FROM duckdb_views() WHERE view_name = 'bad'").fetchall()
+        comments = con.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'bad'").fetchall()
         assert [re.search(unreadable[1], comment) is not None for (comment,) in comments] == [True]
 
 
@@ -221,7 +221,7 @@ def test_older_versions_of_a_damaged_table_are_read(con: ld.Connection) -> None:
     assert con.execute("FROM bad").fetchall() == [(1,)]
     con.execute("INSERT INTO bad VALUES (3)")
     assert con.execute("FROM bad").fetchall() == [(1,), (3,)]
-    assert con.execute("SELECT comment FROM duckdb_views() WHERE view_name = 'bad'").fetchall() == [(None,)]
+    assert con.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'bad'").fetchall() == [(None,)]
 
 
 @pytest.mark.parametrize("kind", DAMAGES)

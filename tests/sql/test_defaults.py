@@ -63,7 +63,7 @@ EXPRESSIONS = (
 def test_the_text_is_what_duckdb_shows_for_a_native_table(con: ld.Connection, tmp_path: Path) -> None:
     columns = ", ".join(f"c{number} VARCHAR DEFAULT {text}" for number, text in enumerate(EXPRESSIONS))
     con.execute(f"CREATE TABLE lance.u ({columns})")
-    con.execute(f"CREATE TABLE native ({columns})")
+    con.execute(f"CREATE TABLE memory.native ({columns})")
     shown = rows(con, "SELECT column_name, column_default FROM duckdb_columns() WHERE table_name = 'native'")
     assert stored(tmp_path, "u") == dict(shown)
     assert rows(con, "DESCRIBE lance.u") == rows(con, "DESCRIBE native")
@@ -127,7 +127,7 @@ def test_a_replaced_table_has_its_own_defaults(con: ld.Connection, tmp_path: Pat
 
 
 def test_sequences_are_refused(con: ld.Connection) -> None:
-    con.execute("CREATE SEQUENCE q")
+    con.execute("CREATE SEQUENCE memory.q")
     for sql in (
         "CREATE TABLE lance.u (a BIGINT DEFAULT nextval('q'))",
         "CREATE TABLE lance.u (a BIGINT DEFAULT 1 + currval('q'))",
@@ -252,7 +252,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_text_that_is_not_one_expression_is_never_run(con: ld.Connection, tmp_path: Path, text: str) -> None:
-    con.execute("CREATE TABLE x AS SELECT 1 AS a")
+    con.execute("CREATE TABLE memory.x AS SELECT 1 AS a")
     con.execute("CREATE TABLE lance.x AS SELECT 1 AS a")
     table_of(tmp_path).update_field_metadata({"v": {DEFAULT: text}})
     merge = "MERGE INTO lance.t USING (SELECT 2 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES"

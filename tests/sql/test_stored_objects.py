@@ -99,7 +99,7 @@ def test_other_connections_follow_changes(con: ld.Connection, again: Callable[[]
         ),
         ("ALTER VIEW v RENAME TO q", AlreadyExistsError, 'Table with name "q" already exists!'),
         ("CREATE VIEW w AS FROM nosuch", duckdb.CatalogException, "nosuch does not exist"),
-        ("CREATE VIEW w AS SELECT ?", duckdb.Error, "(?i)parameter"),
+        ("CREATE VIEW w AS SELECT ?", LanceDuckError, "(?i)parameter|placeholder|value"),
         ("DROP VIEW nosuch", duckdb.CatalogException, "nosuch does not exist"),
         ("DROP VIEW q", UnsupportedError, "DROP TABLE drops the table"),
         ("DROP TABLE v", duckdb.CatalogException, "of type View, trying to drop type Table"),
@@ -119,6 +119,34 @@ def test_refusals_change_nothing(
     assert rows(con, "FROM v") == rows(con, "FROM q") == [(1,), (2,)]
 
 
+def test_a_view_of_itself_is_refused_and_the_old_one_stays(con: ld.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE VIEW v AS FROM q")
+    with pytest.raises(duckdb.BinderException, match="recurs"):
+        con.execute("CREATE OR REPLACE VIEW v AS FROM v")
+    assert rows(con, "FROM v") == [(1,), (2,)]
+
+
+def test_an_object_that_cannot_be_stored_does_not_stay_in_duckdb(
+    con: ld.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    con.execute("CREATE VIEW v AS FROM q; CREATE MACRO m() AS 1")
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_duck.namespaces.DirectoryNamespace.change_catalog", fail)
+        for sql in (
+            "CREATE OR REPLACE VIEW v AS SELECT 7",
+            "CREATE VIEW w AS SELECT 7",
+            "DROP MACRO m",
+            "ALTER VIEW v RENAME TO x",
+        ):
+            with pytest.raises(OSError, match="disk"):
+                con.execute(sql)
+    assert rows(con, "SELECT a, m() FROM v") == [(1, 1), (2, 1)]
+    assert rows(con, "SHOW TABLES") == [("q",), ("v",)]
+
+
 def test_if_exists_and_if_not_exists(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("CREATE VIEW v AS SELECT 1 AS a; CREATE VIEW IF NOT EXISTS v AS SELECT 2 AS a")
     con.execute("CREATE VIEW IF NOT EXISTS q AS SELECT 2 AS a; CREATE TABLE IF NOT EXISTS v AS SELECT 3 AS a")
@@ -129,10 +157,18 @@ def test_if_exists_and_if_not_exists(con: ld.Connection, tmp_path: Path) -> None
 
 
 def test_views_are_renamed_and_dropped(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
-    con.execute("CREATE VIEW v AS FROM q; ALTER VIEW v RENAME TO w; CREATE VIEW x AS FROM q; ALTER TABLE x RENAME TO y")
+    con.execute("CREATE VIEW v AS FROM q; ALTER VIEW v RENAME TO w; CREATE VIEW x AS FROM q")
+    con.execute(f"ALTER {'TABLE' if OF_NOW else 'VIEW'} x RENAME TO y")
     assert rows(again(), "SHOW TABLES") == [("q",), ("w",), ("y",)]
     con.execute("DROP VIEW w; DROP VIEW y")
     assert rows(again(), "SHOW TABLES") == [("q",)]
+
+
+def test_a_macro_and_a_table_macro_have_one_name(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
+    con.execute("CREATE MACRO m() AS 1; CREATE MACRO m() AS TABLE SELECT 2 AS a; CREATE OR REPLACE MACRO m() AS 3")
+    assert rows(again(), "SELECT m(), a FROM m()") == [(3, 2)]
+    con.execute("DROP MACRO TABLE m")
+    assert rows(again(), "SELECT m()") == [(3,)]
 
 
 def test_comments_last(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:

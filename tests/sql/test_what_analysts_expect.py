@@ -32,12 +32,7 @@ DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
         ("ATTACH '{folder}/trips.lance' AS x (TYPE lance)", InvalidInputError, "FROM 'folder/name.lance'"),
         ("ALTER TABLE trips RENAME TO dim", AlreadyExistsError, "choose another name, or drop the existing table"),
         ("ALTER TABLE trips ADD PRIMARY KEY (id)", UnsupportedError, "ON CONFLICT (column)"),
-        ("ALTER TABLE trips ALTER id SET DEFAULT 1", UnsupportedError, "write the value in INSERT"),
-        ("CREATE VIEW lance.seen AS SELECT 1", UnsupportedError, "CREATE VIEW memory.main.seen"),
-        ("CREATE OR REPLACE VIEW lance.main.seen AS SELECT 1", UnsupportedError, "CREATE VIEW memory.main.seen"),
-        ("CREATE MACRO lance.m() AS 1", UnsupportedError, "CREATE MACRO memory.main.m"),
         ("CREATE SEQUENCE lance.s", UnsupportedError, "CREATE SEQUENCE memory.main.s"),
-        ("CREATE TYPE lance.t AS INTEGER", UnsupportedError, "CREATE TYPE memory.main.t"),
         ("REINDEX trips WITH (x = 1)", InvalidInputError, "retrain, memory_limit, mode"),
     ],
 )

@@ -176,7 +176,7 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
         TrialKind(
             "hostile folders",
             "catalogs:hostile_folders",
-            "40 folders whose `__manifest` table has invalid rows, or rows that point outside.",
+            "40 folders whose `__manifest` table has invalid rows or objects, or rows that point outside.",
             1,
             share=0.5,
         ),

@@ -32,6 +32,7 @@ from lance_duck.duck.tables.table import DuckTable
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
+from lance_duck.verbs.versions.rename import check_renamable
 
 _NUMBERS: Final = count()
 _EMPTY: Final = pa.table({"nothing": pa.array([], pa.null())})
@@ -318,6 +319,8 @@ class DuckTransaction(TransactionBlock):
                 where=f"table {name}",
                 remedy="COMMIT first, or rename it before its rows are changed",
             )
+        if schema.folder is not None and not schema.folder.parts:
+            check_renamable(handle.uri, handle.storage_options)
         self._hide(handle)
         with self.drafts.undone_after_error():
             self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")

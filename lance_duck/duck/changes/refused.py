@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NoReturn
 
@@ -14,11 +13,8 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import UnsupportedError
 
-_BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
-"""Words that may precede VIEW if the view is created in the database that its name specifies."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
 """The keyword before the table name, for each change."""
-_OBJECTS: Final = frozenset({"sequence"})
 
 
 @dataclass(frozen=True)
@@ -68,58 +64,37 @@ class RefusedStatement(TableStatement):
 
 
 @dataclass(frozen=True)
-class RefusedObject(TableStatement):
-    """A CREATE in a Lance database for an object other than a table. DuckDB would drop the object at disconnect.
+class RefusedSequence(TableStatement):
+    """A CREATE SEQUENCE in a Lance database. DuckDB would drop the sequence at disconnect.
 
-        CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
-
-    Attributes:
-        kind: The kind of object, for errors.
-        may_exist: IF NOT EXISTS. If a table with this name exists, the statement then does nothing.
+    CREATE [OR REPLACE] SEQUENCE [IF NOT EXISTS] name …
     """
 
-    kind: str
-    may_exist: bool
-
     @classmethod
-    def read(cls, head: StatementHead) -> RefusedObject | None:
+    def read(cls, head: StatementHead) -> RefusedSequence | None:
         """Read the clauses. Returns None for other statements."""
         body = head.body
-        place = next((place for place in range(1, min(5, len(body))) if body.word(place) not in _BEFORE_VIEW), 0)
-        kind = body.word(place)
-        if kind is None or kind not in _OBJECTS:
+        at = 3 if body.says(1, "or", "replace") else 1
+        if body.word(at) != "sequence":
             return None
-        may_exist = body.says(place + 1, "if", "not", "exists")
-        target = TableName.at(body, place + (4 if may_exist else 1))
-        return None if target is None or target.path is not None else cls(target, kind, may_exist)
+        target = TableName.at(body, at + (4 if body.says(at + 1, "if", "not", "exists") else 1))
+        return None if target is None or target.path is not None else cls(target)
 
     @property
     def subject(self) -> str:
-        """The object to create, for errors."""
-        return f"{self.kind} {self.target.name}"
+        """The sequence, for errors."""
+        return f"sequence {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the object would be created in a Lance database."""
-        schema = session.schema_of_new(self.target)
-        return schema is not None and not (self.may_exist and schema.find(self.target.name) is not None)
-
-    def target_schemas(self, session: ChangeSession) -> Sequence[DatabaseSchema]:
-        """Return the schema."""
-        schema = session.schema_of_new(self.target)
-        return () if schema is None else (schema,)
+        """Return whether the sequence would be created in a Lance database."""
+        return session.schema_of_new(self.target) is not None
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
-        if self.kind == "view" and session.is_ours(self.target):
-            raise UnsupportedError(
-                "a Lance table already has this name, and a view cannot replace it",
-                where=f"table {self.target.name}",
-                remedy="DROP TABLE first, or give the view another name",
-            )
         raise UnsupportedError(
-            f"CREATE {self.kind.upper()} is not supported in a database of Lance tables",
+            "CREATE SEQUENCE is not supported in a database of Lance tables",
             where=self.subject,
-            remedy=f"create it in a native database: CREATE {self.kind.upper()} memory.main.{self.target.name}",
+            remedy=f"use CREATE SEQUENCE memory.main.{self.target.name}, or a TEMP sequence",
         )
 
 

@@ -13,7 +13,7 @@ from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.changes.objects.alter import CommentObjectStatement, DropObjectStatement, RenameViewStatement
 from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure, UnknownProcedure
-from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedImport, RefusedObject, RefusedStatement
+from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedImport, RefusedSequence, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.rows.update import UpdateStatement
@@ -48,7 +48,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         CreateSecretStatement.read,
         CreateSchemaStatement.read,
         CreateObjectStatement.read,
-        RefusedObject.read,
+        RefusedSequence.read,
     ),
     "drop": (
         DropStatement.read,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,9 +94,20 @@ class StoredObjects:
             return self._loaded
         return {key: each for key, each in {**self._loaded, **drafts.objects}.items() if each is not None}
 
-    def forget(self, key: ObjectKey) -> None:
-        """Load an object again, because DuckDB may have another definition than the folder."""
-        self._loaded.pop(key, None)
+    def forget(self, run: Callable[[str], object], schema: DatabaseSchema, names: Iterable[str]) -> None:
+        """Drop objects in DuckDB after a failed statement, so that the next statement loads the stored ones.
+
+        Args:
+            run: Runs a statement.
+            schema: The schema of the objects.
+            names: Their names. Lance tables with these names are kept.
+        """
+        for name in names:
+            for kind in KINDS.values():
+                if kind != "VIEW" or (schema.find(name) is None and schema.broken(name) is None):
+                    with suppress(duckdb.Error):
+                        run(f"DROP {kind} IF EXISTS {schema.sql}.{quoted(name)}")
+        self._loaded.clear()
         self._seen = None
 
     def keep(self, old: ObjectKey | None, new: CatalogObject | None) -> None:

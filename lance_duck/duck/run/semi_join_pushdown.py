@@ -72,7 +72,8 @@ class _Pushdown:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
-        objects = _Objects.of(run, names, [each.database for each in self.database.catalog.databases])
+        catalog = self.database.catalog
+        objects = _Objects.of(run, names, catalog.native, [each.database for each in catalog.databases])
         if run.in_transaction(objects.transaction):
             return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []
@@ -260,12 +261,12 @@ class _Objects:
     found: Mapping[str, tuple[int | None, bool]]
 
     @classmethod
-    def of(cls, run: _Runner, names: set[str], databases: Sequence[str]) -> _Objects:
+    def of(cls, run: _Runner, names: set[str], native: str, databases: Sequence[str]) -> _Objects:
         listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
             SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
                 SELECT lower(table_name) AS name, temporary,
-                    CASE WHEN temporary OR database_name = current_database() THEN estimated_size END AS rows
+                    CASE WHEN temporary OR database_name = {literal(native)} THEN estimated_size END AS rows
                 FROM system.main.duckdb_tables() WHERE lower(table_name) IN ({listed})
                 UNION ALL
                 SELECT lower(view_name), false, NULL FROM system.main.duckdb_views()

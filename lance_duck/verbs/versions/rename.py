@@ -35,16 +35,10 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
             which records versions by location; or has branches, whose manifests contain the path.
         StoreError: The operating system rejects the rename.
     """
-    store = Location.of(uri, storage_options).store()
-    load_manifest(store, latest_version(store).path)
+    check_renamable(uri, storage_options)
     start, end = local_path(uri), local_path(target)
     if start is None or end is None:
-        raise _refused("a table on an object store", uri, "an object store, which cannot rename folders atomically")
-    if store.external is not None:
-        raise _refused("a table with an external manifest store", uri, "a manifest store that records versions by path")
-    if branches := refs.branch_names(store):
-        obstacle = f"branches {', '.join(branches)}, whose manifests contain the table's path"
-        raise _refused("a table with branches", uri, obstacle)
+        raise _refused("a table on an object store", target, "an object store, which cannot rename folders atomically")
     if os.path.lexists(end):
         raise AlreadyExistsError(
             "another table or folder has this name",
@@ -52,6 +46,19 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
             remedy="choose another name, or drop the existing table",
         )
     move_folder(start.rstrip(os.sep), end, fsync=boolean_option(storage_options, "fsync", default=True))
+
+
+def check_renamable(uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """Check that the folder of a table can be renamed. Raises the errors of `rename_table` about its old path."""
+    store = Location.of(uri, storage_options).store()
+    load_manifest(store, latest_version(store).path)
+    if local_path(uri) is None:
+        raise _refused("a table on an object store", uri, "an object store, which cannot rename folders atomically")
+    if store.external is not None:
+        raise _refused("a table with an external manifest store", uri, "a manifest store that records versions by path")
+    if branches := refs.branch_names(store):
+        obstacle = f"branches {', '.join(branches)}, whose manifests contain the table's path"
+        raise _refused("a table with branches", uri, obstacle)
 
 
 def _refused(what: str, uri: str, obstacle: str) -> UnsupportedError:

@@ -6,11 +6,13 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.faults import Crash, Faults, stop_at
 
 import lance_duck as ld
 from lance_duck.errors import (
@@ -22,6 +24,7 @@ from lance_duck.errors import (
     ReferencedError,
     StoreError,
     UnsupportedError,
+    WrongTypeError,
 )
 from lance_duck.namespaces import (
     Catalog,
@@ -211,6 +214,24 @@ def test_missing_and_invalid_names_are_reported(namespace: ld.DirectoryNamespace
         put(ld.DirectoryNamespace(namespace.root, manifest_enabled=False), view("v"))
 
 
+def test_wrong_arguments_name_the_argument(namespace: ld.DirectoryNamespace) -> None:
+    wrong: list[Callable[[Any], object]] = [
+        lambda draft: draft.put("v"),
+        lambda draft: draft.remove("v"),
+        lambda draft: draft.create_namespace(7),
+        lambda draft: draft.update_namespace("s", 7),
+        lambda draft: ViewDefinition(name=7, query=""),  # type: ignore[arg-type]
+        lambda draft: ViewDefinition(nam="v", query=""),  # type: ignore[call-arg]
+        lambda draft: draft.puts,
+    ]
+    namespace.create_namespace("s")
+    for change in wrong:
+        with pytest.raises((WrongTypeError, AttributeError)):
+            namespace.change_catalog(change)
+    with pytest.raises(WrongTypeError, match="edit"):
+        namespace.change_catalog(view("v"))  # type: ignore[arg-type]
+
+
 def test_a_view_gets_an_identity_that_survives_changes(namespace: ld.DirectoryNamespace) -> None:
     put(namespace, ViewDefinition(name="v", query="SELECT 1"))
     (first,) = namespace.objects().values()
@@ -276,6 +297,16 @@ def test_damaged_objects_do_not_hide_others(namespace: ld.DirectoryNamespace) ->
     assert {key.name[-1] for key in namespace.catalog().objects} == {"V", "bad"}
     namespace.create_namespace("gone")
     assert namespace.catalog("gone").objects == {}
+
+
+def test_damaged_rows_only_hide_objects_of_their_kind(namespace: ld.DirectoryNamespace) -> None:
+    put(namespace, view("a"), view("b"), view("s"))
+    rows = [NamedObject("a", "namespace", None, "{"), NamedObject("B", "table", ".."), NamedObject("s", "view")]
+    Listing(namespace.root).change(lambda names: ListingChange(added=rows))
+    catalog = namespace.catalog()
+    assert [key.name for key in catalog.objects] == [("a",), ("s",)]
+    assert catalog.namespaces == {(): {}, ("a",): {}}
+    assert [str(key) for key in catalog.broken] == ["namespace a", "table B", "view b"]
 
 
 def test_objects_of_a_newer_form_are_only_read(namespace: ld.DirectoryNamespace) -> None:
@@ -382,6 +413,40 @@ def test_a_change_that_fails_before_its_commit_leaves_the_catalog(
     assert [key.name for key in namespace.objects()] == [("v",), ("w",)]
 
 
+@pytest.mark.parametrize("store", ["local", "memory"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_crash_at_any_step_leaves_the_old_or_the_new_catalog(is_new: bool, store: str, tmp_path: Path) -> None:
+    root = str(tmp_path) if store == "local" else f"memory://{tmp_path.name}"
+
+    def edit(draft: CatalogDraft) -> None:
+        draft.create_namespace("s")
+        draft.put(view("s$v"))
+        if not is_new:
+            draft.remove(view("old").key)
+
+    def folder(name: str) -> ld.DirectoryNamespace:
+        namespace = ld.DirectoryNamespace(f"{root}/{name}")
+        if not is_new:
+            put(namespace, view("old"))
+        return namespace
+
+    namespace = folder("whole")
+    with Faults() as seen:
+        namespace.change_catalog(edit)
+    changed, outcomes = namespace.catalog(), []
+    for step in range(len(seen.steps)):
+        namespace = folder(str(step))
+        before = namespace.catalog()
+        with suppress(Crash), Faults(stop_at(step)):
+            namespace.change_catalog(edit)
+        outcomes.append(namespace.catalog() == before)
+        if outcomes[-1]:
+            namespace.change_catalog(edit)
+        assert namespace.catalog() == changed
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert outcomes[0]
+
+
 def test_a_crash_during_a_cascade_leaves_only_files_without_a_name(
     namespace: ld.DirectoryNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,6 +511,7 @@ def test_problems_and_repair_of_rows_that_pylance_left(namespace: ld.DirectoryNa
     namespace.create_table("s$t", ROWS)
     rows = [NamedObject(f"s$t$0000000000000000000{number}", "table_version", None, "{}") for number in (1, 2)]
     rows += [NamedObject("odd", "view"), NamedObject("lost$t", "table", "t.lance"), NamedObject("s$up", "table", "..")]
+    rows += [NamedObject("s$gone", "table", "gone/t")]
     Listing(namespace.root).change(lambda names: ListingChange(added=rows))
     what = "2 rows of the type table_version, with which pylance 8 and newer refuse every change"
     assert [(problem.where, problem.what, problem.is_damage) for problem in namespace.find_problems()] == [
@@ -456,12 +522,20 @@ def test_problems_and_repair_of_rows_that_pylance_left(namespace: ld.DirectoryNa
             f"'..': the path is outside the table's folder: expected a file below {namespace.root}; nothing was read",
             True,
         ),
+        ("table lost$t", "the folder t.lance does not exist", True),
+        ("table s$gone", "the folder gone/t does not exist", True),
         ("table lost$t", "the namespace lost does not exist", False),
     ]
     assert [problem.what for problem in namespace.repair(dry_run=True)] == [what]
     assert [problem.what for problem in namespace.repair()] == [what]
     assert namespace.repair() == []
-    assert [problem.where for problem in namespace.find_problems()] == ["__manifest", "table s$up", "table lost$t"]
+    assert [problem.where for problem in namespace.find_problems()] == [
+        "__manifest",
+        "table s$up",
+        "table lost$t",
+        "table s$gone",
+        "table lost$t",
+    ]
     assert namespace.open_table("s$t").count_rows() == 2
 
 

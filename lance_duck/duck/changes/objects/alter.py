@@ -9,7 +9,7 @@ COMMENT ON COLUMN view.column IS 'text' | NULL
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -24,7 +24,6 @@ from lance_duck.duck.changes.objects.statement import (
     found_object,
     is_missing,
     name_at,
-    run_in_duckdb,
 )
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.databases.database_schema import DatabaseSchema
@@ -51,15 +50,19 @@ class StoredObjectStatement(ObjectStatement):
         found = found_object(session, self.target, self.kinds)
         return None if found is None else _schema_of(session, *found)
 
-    def change(self, session: ChangeSession, schema: DatabaseSchema) -> ObjectChange | None:
+    def change(
+        self, session: ChangeSession, schema: DatabaseSchema, execute: Callable[[], None]
+    ) -> ObjectChange | None:
         """Change the object in DuckDB."""
         found = found_object(session, self.target, self.kinds)
         assert found is not None
         objects, key = found
-        return self.change_of(session, objects, key)
+        return self.change_of(session, objects, key, execute)
 
     @abstractmethod
-    def change_of(self, session: ChangeSession, objects: StoredObjects, key: ObjectKey) -> ObjectChange | None:
+    def change_of(
+        self, session: ChangeSession, objects: StoredObjects, key: ObjectKey, execute: Callable[[], None]
+    ) -> ObjectChange | None:
         """Change an object in DuckDB. Returns the change to store."""
 
 
@@ -77,10 +80,12 @@ class DropObjectStatement(StoredObjectStatement):
         target = name_at(body, at, end)
         return cls(target, kinds[0], kinds) if kinds and target is not None else None
 
-    def change_of(self, session: ChangeSession, objects: StoredObjects, key: ObjectKey) -> ObjectChange:
+    def change_of(
+        self, session: ChangeSession, objects: StoredObjects, key: ObjectKey, execute: Callable[[], None]
+    ) -> ObjectChange:
         """Drop the object in DuckDB, unless it does not bind there."""
         try:
-            run_in_duckdb(session)
+            execute()
         except duckdb.Error as error:
             if key not in objects.reasons or not is_missing(error):
                 raise
@@ -97,6 +102,11 @@ class RenameViewStatement(StoredObjectStatement):
 
     new_name: str
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names that the statement may change in DuckDB."""
+        return (self.target.name, self.new_name)
+
     @classmethod
     def read(cls, head: StatementHead) -> RenameViewStatement | None:
         """Read the clauses. Returns None for other statements."""
@@ -108,12 +118,14 @@ class RenameViewStatement(StoredObjectStatement):
         name = body.tokens[-1].name
         return None if name is None else cls(target, VIEW, (VIEW,), name)
 
-    def change_of(self, session: ChangeSession, objects: StoredObjects, key: ObjectKey) -> ObjectChange:
+    def change_of(
+        self, session: ChangeSession, objects: StoredObjects, key: ObjectKey, execute: Callable[[], None]
+    ) -> ObjectChange:
         """Rename the view in DuckDB."""
         schema = _schema_of(session, objects, key)
         if schema.find(self.new_name) is not None:
             raise AlreadyExistsError(f'Table with name "{self.new_name}" already exists!', where=self.subject)
-        run_in_duckdb(session)
+        execute()
         return ObjectChange(key, replace(objects.definition(key), name=(*key.name[:-1], self.new_name)))
 
 
@@ -145,10 +157,12 @@ class CommentObjectStatement(StoredObjectStatement):
         view = TableName(target.parts[:-1], None, target.first, target.after) if is_column else target
         return cls(view, kinds[0], kinds, column, value)
 
-    def change_of(self, session: ChangeSession, objects: StoredObjects, key: ObjectKey) -> ObjectChange:
+    def change_of(
+        self, session: ChangeSession, objects: StoredObjects, key: ObjectKey, execute: Callable[[], None]
+    ) -> ObjectChange:
         """Store the comment in DuckDB."""
         definition = objects.definition(key)
-        run_in_duckdb(session)
+        execute()
         (text,) = session.relation(f"SELECT {self.value.text}", {}).fetchall()[0]
         return ObjectChange(None, self._commented(definition, text), replaces=True)
 

@@ -9,6 +9,7 @@ The stored text is what the user wrote, without the name of the own database, wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +17,13 @@ import duckdb
 
 from lance_duck.duck.changes.objects.statement import (
     KIND_OF_WORD,
+    MACRO,
+    TABLE_MACRO,
     TYPE,
     VIEW,
     ObjectChange,
     ObjectStatement,
     name_at,
-    run_in_duckdb,
     written_clauses,
 )
 from lance_duck.duck.changes.session import ChangeSession
@@ -34,7 +36,6 @@ from lance_duck.errors import AlreadyExistsError, UnsupportedError
 from lance_duck.namespaces import (
     CatalogObject,
     MacroDefinition,
-    ObjectKey,
     TableMacroDefinition,
     TypeDefinition,
     ViewDefinition,
@@ -78,7 +79,9 @@ class CreateObjectStatement(ObjectStatement):
         """Return the schema of the new object, or None if it is not in a Lance database."""
         return session.schema_of_new(self.target)
 
-    def change(self, session: ChangeSession, schema: DatabaseSchema) -> ObjectChange | None:
+    def change(
+        self, session: ChangeSession, schema: DatabaseSchema, execute: Callable[[], None]
+    ) -> ObjectChange | None:
         """Create the object in DuckDB. Returns None if it exists, and IF NOT EXISTS permits it."""
         name, objects = self.target.name, session.catalog.objects(schema)
         if self.kind == VIEW and (schema.find(name) is not None or schema.broken(name) is not None):
@@ -86,9 +89,8 @@ class CreateObjectStatement(ObjectStatement):
                 return None
             remedy = "DROP TABLE first, or give the view another name"
             raise AlreadyExistsError(f'Table with name "{name}" already exists!', where=self.subject, remedy=remedy)
-        kinds = ("macro", "table_macro") if self.kind == "macro" else (self.kind,)
-        present = objects.find(schema, name, kinds)
-        run_in_duckdb(session)
+        present = objects.find(schema, name, (self._stored_kind,))
+        execute()
         if present is not None and self.may_exist:
             return None
         added = self._definition(session, schema)
@@ -115,9 +117,14 @@ class CreateObjectStatement(ObjectStatement):
                 default_namespace_path=namespace,
             )
         text = _without_database(session, written.definition, schema.database)
-        at = written.definition.find("as")
-        kind = TableMacroDefinition if written.definition.word(at + 1) == "table" else MacroDefinition
+        kind = TableMacroDefinition if self._stored_kind == TABLE_MACRO else MacroDefinition
         return kind(name=name, definitions=text, engine=_ENGINE, default_namespace_path=namespace)
+
+    @property
+    def _stored_kind(self) -> str:
+        """The kind of the stored object. In DuckDB, a macro and a table macro may have one name."""
+        is_table = self.definition.word(self.definition.find("as") + 1) == "table"
+        return TABLE_MACRO if self.kind == MACRO and is_table else self.kind
 
     def view_parts(self) -> tuple[tuple[str, ...], Clauses]:
         """Return the listed columns of a view, and its query.
@@ -180,9 +187,3 @@ def _without_database(session: ChangeSession, part: Clauses, database: str) -> s
             end = part.tokens[place + 2].start
             edits.append(Edit(token.start, end, "" if is_schema else "main."))
     return part.edited(edits).strip()
-
-
-def object_key(schema: DatabaseSchema, kind: str, name: str) -> ObjectKey:
-    """Return the key of an object with this name in a schema."""
-    assert schema.folder is not None
-    return ObjectKey(kind, (*schema.folder.parts, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -74,8 +74,16 @@ class ObjectStatement(LanceStatement):
         """Return the schema of the object, or None if it is not in a Lance database."""
 
     @abstractmethod
-    def change(self, session: ChangeSession, schema: DatabaseSchema) -> ObjectChange | None:
-        """Run the statement in DuckDB. Returns the change to store, or None if there is none."""
+    def change(
+        self, session: ChangeSession, schema: DatabaseSchema, execute: Callable[[], None]
+    ) -> ObjectChange | None:
+        """Run the statement in DuckDB. Returns the change to store, or None if there is none.
+
+        Args:
+            session: The statement.
+            schema: The schema of the object.
+            execute: Runs the statement in DuckDB as the user wrote it.
+        """
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether the object is in a Lance database."""
@@ -97,32 +105,38 @@ class ObjectStatement(LanceStatement):
                 where=self.subject,
                 remedy=f"create it in a native database, such as memory.main.{self.target.name}, or use TEMP",
             )
-        change = self.change(session, schema)
-        if change is not None:
-            self._store(session, schema, change)
+        executed = []
+
+        def execute() -> None:
+            session.run_as_written()
+            executed.append(True)
+
+        try:
+            change = self.change(session, schema, execute)
+            if change is not None:
+                self._store(session, schema, change)
+        except BaseException:
+            if executed and session.block is None:  # a failed transaction is discarded as a whole
+                session.catalog.objects(schema).forget(session.run, schema, self.names)
+            raise
         return nothing()
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names that the statement may change in DuckDB."""
+        return (self.target.name,)
+
     def _store(self, session: ChangeSession, schema: DatabaseSchema, change: ObjectChange) -> None:
-        """Store a change that DuckDB has made. After an error, DuckDB gets the stored objects again."""
+        """Store a change that DuckDB has made."""
         objects = session.catalog.objects(schema)
         if session.transaction is not None:
             kept = partial(objects.keep, change.removed, change.added)
             session.transaction.drafts.change_object(schema, change.removed, change.added, change.apply, kept)
             return
         assert schema.folder is not None
-        try:
-            schema.folder.namespace.change_catalog(change.apply)
-        except BaseException:
-            for key in filter(None, (change.removed, None if change.added is None else change.added.key)):
-                objects.forget(key)
-            raise
+        schema.folder.namespace.change_catalog(change.apply)
         objects.keep(change.removed, change.added)
         session.catalog.refresh(force=True)
-
-
-def run_in_duckdb(session: ChangeSession) -> None:
-    """Run a statement as the user wrote it."""
-    session.run_as_written()
 
 
 def written_clauses(session: ChangeSession) -> StatementHead:
