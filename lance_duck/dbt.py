@@ -5,6 +5,9 @@
         alias: lance
         config: {root: data}        # a source or model `trips` is the table data/trips.lance, unless it sets `uri`
 
+With `folder: data` in the config, all SQL of the project runs on a connection whose database `lance` is the folder. Models
+with `database: lance` are then tables and views of the folder, with dbt's own materializations.
+
 You hold: settings of a source, or settings of a model and the Parquet file that dbt wrote for it. You get: a dataset,
 or a new version.
 Never here: the SQL of models, which dbt sends to DuckDB.
@@ -15,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dbt.adapters.duckdb.environments import Environment
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig, TargetConfig
 
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.duck.connection import Connection, connection_on
 from lance_duck.duck.register import register
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -26,29 +31,50 @@ from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
 from lance_duck.write_dataset import write_dataset
 
+_initialize_db: Final = Environment.initialize_db.__func__
+
+
+def _initialize_lance_db(cls: Any, creds: Any, plugins: Mapping[str, BasePlugin] | None = None) -> Any:
+    """Return dbt's connection, which runs SQL on the folder of a plugin if one has a folder."""
+    conn = _initialize_db(cls, creds, plugins)
+    for plugin in (plugins or {}).values():
+        if isinstance(plugin, Plugin):
+            conn = plugin.connection(conn)
+    return conn
+
+
+Environment.initialize_db = classmethod(_initialize_lance_db)  # dbt-duckdb lets no plugin return a connection
+
 _MODES: Final = ("overwrite", "append", "merge")
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # mypy ignores dbt's types, see pyproject.toml
     """The plugin that dbt-duckdb creates for `module: lance_duck.dbt`.
 
-    Its `config` accepts `root`, a folder or URI of tables, and `storage_options`. All models of the project can call
-    `lance_scan` and the other functions of `lance_duck.register`.
+    Its `config` accepts `root`, a folder or URI of tables, `folder`, a folder that becomes the database `lance`, and
+    `storage_options`. All models of the project can call `lance_scan` and the other functions of
+    `lance_duck.register`.
     """
 
     def initialize(self, plugin_config: Mapping[str, Any]) -> None:
         """Store the settings of the plugin."""
-        self._root: str | None = plugin_config.get("root")
+        self.folder: str | None = plugin_config.get("folder")
+        self._root: str | None = plugin_config.get("root", self.folder)
         self._options: dict[str, str] | None = plugin_config.get("storage_options")
         self._connection: Any = None
 
     def configure_connection(self, conn: Any) -> None:
         """Register the functions of `lance_duck.register` on dbt's connection."""
-        self._connection = register(conn)
+        self._connection = conn if self.folder is not None else register(conn)
 
     def configure_cursor(self, cursor: Any) -> None:
         """Register the functions on a cursor. Cursors of a database file do not share functions."""
-        register(cursor)
+        if not isinstance(cursor, Connection):
+            register(cursor)
+
+    def connection(self, conn: Any) -> Any:
+        """Return the connection for dbt's SQL."""
+        return conn if self.folder is None else connection_on(conn, self.folder, self._options)
 
     def load(self, source_config: SourceConfig) -> LanceDataset:
         """Return the table of a source. dbt creates a view over it that supports column and filter pushdown.

@@ -87,6 +87,16 @@ def connect(
     return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
 
+def connection_on(
+    native: duckdb.DuckDBPyConnection, folder: str, storage_options: Mapping[str, str] | None = None
+) -> Connection:
+    """Return a connection on which SQL can use the tables of a folder, for a connection that another library made."""
+    catalog = _catalog(folder, storage_options, may_be_new=True)
+    with own_errors():
+        catalog.create(native)
+    return Connection(native, catalog)
+
+
 @checked_calls
 class Connection:
     """A DuckDB connection with Lance tables: by name, by path (`FROM 'x.lance'`) and by version (`AT (VERSION => n)`).

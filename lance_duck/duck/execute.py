@@ -126,7 +126,7 @@ class Execution:
         lifted = LiftedText.of(query)
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         query = lifted.edited(self._session.shown(lifted)).sql
-        if (statements := self.writer.several(query)) is not None:
+        if (statements := self.writer.several(query, later=later)) is not None:
             for statement in statements[:-1]:
                 self.run(self._native.execute, statement, {}, later=False)
                 self.writer.drop_rows()

@@ -305,7 +305,10 @@ class Names:
             self._known.clear()
             self._changes = changes
         if key not in self._known:
-            self._known[key] = self._ask(*key, later)
+            meaning = self._ask(*key, later)
+            if meaning is _NOTHING:  # DuckDB answers no questions now, for example before rows are fetched
+                return meaning
+            self._known[key] = meaning
         return self._known[key]
 
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:

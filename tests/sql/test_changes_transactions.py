@@ -234,3 +234,10 @@ def test_view_objects_read_changes_of_the_transaction(con: ld.Connection, folder
     assert con.view("trips").aggregate("count(*)").fetchall() == [(6,)]
     with pytest.raises(duckdb.Error, match="nowhere"):
         con.view("nowhere")
+
+
+def test_a_script_changes_tables_after_a_result_that_was_not_fetched(con: ld.Connection) -> None:
+    con.execute("BEGIN; CREATE TEMP TABLE keys AS SELECT 1 AS id; SELECT version()")
+    con.execute("DELETE FROM lance.main.trips WHERE id IN (FROM keys); INSERT INTO lance.main.trips VALUES (1, 'new')")
+    con.execute("COMMIT")
+    assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("new",)]

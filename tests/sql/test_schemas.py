@@ -11,7 +11,14 @@ import lance_namespace
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError, UnsupportedError
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    ReferencedError,
+    UnsupportedError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -163,3 +170,14 @@ def test_a_read_only_attachment_rejects_schemas(con: ld.Connection, tmp_path: Pa
     ):
         with pytest.raises(UnsupportedError, match="READ_ONLY"):
             other.execute(sql)
+
+
+def test_a_damaged_manifest_does_not_hide_tables(con: ld.Connection, tmp_path: Path, connect: Connect) -> None:
+    for path in (tmp_path / "__manifest" / "_versions").iterdir():
+        path.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="schemas, views, macros and types are not listed"):
+        other = connect(tmp_path)
+    assert rows(other, "FROM q") == [(1,)]
+    with pytest.raises(LanceDuckError, match="__manifest"):
+        other.execute("CREATE VIEW v AS FROM q")
+    assert rows(other, "SHOW TABLES") == [("q",)]

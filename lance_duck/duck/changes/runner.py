@@ -157,14 +157,20 @@ class ChangeRunner:
                     (self._native.sql if later else self._native.execute)(statements[0].text)
             raise
 
-    def several(self, sql: str) -> list[str] | None:
+    def several(self, sql: str, *, later: bool | None = False) -> list[str] | None:
         """Return the statements of a script if they must run separately. Returns None for other texts.
 
         They must run separately if DuckDB cannot run one of them, if one changes the meaning of names, or if a retry
         would repeat a change.
+
+        Args:
+            sql: The script.
+            later: See `run`.
         """
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
+        if not later:
+            self.drop_rows()  # names cannot be looked up while rows are unfetched
         self._catalog.refresh()
         statements = statements_of(sql)
         with nullcontext() if self._block is None else self._block.drafts.seen():

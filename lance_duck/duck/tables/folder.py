@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, warn_of_table
 from lance_duck.namespaces import Catalog, CatalogDraft, DirectoryNamespace, Namespace
 from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.namespaces.listing import FOLDER as MANIFEST
@@ -61,10 +61,9 @@ class Folder:
         folders = self._store.folders()
         if folders is None:
             raise self._missing()
-        if MANIFEST in folders:
-            self.catalog = self.namespace.catalog(self.parts)
+        self.catalog = self._catalog() if MANIFEST in folders else _PLAIN
+        if self.catalog is not _PLAIN:
             return self.tables_in(self.parts)
-        self.catalog = _PLAIN
         names = (name for name in folders if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
@@ -91,6 +90,14 @@ class Folder:
         return NotFoundError(
             "no such folder", where=self.uri, expected=expected, remedy=did_you_mean_path(self.uri) or hint
         )
+
+    def _catalog(self) -> Catalog:
+        """Return the content of `__manifest`. If it cannot be read, its tables in the root are still listed."""
+        try:
+            return self.namespace.catalog(self.parts)
+        except FormatError as error:
+            warn_of_table(f"schemas, views, macros and types are not listed: {error}")
+            return _PLAIN
 
     def tables_in(self, namespace: tuple[str, ...]) -> dict[str, str]:
         """Return the URIs of the tables that `catalog` has in a namespace, by name."""
