@@ -292,7 +292,7 @@ def sql(
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """Run SQL, or open a SQL shell. Tables are named after their folders, without .lance."""
+    """Run SQL, or open a SQL shell. A folder is the database, and new tables and views are stored in it."""
 
 
 @app.command()

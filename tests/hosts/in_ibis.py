@@ -85,18 +85,21 @@ def test_joins_and_windows_run(t: Any) -> None:
 
 def test_query_results_can_be_stored_as_a_lance_table(backend: Any, t: Any, tmp_path: Path) -> None:
     kept = ibis.to_sql(t.filter(t.id < 3), dialect="duckdb")
-    backend.raw_sql(f"CREATE TABLE lance.u AS {kept}")
+    backend.raw_sql(f"CREATE TABLE u AS {kept}")
     assert ld.dataset(tmp_path / "u.lance").to_table()["id"].to_pylist() == [0, 1, 2]
     assert backend.table("u", database=("lance", "main")).count().execute() == 3
 
 
-def test_use_makes_table_names_unqualified(table: ld.LanceDataset, tmp_path: Path) -> None:
-    con = ld.connect(tmp_path)
-    con.execute("USE lance")
-    backend = ibis.duckdb.from_connection(con)
-    backend.raw_sql("SET python_enable_replacements = true")
+def test_table_names_are_unqualified(backend: Any) -> None:
     assert backend.list_tables() == ["t"]
     assert backend.table("t").count().execute() == 100
+
+
+def test_tables_and_views_of_ibis_are_stored_in_the_folder(backend: Any, t: Any, tmp_path: Path) -> None:
+    backend.create_table("few", t.filter(t.id < 3))
+    backend.create_view("fewer", backend.table("few").filter(ibis._.id < 2))
+    assert ld.dataset(tmp_path / "few.lance").count_rows() == 3
+    assert ld.connect(tmp_path).sql("SELECT id FROM fewer ORDER BY id").fetchall() == [(0,), (1,)]
 
 
 @pytest.mark.skipif(

@@ -401,7 +401,7 @@ CREATE TABLE lance.c (LIKE b);
 DESCRIBE c;
 --> id | INTEGER | NO | PRI | NULL | NULL
 --> s | VARCHAR | YES | NULL | NULL | NULL
-CREATE TABLE own (x INTEGER);
+CREATE TABLE memory.own (x INTEGER);
 USE lance;
 CREATE TABLE d (x INTEGER);
 SHOW TABLES;
@@ -442,7 +442,7 @@ SHOW TABLES;
 --= COMMENT ON
 COMMENT ON TABLE t IS 'of trips';
 COMMENT ON COLUMN t.x IS 'a number';
-SELECT comment FROM duckdb_views() WHERE view_name = 't';
+SELECT comment FROM duckdb_tables() WHERE table_name = 't';
 --> of trips
 SELECT comment FROM duckdb_columns() WHERE table_name = 't' AND column_name = 'x';
 --> a number

@@ -40,7 +40,7 @@ from lance_duck.index.vector.layout import KINDS as VECTOR_KINDS
 
 HERE = Path(__file__).parent
 PAGES = HERE.parents[1] / "docs" / "reference" / "sql"
-WITH_SECTIONS = ("select", "search", "changes", "tables", "indexes", "history", "upkeep")
+WITH_SECTIONS = ("select", "search", "changes", "tables", "schemas", "indexes", "history", "upkeep")
 FEWEST = 3
 # Names in the syntax that stand for a value: examples have the value.
 PLACEHOLDERS = {
@@ -48,7 +48,7 @@ PLACEHOLDERS = {
     *("first_version", "folder", "key", "kind", "k", "large", "last_version", "m", "message", "n", "name", "older"),
     *("option", "path", "post", "pre", "queries", "query", "small", "statement", "table", "tag", "text", "text_column"),
     *("value", "vector", "vector_column", "version", "words", "df", "parameters", "table_name", "older_than_seconds"),
-    *("delete_unverified", "lance.name"),
+    *("delete_unverified", "parameter", "schema"),
 }
 
 

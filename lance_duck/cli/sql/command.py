@@ -29,7 +29,7 @@ SELECT 'view', schema_name, view_name FROM system.main.duckdb_views()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 ORDER BY kind, schema_name, name
 """
-"""Query for tables and views in DuckDB's in-memory database, the default for unqualified names."""
+"""Query for tables and views in DuckDB's in-memory database, which disappears with the connection."""
 _NAMED: Final = 5
 
 
@@ -44,7 +44,7 @@ def sql(
     as_json: bool = False,
     max_rows: int = 100,
 ) -> None:
-    """Run SQL, or open a SQL shell. Tables are named after their folders, without .lance."""
+    """Run SQL, or open a SQL shell. A folder is the database, and new tables and views are stored in it."""
     places, text = places_and_sql(words or [])
     scripts = list(_scripts(files or [], text))
     with connect_to(places, VersionArguments(version, tag, asof), read_only=read_only) as connection:

@@ -74,8 +74,10 @@ def test_tables_and_their_columns_are_listed(typed: Typed) -> None:
 
 def test_tables_are_listed_by_name_in_a_terminal(typed: Typed, runner: StatementRunner) -> None:
     runner.results.form = Form.table
-    native = "CREATE TABLE native AS SELECT 1 AS a; CREATE VIEW v AS FROM t; CREATE SCHEMA s; CREATE TABLE s.t (a INT);"
-    written = typed(native, ENTER, ".tables", ENTER, CTRL_D)[0]
+    native = "CREATE TABLE native AS SELECT 1 AS a; CREATE VIEW v AS FROM lance.t;"
+    written = typed(
+        f"USE memory; {native} CREATE SCHEMA s; CREATE TABLE s.t (a INT);", ENTER, ".tables", ENTER, CTRL_D
+    )[0]
     assert written[-4:] == ["lance.main.t", "native", "v", "memory.s.t"]
 
 

@@ -257,22 +257,26 @@ def test_a_missing_folder_is_named_and_created_by_its_first_table(tmp_path: Path
 @pytest.mark.parametrize(
     ("sql", "line"),
     [
-        ("CREATE TABLE q AS FROM t", "table q; CREATE TABLE lance.q AS … keeps a table"),
+        ("CREATE TABLE memory.q AS FROM t", "table q; CREATE TABLE lance.q AS … keeps a table"),
         ("CREATE OR REPLACE TABLE memory.main.q (x INT)", "table q; CREATE TABLE lance.q AS … keeps a table"),
-        ("CREATE VIEW v AS FROM t", "view v; CREATE TABLE lance.v AS … keeps its rows"),
+        ("USE memory; CREATE VIEW v AS FROM lance.t", "view v; CREATE TABLE lance.v AS … keeps its rows"),
         (
-            'CREATE SCHEMA s; CREATE TABLE s.w AS SELECT 1; CREATE VIEW v AS FROM t; CREATE TABLE "a b" (x INT)',
+            "USE memory; CREATE SCHEMA s; CREATE TABLE s.w (x INT); CREATE VIEW v AS SELECT 1;"
+            'CREATE TABLE "a b" (x INT)',
             'table "a b", table s.w, view v; CREATE TABLE lance."a b" AS … keeps a table',
         ),
         (
-            "".join(f"CREATE TABLE q{i} (x INT);" for i in range(7)),
+            "".join(f"CREATE TABLE memory.q{i} (x INT);" for i in range(7)),
             "table q0, table q1, table q2, table q3, table q4 and 2 more; CREATE TABLE lance.q0 AS … keeps a table",
         ),
         (
-            'CREATE TABLE "a\n\x1b[2J" (x INT)',
+            'CREATE TABLE memory."a\n\x1b[2J" (x INT)',
             r'table "a\n\x1b[2J"; CREATE TABLE lance."a\n\x1b[2J" AS … keeps a table',
         ),
-        ("CREATE TABLE q AS FROM t; BEGIN; DROP TABLE q", "table q; CREATE TABLE lance.q AS … keeps a table"),
+        (
+            "CREATE TABLE memory.q AS FROM t; BEGIN; DROP TABLE memory.q",
+            "table q; CREATE TABLE lance.q AS … keeps a table",
+        ),
     ],
 )
 def test_objects_lost_with_the_in_memory_database_are_listed(folder: str, tmp_path: Path, sql: str, line: str) -> None:
@@ -292,11 +296,12 @@ def test_the_in_memory_notice_suggests_a_path_without_a_folder(folder: str) -> N
 @pytest.mark.parametrize(
     "sql",
     [
+        "CREATE TABLE q AS FROM t; CREATE VIEW v AS FROM q",
         "CREATE TABLE lance.q AS FROM t",
         "CREATE TEMP TABLE q AS FROM t; CREATE TEMP VIEW v AS FROM q",
-        "CREATE TABLE q AS FROM t; DROP TABLE q",
-        "CREATE TABLE q AS FROM t; ALTER TABLE q RENAME TO r; DROP TABLE r",
-        "BEGIN; CREATE TABLE q AS FROM t; ROLLBACK",
+        "CREATE TABLE memory.q AS FROM t; DROP TABLE memory.q",
+        "CREATE TABLE memory.q AS FROM t; ALTER TABLE memory.q RENAME TO r; DROP TABLE memory.r",
+        "BEGIN; CREATE TABLE memory.q AS FROM t; ROLLBACK",
         "ATTACH ':memory:' AS own; CREATE TABLE own.q AS FROM t",
         "ATTACH '{tmp}/own.duckdb' AS own; USE own; CREATE TABLE q AS SELECT 1",
         "USE lance; CREATE TABLE q AS FROM t",

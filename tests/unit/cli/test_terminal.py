@@ -97,7 +97,7 @@ def test_a_session_on_a_terminal(tmp_path: Path) -> None:
         shell.until("lance-duck: interrupted")
 
         shell.until("lance>")
-        shell.type("CREATE TABLE q AS SELECT 1 AS x;\r")
+        shell.type("CREATE TABLE memory.q AS SELECT 1 AS x;\r")
         shell.until("lance>")
         shell.type("BEGIN; DELETE FROM quinces;\r")
         shell.until("Count\r\n3\r\n")
