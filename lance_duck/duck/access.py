@@ -19,8 +19,10 @@ import duckdb
 from lance_duck.redact import shown
 from lance_duck.store import local_path
 
-_IS_OPEN: Final = "SELECT current_setting('enable_external_access')"
-_ALLOWED: Final = "SELECT current_setting('allowed_directories'), current_setting('allowed_paths')"
+_IS_OPEN: Final = "SELECT system.main.current_setting('enable_external_access')"
+_ALLOWED: Final = (
+    "SELECT system.main.current_setting('allowed_directories'), system.main.current_setting('allowed_paths')"
+)
 _ANSWER: Final[ContextVar[dict[FileAccess, bool] | None]] = ContextVar("lance_duck_external_access", default=None)
 """DuckDB's decisions during the running statement. None outside statements."""
 

@@ -74,7 +74,9 @@ _HYBRID_TYPES: Final[list[Any]] = [
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
     """Return the binder of the connection's database instance. Creates it if necessary."""
-    known = connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [_WHICH]).fetchall()
+    known = connection.execute(
+        "SELECT 1 FROM system.main.duckdb_functions() WHERE function_name = ?", [_WHICH]
+    ).fetchall()
     if not known:
         binder = Binder()
         binder.install(connection)

@@ -90,7 +90,9 @@ class TableCatalog:
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set up the database `lance` on a new instance, and a view for each table."""
-        taken = {row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+        taken = {
+            row[0] for row in connection.execute("SELECT database_name FROM system.main.duckdb_databases()").fetchall()
+        }
         if _NAME in taken:
             self.default.database = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
         self._schemas[self.default.place] = self.default
@@ -106,7 +108,9 @@ class TableCatalog:
 
     def _introduce(self, connection: duckdb.DuckDBPyConnection) -> None:
         load_macros(connection)
-        current, schema = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
+        current, schema = connection.execute(
+            "SELECT system.main.current_database(), system.main.current_schema()"
+        ).fetchall()[0]
         self.native = str(current)
         path = [f"{quoted(current)}.{quoted(schema)}", self.default.sql]
         if self.default.folder is not None:  # unqualified names are names of the folder

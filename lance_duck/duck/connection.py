@@ -32,7 +32,7 @@ _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fet
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
-    "create_table": "CREATE TABLE lance.name AS …, or lance_duck.write_dataset(data, uri)",
+    "create_table": "CREATE TABLE name AS …, or lance_duck.write_dataset(data, uri)",
     "drop_table": "DROP TABLE name",
     "list_tables": 'SHOW TABLES, or lance_duck.connect_namespace("dir", {"root": folder}).list_tables()',
     **dict.fromkeys(("list_versions", "versions", "history"), "FROM lance_versions('name')"),

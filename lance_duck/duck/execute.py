@@ -338,7 +338,7 @@ class Execution:
     def _current_database(self) -> str:
         """Return DuckDB's current database. Empty after a failed transaction."""
         with suppress(duckdb.Error):
-            return str(self._native.sql("SELECT current_database()").fetchall()[0][0])
+            return str(self._native.sql("SELECT system.main.current_database()").fetchall()[0][0])
         return ""
 
     def _introduce_history(self, text: object, *, later: bool) -> bool:

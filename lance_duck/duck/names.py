@@ -146,7 +146,7 @@ class Names:
         if len(self._catalog.schemas) == 1:
             return self._catalog.qualified(text, "")
         method: Any = self._native.sql if later else self._native.execute
-        (path,) = method("SELECT current_setting('search_path')").fetchall()[0]
+        (path,) = method("SELECT system.main.current_setting('search_path')").fetchall()[0]
         return self._catalog.qualified(text, path)
 
     def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
@@ -161,11 +161,12 @@ class Names:
         if len(name) == 3:
             return folded(name[0]), folded(name[1])
         method: Any = self._native.sql if later else self._native.execute
-        first = literal(name[0]) if len(name) == 2 else "NULL"
+        first = literal(folded(name[0])) if len(name) == 2 else "NULL"
         text = (
-            "SELECT current_database(), current_schema(), EXISTS (FROM duckdb_schemas() "
-            f"WHERE lower(schema_name) = lower({first}) AND database_name = current_database()), "
-            f"EXISTS (FROM duckdb_databases() WHERE lower(database_name) = lower({first}))"
+            "SELECT system.main.current_database(), system.main.current_schema(), "
+            "EXISTS (FROM system.main.duckdb_schemas() "
+            f"WHERE system.main.lower(schema_name) = {first} AND database_name = system.main.current_database()), "
+            f"EXISTS (FROM system.main.duckdb_databases() WHERE system.main.lower(database_name) = {first})"
         )
         database, current, is_schema, is_database = method(text).fetchall()[0]
         if len(name) == 1:
@@ -241,7 +242,10 @@ class Names:
         if self._built_in is None or self._built_in[:2] != (changes, functions):
             method: Any = self._native.sql if later else self._native.execute
             names = ", ".join(map(literal, functions))
-            text = f"FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({names}) LIMIT 1"
+            text = (
+                "FROM system.main.duckdb_functions() "
+                f"WHERE NOT internal AND system.main.lower(function_name) IN ({names}) LIMIT 1"
+            )
             self._built_in = changes, functions, not method(text).fetchall()
         return self._built_in[2]
 
@@ -253,8 +257,10 @@ class Names:
         """
         listed = ", ".join(map(literal, sorted(names))) or "NULL"
         text = f"""
-            SELECT 1 FROM system.main.duckdb_views() WHERE NOT internal AND lower(view_name) IN ({listed}) UNION ALL
-            SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
+            SELECT 1 FROM system.main.duckdb_views()
+            WHERE NOT internal AND system.main.lower(view_name) IN ({listed}) UNION ALL
+            SELECT 1 FROM system.main.duckdb_functions()
+            WHERE NOT internal AND system.main.lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
 
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
@@ -264,11 +270,11 @@ class Names:
             functions: Their names, in lower case. Must not include built-in functions.
             later: See `are_ours`.
         """
-        return self._made("function_name", "duckdb_functions()", functions, later=later)
+        return self._made("function_name", "system.main.duckdb_functions()", functions, later=later)
 
     def own_types(self, types: Sequence[str], *, later: bool) -> frozenset[str]:
         """Return the names of user-defined types. Takes the same arguments as `own_functions`."""
-        return self._made("type_name", "duckdb_types()", types, later=later)
+        return self._made("type_name", "system.main.duckdb_types()", types, later=later)
 
     def _made(self, column: str, source: str, names: Sequence[str], *, later: bool) -> frozenset[str]:
         changes = _changes(self._native, self._counted)
@@ -277,8 +283,8 @@ class Names:
             self._made_before = changes
         if (column, names) not in self._own:
             method: Any = self._native.sql if later else self._native.execute
-            condition = f"NOT internal AND lower({column}) IN ({', '.join(map(literal, names)) or 'NULL'})"
-            text = f"SELECT DISTINCT lower({column}) FROM {source} WHERE {condition}"  # noqa: S608
+            condition = f"NOT internal AND system.main.lower({column}) IN ({', '.join(map(literal, names)) or 'NULL'})"
+            text = f"SELECT DISTINCT system.main.lower({column}) FROM {source} WHERE {condition}"  # noqa: S608
             self._own[column, names] = frozenset(row[0] for row in method(text).fetchall())
         return self._own[column, names]
 
@@ -312,17 +318,18 @@ class Names:
         return self._known[key]
 
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
-        named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
+        named, first = literal(folded(name[-1])), literal(folded(name[0]))
         text = f"""
-            SELECT current_setting('search_path'), current_database(), current_schema(),
-                (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
-                (SELECT list([database_name, schema_name, sql]) FROM (
+            SELECT system.main.current_setting('search_path'), system.main.current_database(),
+                system.main.current_schema(),
+                (SELECT system.main.list([name, value]) FROM system.main.duckdb_settings() WHERE name IN ({_SETTINGS})),
+                (SELECT system.main.list([database_name, schema_name, sql]) FROM (
                     SELECT database_name, schema_name, NULL AS sql FROM system.main.duckdb_tables()
-                    WHERE lower(table_name) = {named}
+                    WHERE system.main.lower(table_name) = {named}
                     UNION ALL
                     SELECT database_name, schema_name, sql FROM system.main.duckdb_views()
-                    WHERE lower(view_name) = {named})),
-                EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first}),
+                    WHERE system.main.lower(view_name) = {named})),
+                EXISTS (FROM system.main.duckdb_schemas() WHERE system.main.lower(schema_name) = {first}),
                 EXISTS (FROM duckdb_databases() WHERE lower(database_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:

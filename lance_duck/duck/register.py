@@ -18,7 +18,7 @@ def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
     """
     binder_of(connection)
     in_memory = connection.execute(
-        "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
+        "SELECT path IS NULL FROM system.main.duckdb_databases() WHERE database_name = system.main.current_database()"
     ).fetchall()
     load_macros(connection, for_all_cursors=in_memory == [(True,)])
     load_history(connection.execute, for_all_cursors=in_memory == [(True,)])

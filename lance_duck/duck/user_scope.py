@@ -141,7 +141,7 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
     if _is_called_by_duckdb():
         raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
-        (threads,) = cursor.execute("SELECT current_setting('threads')").fetchall()[0]
+        (threads,) = cursor.execute("SELECT system.main.current_setting('threads')").fetchall()[0]
         try:
             cursor.execute("SET threads = 1")
         except duckdb.Error:  # the configuration is locked

@@ -59,7 +59,7 @@ def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
 
 
 def _is_set(native: duckdb.DuckDBPyConnection) -> bool:
-    rows = native.execute(f"SELECT current_setting('{_SETTING}')").fetchall()
+    rows = native.execute(f"SELECT system.main.current_setting('{_SETTING}')").fetchall()
     return bool(rows[0][0])
 
 

@@ -171,6 +171,21 @@ def test_a_macro_and_a_table_macro_have_one_name(con: ld.Connection, again: Call
     assert rows(again(), "SELECT m()") == [(3,)]
 
 
+@pytest.mark.parametrize("name", ["lower", "list", "current_database", "current_setting", "duckdb_views", "typeof"])
+def test_a_macro_with_the_name_of_a_function_breaks_nothing(
+    con: ld.Connection, again: Callable[[], ld.Connection], name: str
+) -> None:
+    con.execute(f"CREATE MACRO {name}(x) AS 'mine'")
+    con.execute(
+        "CREATE VIEW v AS FROM q; CREATE TYPE t AS ENUM (SELECT 'x'); CREATE SCHEMA n; INSERT INTO q VALUES (3)"
+    )
+    for each in (con, again()):
+        assert rows(each, f"SELECT {name}(1), a FROM v WHERE a = 3") == [("mine", 3)]
+        assert rows(each, "SHOW TABLES") == [("q",), ("v",)]
+        each.execute("USE n; USE lance; COMMENT ON VIEW v IS 'x'")
+    con.execute(f"DROP MACRO {name}")
+
+
 def test_comments_last(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
     con.execute(
         "CREATE VIEW v AS FROM q; CREATE MACRO m() AS 1; CREATE MACRO tm() AS TABLE SELECT 1; CREATE TYPE t AS INTEGER"

@@ -140,7 +140,8 @@ class UnknownProcedure(LanceStatement):
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether DuckDB does not have a function or macro with this name."""
-        sql = f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(self.name)}"  # noqa: S608
+        found = f"system.main.lower(function_name) = {literal(self.name)}"
+        sql = f"SELECT 1 FROM system.main.duckdb_functions() WHERE {found}"  # noqa: S608
         return not session.relation(sql, {}).fetchall()
 
     def run(self, session: ChangeSession) -> NoReturn:

@@ -124,7 +124,7 @@ class RefusedImport(LanceStatement):
         """Raise UnsupportedError."""
         schema = self._database(session)
         assert schema is not None
-        sql = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
+        sql = "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal ORDER BY database_oid"
         names = [name for (name,) in session.relation(sql, {}).fetchall()]
         native = quoted(next((name for name in names if session.catalog.database(name) is None), "memory"))
         raise UnsupportedError(

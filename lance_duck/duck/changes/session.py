@@ -243,7 +243,9 @@ class ChangeSession:
         The check runs on a separate cursor. Queries that use objects of the connection, such as temporary tables, count
         as rejected.
         """
-        path = call_as_user(partial(self.native.sql, "SELECT current_setting('search_path')")).fetchall()[0][0]
+        path = call_as_user(partial(self.native.sql, "SELECT system.main.current_setting('search_path')")).fetchall()[
+            0
+        ][0]
         with self.native.cursor() as cursor:
             try:
                 cursor.execute(f"SET search_path = {literal(path)}")
@@ -289,7 +291,9 @@ class ChangeSession:
 
     def keeps_order(self) -> bool:
         """Return whether DuckDB preserves insertion order."""
-        setting = call_as_user(partial(self.native.sql, "SELECT current_setting('preserve_insertion_order')"))
+        setting = call_as_user(
+            partial(self.native.sql, "SELECT system.main.current_setting('preserve_insertion_order')")
+        )
         return bool(setting.fetchall()[0][0])
 
     def explain_query(self, sql: str, tables: Mapping[str, Any]) -> None:

@@ -26,10 +26,12 @@ _SHOWS_A_TABLE: Final = " OR ".join(
 _TABLES: Final = "system.main.duckdb_tables()"
 _VIEWS: Final = "system.main.duckdb_views()"
 _MADE: Final = """
-    SELECT table_oid AS made_oid, database_oid AS made_in, 'CREATE TABLE "' || replace(any_value(table_name), '"', '""')
-        || '"(' || string_agg('"' || replace(column_name, '"', '""') || '" ' || data_type, ', ' ORDER BY column_index)
+    SELECT table_oid AS made_oid, database_oid AS made_in,
+        'CREATE TABLE "' || system.main.replace(system.main.any_value(table_name), '"', '""') || '"('
+        || system.main.string_agg(
+            '"' || system.main.replace(column_name, '"', '""') || '" ' || data_type, ', ' ORDER BY column_index)
         || ');' AS sql
-    FROM duckdb_columns() GROUP BY ALL"""
+    FROM system.main.duckdb_columns() GROUP BY ALL"""
 """The statements that would create the tables as native ones."""
 
 

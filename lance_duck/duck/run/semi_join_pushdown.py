@@ -230,13 +230,13 @@ class _Runner:
 
     def in_transaction(self, transaction: int) -> bool:
         """Return whether the connection is inside a transaction that an earlier statement began."""
-        return bool(self.rows("SELECT txid_current()")[0][0] == transaction)
+        return bool(self.rows("SELECT system.main.txid_current()")[0][0] == transaction)
 
     def keys(self, sql: str, parameters: Mapping[str, Any]) -> _Keys | None:
         """Run the key query. Returns None if it finds more than `MOST_KEYS` keys."""
-        text = (
-            f"SELECT txid_current(), typeof(list(key)), list(key) FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"  # noqa: S608
-        )
+        text = f"""
+            SELECT system.main.txid_current(), system.main.typeof(system.main.list(key)), system.main.list(key)
+            FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"""  # noqa: S608
         transaction, type_, values = self.rows(text, dict(parameters))[0]
         if values is not None and len(values) > MOST_KEYS:
             return None
@@ -264,12 +264,12 @@ class _Objects:
     def of(cls, run: _Runner, names: set[str], native: str, databases: Sequence[str]) -> _Objects:
         listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
-            SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
-                SELECT lower(table_name) AS name, temporary,
+            SELECT system.main.txid_current(), (SELECT system.main.list((name, rows, temporary)) FROM (
+                SELECT system.main.lower(table_name) AS name, temporary,
                     CASE WHEN temporary OR database_name = {literal(native)} THEN estimated_size END AS rows
-                FROM system.main.duckdb_tables() WHERE lower(table_name) IN ({listed})
+                FROM system.main.duckdb_tables() WHERE system.main.lower(table_name) IN ({listed})
                 UNION ALL
-                SELECT lower(view_name), false, NULL FROM system.main.duckdb_views()
+                SELECT system.main.lower(view_name), false, NULL FROM system.main.duckdb_views()
                 WHERE lower(view_name) IN ({listed}) AND database_name NOT IN ({ours})))"""  # noqa: S608
         transaction, rows = run.rows(text)[0]
         found: dict[str, tuple[int | None, bool]] = {}

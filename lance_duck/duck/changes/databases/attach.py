@@ -24,7 +24,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.namespace_folder import NamespaceFolder
@@ -96,10 +96,8 @@ class AttachStatement(LanceStatement):
         values = self.options.values(session, _OPTIONS)
         choice, read_only = self._choice(values)
         name = self.name or split_place(str(place))[1].partition(".")[0]
-        present = session.relation(
-            f"SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower({literal(name)})",  # noqa: S608
-            {},
-        ).fetchall()
+        databases = session.relation("SELECT database_name FROM system.main.duckdb_databases()", {}).fetchall()
+        present = folded(name) in (folded(database) for (database,) in databases)
         if present and not self.replaces:
             if self.may_exist:
                 return nothing()

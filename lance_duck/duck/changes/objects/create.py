@@ -149,7 +149,7 @@ class CreateObjectStatement(ObjectStatement):
 
 def _current_namespace(session: ChangeSession, schema: DatabaseSchema) -> tuple[str, ...]:
     """Return the namespace of the current schema. Empty if another database is current."""
-    current = session.relation("SELECT current_database(), current_schema()", {}).fetchall()[0]
+    current = session.relation("SELECT system.main.current_database(), system.main.current_schema()", {}).fetchall()[0]
     found = session.catalog.schema(*current)
     is_here = found is not None and found.place[0] == schema.place[0] and found.folder is not None
     return found.folder.parts if is_here and found is not None and found.folder is not None else ()
@@ -167,10 +167,10 @@ def _type_text(session: ChangeSession, schema: DatabaseSchema, written: CreateOb
     text = definition.part(1).text.strip()
     if definition.word(1) != "enum" or definition.word(3) not in ("select", "from", "with", "values"):
         return text
-    sql = (
-        f"SELECT labels FROM duckdb_types() WHERE database_name = {literal(schema.database)} AND schema_name = "  # noqa: S608
-        f"{literal(schema.name)} AND lower(type_name) = {literal(folded(written.target.name))}"
-    )
+    sql = f"""
+        SELECT labels FROM system.main.duckdb_types()
+        WHERE database_name = {literal(schema.database)} AND schema_name = {literal(schema.name)}
+            AND system.main.lower(type_name) = {literal(folded(written.target.name))}"""  # noqa: S608
     labels = session.relation(sql, {}).fetchall()[0][0]
     return f"ENUM ({', '.join(map(literal, labels))})"
 

@@ -171,7 +171,7 @@ def found_object(
 
 def _places(session: ChangeSession, name: TableName) -> list[tuple[str, str]]:
     """Return the databases and schemas in which DuckDB looks for a name, in order."""
-    path = session.relation("SELECT current_setting('search_path')", {}).fetchall()[0]
+    path = session.relation("SELECT system.main.current_setting('search_path')", {}).fetchall()[0]
     searched = [("temp", "main"), *search_path(path[0])]
     match tuple(map(folded, name.parts[:-1])):
         case ():
@@ -189,15 +189,15 @@ def _is_native(session: ChangeSession, database: str, schema: str, name: str, ki
     """Return whether a native database has an object of one of the kinds."""
     sources = {
         VIEW: ("system.main.duckdb_views()", "view_name"),
-        MACRO: ("duckdb_functions()", "function_name"),
-        TABLE_MACRO: ("duckdb_functions()", "function_name"),
-        TYPE: ("duckdb_types()", "type_name"),
+        MACRO: ("system.main.duckdb_functions()", "function_name"),
+        TABLE_MACRO: ("system.main.duckdb_functions()", "function_name"),
+        TYPE: ("system.main.duckdb_types()", "type_name"),
     }
     source, column = sources[kinds[0]]
-    sql = (
-        f"SELECT 1 FROM {source} WHERE lower(database_name) = {literal(database)} AND lower(schema_name) = "  # noqa: S608
-        f"{literal(schema)} AND lower({column}) = {literal(folded(name))} LIMIT 1"
-    )
+    sql = f"""
+        SELECT 1 FROM {source} WHERE system.main.lower(database_name) = {literal(database)}
+            AND system.main.lower(schema_name) = {literal(schema)}
+            AND system.main.lower({column}) = {literal(folded(name))} LIMIT 1"""  # noqa: S608
     return bool(session.relation(sql, {}).fetchall())
 
 

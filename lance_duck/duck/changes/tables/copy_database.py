@@ -51,12 +51,15 @@ _PARTS: Final = ("schema", "data")
 _LEFT_OUT: Final = """
     SELECT 'view', schema_name, view_name FROM system.main.duckdb_views()
         WHERE database_name = {0} AND NOT internal
-    UNION ALL SELECT 'sequence', schema_name, sequence_name FROM duckdb_sequences() WHERE database_name = {0}
-    UNION ALL SELECT DISTINCT 'macro', schema_name, function_name FROM duckdb_functions()
+    UNION ALL SELECT 'sequence', schema_name, sequence_name FROM system.main.duckdb_sequences()
+        WHERE database_name = {0}
+    UNION ALL SELECT DISTINCT 'macro', schema_name, function_name FROM system.main.duckdb_functions()
         WHERE database_name = {0} AND NOT internal
-    UNION ALL SELECT 'type', schema_name, type_name FROM duckdb_types() WHERE database_name = {0} AND NOT internal
-    UNION ALL SELECT 'index', schema_name, index_name FROM duckdb_indexes() WHERE database_name = {0}
-    UNION ALL SELECT lower(constraint_type) || ' of', schema_name, table_name FROM duckdb_constraints()
+    UNION ALL SELECT 'type', schema_name, type_name FROM system.main.duckdb_types()
+        WHERE database_name = {0} AND NOT internal
+    UNION ALL SELECT 'index', schema_name, index_name FROM system.main.duckdb_indexes() WHERE database_name = {0}
+    UNION ALL SELECT system.main.lower(constraint_type) || ' of', schema_name, table_name
+        FROM system.main.duckdb_constraints()
         WHERE database_name = {0} AND constraint_type IN ('CHECK', 'UNIQUE', 'FOREIGN KEY')
 """
 """Lists objects of a native database that a folder does not keep: kind, schema and name."""
@@ -135,7 +138,10 @@ class CopyDatabaseStatement(LanceStatement):
         """Copy the tables."""
         session.explain_words("The tables of the database would be copied. Nothing was written.")
         session.catalog.refresh(force=True)
-        names = [name for (name,) in session.relation("SELECT database_name FROM duckdb_databases()", {}).fetchall()]
+        names = [
+            name
+            for (name,) in session.relation("SELECT database_name FROM system.main.duckdb_databases()", {}).fetchall()
+        ]
         source, target = (_database_name(name, names) for name in (self.source, self.target))
         if source == target:
             raise InvalidInputError(f'Cannot copy from "{source}" to "{target}" - FROM and TO databases are the same')
@@ -312,7 +318,7 @@ def _native_tables(session: ChangeSession, database: str) -> list[_Table]:
 
 def _native_table(session: ChangeSession, database: str, schema: str, name: str, comment: str | None) -> _Table:
     where = f"database_name = {literal(database)} AND schema_name = {literal(schema)} AND table_name = {literal(name)}"
-    sql = f"SELECT column_name, comment FROM duckdb_columns() WHERE {where} AND comment IS NOT NULL"  # noqa: S608
+    sql = f"SELECT column_name, comment FROM system.main.duckdb_columns() WHERE {where} AND comment IS NOT NULL"  # noqa: S608
     comments = dict(session.relation(sql, {}).fetchall())
     try:
         columns = described_columns(session, _qualified(database, schema, name)).schema

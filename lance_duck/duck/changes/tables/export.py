@@ -77,7 +77,7 @@ class ExportStatement(LanceStatement):
         """Return the schemas with Lance tables to export: of the named database, or of those of the search path."""
         names = [self.name]
         if self.name is None:
-            path = session.relation("SELECT current_setting('search_path')", {}).fetchall()[0][0]
+            path = session.relation("SELECT system.main.current_setting('search_path')", {}).fetchall()[0][0]
             names = [entry[0] for entry in qualified_names(path)]
         found = (session.catalog.database(name) for name in dict.fromkeys(map(folded, filter(None, names))))
         wanted = {database.place[0] for database in found if database is not None}
@@ -157,7 +157,7 @@ class ExportStatement(LanceStatement):
         return tables
 
     def _name(self, session: ChangeSession) -> str:
-        return self.name or str(session.relation("SELECT current_database()", {}).fetchall()[0][0])
+        return self.name or str(session.relation("SELECT system.main.current_database()", {}).fetchall()[0][0])
 
     def _native_database(self, session: ChangeSession) -> str | None:
         """Return the native database to export, or None."""

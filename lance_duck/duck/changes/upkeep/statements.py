@@ -130,7 +130,7 @@ class UpkeepStatement(TableStatement):
         """Return whether the statement is a CHECKPOINT of a name that is neither a table nor a native database."""
         if self.operation is not CHECKPOINT or len(self.target.parts) > 1 or self.options.tokens:
             return False
-        names = session.relation("SELECT database_name FROM duckdb_databases()", {}).fetchall()
+        names = session.relation("SELECT database_name FROM system.main.duckdb_databases()", {}).fetchall()
         return folded(self.target.name) not in {folded(name) for (name,) in names}
 
     def _lacks_table(self, session: ChangeSession) -> bool:
