@@ -158,6 +158,7 @@ class PendingChanges:
                     found=error.found,
                     remedy="nothing was committed: run the transaction again",
                 ) from error
+        self._deletions -= _deletion_files(after)
         self._discard_but(after.fragments)
         return after
 
