@@ -119,35 +119,44 @@ def named(table: ld.LanceDataset, versions: Sequence[int]) -> set[str]:
     return found
 
 
-def run_alone(con: Any, seed: int, count: int) -> list[str]:
-    """Run random statements one after the other, and return those that succeed."""
-    statements, done = Statements(seed), []
-    while len(done) < count:
-        columns = [row[0] for row in con.execute("DESCRIBE t").fetchall()]
-        sql = statements.next(columns)
-        try:
-            con.execute(sql)
-        except (duckdb.Error, LanceDuckError):
-            continue
-        done.append(sql)
-    return done
+def run_random(seed: int) -> Callable[[Any], list[str]]:
+    """Return a function that runs random statements one after the other, and returns those that succeed."""
+
+    def run(con: Any) -> list[str]:
+        statements, done = Statements(seed), []
+        while len(done) < 2 + seed % 7:
+            sql = statements.next([row[0] for row in con.execute("DESCRIBE t").fetchall()])
+            try:
+                con.execute(sql)
+            except (duckdb.Error, LanceDuckError):
+                continue
+            done.append(sql)
+        return done
+
+    return run
 
 
-def check_seed(folder: Path, seed: int, *, stable: bool, version: str) -> None:
-    """Compare a transaction with the same statements one after the other."""
+def check(folder: Path, write: Callable[[Path], ld.LanceDataset], run_alone: Callable[[Any], list[str]]) -> str:
+    """Compare a transaction with the same statements one after the other, and return the operation of its commit.
+
+    Args:
+        folder: An empty folder.
+        write: Writes a table.
+        run_alone: Runs the statements one after the other, and returns them.
+    """
     places = [folder / name / "t.lance" for name in ("alone", "together")]
-    base = [make(place, stable=stable, version=version).version for place in places][0]
+    base = [write(place).version for place in places][0]
     before = stored(places[1])
     with ld.connect(places[0].parent) as alone, ld.connect(places[1].parent) as together:
-        statements = run_alone(alone, seed, 2 + seed % 7)
+        statements = run_alone(alone)
+        wanted, columns = alone.execute("FROM t ORDER BY ALL").fetchall(), alone.execute("DESCRIBE t").fetchall()
         other = together.cursor()
         seen = other.execute("FROM t ORDER BY ALL").fetchall()
         for end in ("ROLLBACK", "COMMIT"):
             together.execute("BEGIN")
             for sql in statements:
                 together.execute(sql)
-            assert together.execute("DESCRIBE t").fetchall() == alone.execute("DESCRIBE t").fetchall(), statements
-            wanted = alone.execute("FROM t ORDER BY ALL").fetchall()
+            assert together.execute("DESCRIBE t").fetchall() == columns, statements
             assert together.execute("FROM lance.t ORDER BY ALL").fetchall() == wanted, statements
             assert other.execute("FROM t ORDER BY ALL").fetchall() == seen
             together.execute(end)
@@ -155,23 +164,88 @@ def check_seed(folder: Path, seed: int, *, stable: bool, version: str) -> None:
                 assert stored(places[1]) == before, statements
         for con in (together, other):
             assert con.execute("FROM t ORDER BY ALL").fetchall() == wanted
-            assert con.execute("DESCRIBE t").fetchall() == alone.execute("DESCRIBE t").fetchall()
-        columns = [row[0] for row in alone.execute("DESCRIBE t").fetchall()]
+            assert con.execute("DESCRIBE t").fetchall() == columns
+    names = [row[0] for row in columns]
     first, second = (ld.dataset(place) for place in places)
     assert second.version - base in (0, 1), statements
-    assert facts(second, base, columns) == facts(first, base, columns), statements
+    assert facts(second, base, names) == facts(first, base, names), statements
     second.validate()
     transaction = second.handle.snapshot.transaction()
-    if transaction is not None and transaction.operation == "Merge" and len(statements) > 1:
+    operation = "" if transaction is None or second.version == base else transaction.operation
+    if operation == "Merge":
         assert layout(second) == layout(first), statements
     data = {path for path in stored(places[1]) if path.startswith(("data", "_deletions"))}
     assert data == named(second, range(1, second.version + 1)), statements
-    assert sorted(map(repr, lance.dataset(places[1]).to_table(columns=columns).to_pylist())) == sorted(
-        map(repr, second.to_table(columns=columns).to_pylist())
-    )
+    theirs = lance.dataset(places[1]).to_table(columns=names).to_pylist()
+    assert sorted(map(repr, theirs)) == sorted(map(repr, second.to_table(columns=names).to_pylist()))
+    return operation
+
+
+def check_seed(folder: Path, seed: int, *, stable: bool, version: str) -> None:
+    """See `check`, with random statements."""
+    check(folder, lambda place: make(place, stable=stable, version=version), run_random(seed))
+
+
+def run_all(statements: Sequence[str]) -> Callable[[Any], list[str]]:
+    """Return a function that runs statements one after the other, and returns them."""
+
+    def run(con: Any) -> list[str]:
+        for sql in statements:
+            con.execute(sql)
+        return list(statements)
+
+    return run
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("stable", [True, False])
 def test_a_transaction_gives_what_its_statements_give_without_it(tmp_path: Path, seed: int, stable: bool) -> None:
     check_seed(tmp_path, seed, stable=stable, version=["2.0", "2.1", "2.2"][seed % 3])
+
+
+ADD_AND_UPDATE = ("ALTER TABLE t ADD COLUMN z INT DEFAULT 4", "UPDATE t SET z = a WHERE a > 2")
+
+
+@pytest.mark.parametrize(
+    ("statements", "operation"),
+    [
+        (("INSERT INTO t VALUES (9, 'n')", "DELETE FROM t WHERE a = 0"), "Update"),
+        (("ALTER TABLE t DROP COLUMN b",), "Project"),
+        (("ALTER TABLE t DROP COLUMN b", "ALTER TABLE t RENAME a TO b", "COMMENT ON COLUMN t.b IS 'x'"), "Project"),
+        (("ALTER TABLE t RENAME a TO c", "COMMENT ON TABLE t IS 'x'"), "Project"),
+        (("ALTER TABLE t ADD COLUMN z INT",), "Merge"),
+        (("ALTER TABLE t ADD COLUMN z INT", "COMMENT ON COLUMN t.z IS 'x'", "COMMENT ON TABLE t IS 'y'"), "Merge"),
+        (("ALTER TABLE t ADD COLUMN z INT DEFAULT 4", "ALTER TABLE t DROP COLUMN z"), "Merge"),
+        (("COMMENT ON TABLE t IS 'x'",), "UpdateConfig"),
+        (("COMMENT ON TABLE t IS 'x'", "COMMENT ON COLUMN t.a IS 'y'", "COMMENT ON TABLE t IS NULL"), "UpdateConfig"),
+        (("COMMENT ON TABLE t IS 'x'", "COMMENT ON COLUMN t.a IS 'y'", "INSERT INTO t VALUES (9, 'n')"), "Append"),
+        (("INSERT INTO t VALUES (9, 'n')", "DELETE FROM t WHERE a = 9", "COMMENT ON TABLE t IS 'x'"), "UpdateConfig"),
+        (ADD_AND_UPDATE, "Merge"),
+        (
+            (*ADD_AND_UPDATE, "DELETE FROM t WHERE z = 4", "INSERT INTO t VALUES (9, 'n', 9)", "UPDATE t SET z = 0"),
+            "Merge",
+        ),
+        (("DELETE FROM t", "ALTER TABLE t ADD COLUMN z INT DEFAULT 4", "INSERT INTO t VALUES (1, 'n', 5)"), "Merge"),
+        (
+            ("ALTER TABLE t ALTER a TYPE INT", "INSERT INTO t VALUES (9, 'n')", "ALTER TABLE t ALTER a TYPE BIGINT"),
+            "Merge",
+        ),
+        (
+            (
+                "INSERT INTO t VALUES (NULL, 'n')",
+                "UPDATE t SET a = 7 WHERE a IS NULL",
+                "ALTER TABLE t ALTER a SET NOT NULL",
+            ),
+            "Merge",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stable", [True, False])
+def test_a_transaction_is_committed_as_one_operation(
+    tmp_path: Path, statements: Sequence[str], operation: str, stable: bool
+) -> None:
+    def write(place: Path) -> ld.LanceDataset:
+        rows = pa.table({"a": range(6), "b": [f"b{i}" for i in range(6)]})
+        return ld.write_dataset(rows, place, max_rows_per_file=3, enable_stable_row_ids=stable)
+
+    assert check(tmp_path, write, run_all(statements)) == operation
