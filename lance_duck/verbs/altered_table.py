@@ -22,11 +22,20 @@ from numpy.typing import NDArray
 
 from lance_duck.commit.committer import DEFAULT_RETRIES, Amend, draft_of, new_transaction
 from lance_duck.commit.manifest_builder import ManifestDraft
-from lance_duck.commit.operations import Merge, Operation, Project, UpdateConfig, UpdateMap
+from lance_duck.commit.operations import (
+    Append,
+    Delete,
+    Merge,
+    Operation,
+    Project,
+    Update,
+    UpdateConfig,
+    UpdateMap,
+)
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata
 from lance_duck.errors import IncompatibleError, UnsupportedError
 from lance_duck.rows import read_versions
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, mem_wal
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import Fragment, fragment_from_proto
@@ -105,8 +114,10 @@ def folded_columns(
 
     preserves = all(op.preserves_nullability for op in operations if isinstance(op, Merge | Project))
     fragments = tuple(fragment_from_proto(proto, current.uri) for proto in manifest.fragments)
-    is_rows = any(not is_schema_change(op) and not isinstance(op, UpdateConfig) for op in operations)
-    properties = {CHANGES_ROWS: "true"} if is_rows else {}
+    rows = [op for op in operations if isinstance(op, Append | Delete | Update)]
+    if any(not isinstance(op, Append) for op in rows):
+        mem_wal.warn_of_waiting_rows(base, Merge.__name__)
+    properties = {CHANGES_ROWS: "true"} if rows else {}
     return FoldedChanges(Merge(fragments, current.schema, preserves), amend, properties, retries=0)
 
 
