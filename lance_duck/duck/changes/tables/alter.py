@@ -96,7 +96,8 @@ class AlterStatement(TableStatement):
             self._alter(session, dataset, place)
         else:
             raise self._unsupported()
-        session.catalog.refresh(force=True)
+        if session.block is None:
+            session.catalog.refresh(force=True)
         show_columns(session, self.target)
         return nothing()
 
