@@ -150,10 +150,10 @@ FROM w ORDER BY a LIMIT 1;
 
 BEGIN;
 
-UPDATE w SET b = 'x' WHERE a = 0;
---> 1
-
 ALTER TABLE w DROP COLUMN a;
+
+UPDATE w SET b = 'x' WHERE b = 'w0';
+--> 1
 
 COMMENT ON COLUMN w.b IS 'letters';
 
