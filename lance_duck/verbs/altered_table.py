@@ -22,11 +22,20 @@ from numpy.typing import NDArray
 
 from lance_duck.commit.committer import DEFAULT_RETRIES, Amend, draft_of, new_transaction
 from lance_duck.commit.manifest_builder import ManifestDraft
-from lance_duck.commit.operations import Merge, Operation, Project, UpdateConfig, UpdateMap
+from lance_duck.commit.operations import (
+    Append,
+    Delete,
+    Merge,
+    Operation,
+    Project,
+    Update,
+    UpdateConfig,
+    UpdateMap,
+)
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import IncompatibleError, UnsupportedError
 from lance_duck.rows import read_versions
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, mem_wal
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import Fragment, fragment_from_proto
@@ -94,7 +103,8 @@ def folded_columns(
     if len(projects) + sum(isinstance(operation, UpdateConfig) for operation in operations) == len(operations):
         preserves = all(project.preserves_nullability for project in projects)
         table = None if metadata is None else replace(metadata, field_metadata_updates={})
-        return FoldedChanges(Project(current.schema, preserves), None if table is None else amend_metadata(table))
+        amend_table = None if table is None else amend_metadata(base, table)
+        return FoldedChanges(Project(current.schema, preserves), amend_table)
     manifest = _dated_manifest(base, current, draft)
     segments = draft_of(current).segments
 
@@ -104,8 +114,10 @@ def folded_columns(
 
     preserves = all(op.preserves_nullability for op in operations if isinstance(op, Merge | Project))
     fragments = tuple(fragment_from_proto(proto, current.uri) for proto in manifest.fragments)
-    is_rows = any(not is_schema_change(op) and not isinstance(op, UpdateConfig) for op in operations)
-    properties = {CHANGES_ROWS: "true"} if is_rows else {}
+    rows = [op for op in operations if isinstance(op, Append | Delete | Update)]
+    if any(not isinstance(op, Append) for op in rows):
+        mem_wal.warn_of_waiting_rows(base, Merge.__name__)
+    properties = {CHANGES_ROWS: "true"} if rows else {}
     return FoldedChanges(Merge(fragments, current.schema, preserves), amend, properties, retries=0)
 
 
@@ -126,15 +138,35 @@ def joined_metadata(operations: Iterable[Operation]) -> UpdateConfig | None:
     )
 
 
-def amend_metadata(metadata: UpdateConfig) -> Amend:
-    """Return the `amend` of `commit` that changes the metadata of the table and its fields."""
+def amend_metadata(base: Snapshot, metadata: UpdateConfig) -> Amend:
+    """Return the `amend` of `commit` that changes the metadata of the table and its fields.
+
+    It raises IncompatibleError if another writer changed the same metadata since `base`, or dropped a field.
+    """
     message = new_transaction(0, metadata, None).update_config
 
     def amend(newest: Snapshot, draft: ManifestDraft, report_file: object) -> None:
+        if _changed_values(base, metadata) != _changed_values(newest, metadata):
+            raise IncompatibleError(
+                "another writer changed the same metadata",
+                where=newest.uri,
+                found=f"version {newest.version}",
+                remedy="nothing was committed: run the transaction again",
+            )
         apply_config(draft.manifest, message)
         apply_field_metadata(draft.manifest, message)
 
     return amend
+
+
+def _changed_values(snapshot: Snapshot, metadata: UpdateConfig) -> list[str | None]:
+    """Return the values that a version has for the keys that a change of metadata sets or removes."""
+    table = metadata.table_metadata_updates.updates if metadata.table_metadata_updates else ()
+    fields = {field.id: field for field in snapshot.schema.walk()}
+    values = [snapshot.metadata.get(key) for key in table]
+    for field_id, update in metadata.field_metadata_updates.items():
+        values += [fields[field_id].metadata.get(key) for key in update.updates] if field_id in fields else ["dropped"]
+    return values
 
 
 def new_files(before: Snapshot, fragments: Iterable[Fragment]) -> list[Fragment]:

@@ -89,6 +89,10 @@ def _cloned(message: Any, now: Snapshot) -> _NewFragments:
     return tuple(now.fragments.ids())
 
 
+def _merged(message: Any, now: Snapshot) -> _NewFragments:
+    return _compared(now, _deletions)
+
+
 def _changed(message: Any, now: Snapshot) -> _NewFragments:
     return None
 
@@ -99,6 +103,7 @@ _TELL: Final[dict[str, Callable[[Any, Snapshot], _NewFragments]]] = {
     "DataOverlay": _changed,
     "DataReplacement": _changed,
     DELETE: _deleted,
+    "Merge": _merged,
     "Overwrite": _overwritten,
     "Restore": _changed,
     "Update": _updated,
@@ -124,17 +129,26 @@ def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
-def _compared(now: Snapshot) -> _NewFragments:
-    """Return the new fragments, or None if an older fragment changed."""
+def _rows(fragment: Any) -> tuple[list[str], bytes]:
+    files = [*fragment.files, *(overlay.data_file for overlay in fragment.overlays)]
+    return [f.path for f in files], fragment.deletion_file.SerializeToString()
+
+
+def _deletions(fragment: Any) -> object:
+    return fragment.deletion_file.SerializeToString()
+
+
+def _compared(now: Snapshot, rows: Callable[[Any], object] = _rows) -> _NewFragments:
+    """Return the new fragments, or None if an older fragment changed.
+
+    Args:
+        now: The version.
+        rows: Returns the properties of a fragment that change with its rows.
+    """
     before = _before(now)
     if before is None:
         return None
     present = {f.id: f for f in now.manifest.proto.fragments}
     before_by_id = {f.id: f for f in before.manifest.proto.fragments}
-    intact = all(i in present and _rows(present[i]) == _rows(f) for i, f in before_by_id.items())
+    intact = all(i in present and rows(present[i]) == rows(f) for i, f in before_by_id.items())
     return tuple(i for i in present if i not in before_by_id) if intact else None
-
-
-def _rows(fragment: Any) -> tuple[list[str], bytes]:
-    files = [*fragment.files, *(overlay.data_file for overlay in fragment.overlays)]
-    return [f.path for f in files], fragment.deletion_file.SerializeToString()

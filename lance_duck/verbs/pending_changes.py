@@ -127,7 +127,7 @@ class PendingChanges:
             if operation is None:
                 operation = metadata
             elif metadata is not None:
-                amend = amend_metadata(metadata)
+                amend = amend_metadata(self.base, metadata)
             after = self.base
             if operation is not None:
                 draft.note_fragments(fragments)
@@ -158,6 +158,7 @@ class PendingChanges:
                     found=error.found,
                     remedy="nothing was committed: run the transaction again",
                 ) from error
+        self._deletions -= _deletion_files(after)
         self._discard_but(after.fragments)
         return after
 

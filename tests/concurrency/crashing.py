@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
+from lance_duck.commit import REFUSALS
 from lance_duck.errors import NotFoundError
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import open_snapshot
 from lance_duck.store import is_temporary, open_store
+from lance_duck.verbs.pending_changes import PendingChanges
 from lance_duck.verbs.public.lance_operation import Index
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.edits import RowEdits, write_edits
 
 Files = dict[str, bytes]
 UNFLUSHED = {"fsync": "false"}
@@ -92,6 +98,23 @@ def enter_index(uri: str) -> None:
     ld.LanceDataset.commit(uri, ld.LanceOperation.CreateIndex([entry], []), 4, storage_options=UNFLUSHED)
 
 
+def transaction(uri: str) -> None:
+    """Commit a new column, deleted and updated rows, and metadata together, as a transaction in SQL does."""
+    pending = PendingChanges(opened(uri).handle.base)
+    try:
+        ld.LanceDataset(uri, table=TableScan(pending.collecting())).add_columns({"twice": "id * 2"})
+        for deleted, updated in (([3], [1 << 32]), ([3 << 32], [2 << 32])):
+            values = pa.table({"twice": pa.array([0], pa.int64())})
+            edits = RowEdits(np.array(deleted, np.uint64), np.array(updated, np.uint64), values)
+            with UncommittedFiles(pending.current) as draft:
+                pending.apply(write_edits(pending.current, edits, draft).operation)
+        ld.LanceDataset(uri, table=TableScan(pending.collecting())).update_metadata({"key": "value"})
+        pending.commit()
+    except REFUSALS:
+        pending.discard()
+        raise
+
+
 def clone(uri: str) -> None:
     opened(uri).deep_clone(f"{uri}/clone")
 
@@ -116,6 +139,7 @@ VERBS = (
     Verb("drop columns", lambda uri: opened(uri).drop_columns(["s"])),
     Verb("config", lambda uri: opened(uri).update_config({"key": "value"})),
     Verb("restore", restore),
+    Verb("transaction", transaction),
     Verb("join", lambda uri: opened(uri).merge(pa.table({"id": [1, 2], "m": ["x", "y"]}), "id")),
     Verb("index", enter_index),
     Verb("clone", clone, commits=False),

@@ -105,3 +105,65 @@ COPY lance.t TO '{folder}/t.csv';
 --> 3
 
 ROLLBACK;
+
+-- ALTER TABLE and COMMENT ON belong to the transaction.
+CREATE TABLE lance.w AS SELECT range AS a, 'w' || range AS b FROM range(4);
+--> 4
+
+BEGIN;
+
+ALTER TABLE w ADD COLUMN z INTEGER;
+
+UPDATE w SET z = a + 10 WHERE a > 1;
+--> 2
+
+INSERT INTO w VALUES (7, 'seven', 17) RETURNING z;
+--> 17
+
+ALTER TABLE w RENAME b TO c;
+
+ALTER TABLE w DROP COLUMN a;
+
+COMMENT ON TABLE w IS 'altered';
+
+ALTER TABLE w ADD COLUMN d VARCHAR DEFAULT 'new';
+
+FROM w ORDER BY c;
+--> seven | 17 | new
+--> w0 | NULL | new
+--> w1 | NULL | new
+--> w2 | 12 | new
+--> w3 | 13 | new
+
+SELECT column_name, column_type FROM (DESCRIBE w);
+--> c | VARCHAR
+--> z | INTEGER
+--> d | VARCHAR
+
+SELECT a FROM w;
+--! "a" not found
+
+ROLLBACK;
+
+FROM w ORDER BY a LIMIT 1;
+--> 0 | w0
+
+BEGIN;
+
+ALTER TABLE w DROP COLUMN a;
+
+UPDATE w SET b = 'x' WHERE b = 'w0';
+--> 1
+
+COMMENT ON COLUMN w.b IS 'letters';
+
+COMMIT;
+
+FROM w ORDER BY b;
+--> w1
+--> w2
+--> w3
+--> x
+
+SELECT comment FROM duckdb_columns() WHERE table_name = 'w' AND column_name = 'b';
+--> letters

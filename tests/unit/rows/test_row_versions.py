@@ -32,3 +32,10 @@ def test_versions_depend_on_the_row_count_of_a_span() -> None:
     assert read_versions(data, "here", 4).slice(0, 4).tolist() == [3, 3, 3, 3]
     with pytest.raises(CorruptError):
         read_versions(data, "here", 8)
+
+
+def test_versions_of_runs_are_replaced_and_equal_runs_are_joined() -> None:
+    sequence = read_versions(message([(2, 7), (1, 9), (0, 4), (3, 1)]), "here", 6)
+    replaced = sequence.with_versions(lambda versions: np.where(versions > 6, np.uint64(2), versions))
+    assert replaced.slice(0, 6).tolist() == [2, 2, 2, 1, 1, 1]
+    assert replaced.to_bytes() == read_versions(message([(3, 2), (3, 1)]), "here", 6).to_bytes()
