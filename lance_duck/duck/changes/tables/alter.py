@@ -227,7 +227,7 @@ class AlterStatement(TableStatement):
         is_key = session.checks_keys and len(path.names) == 1 and field.name in checked_key(schema)
         old = field.storage_type
         casts = new is not None and (casts_alone if is_key else casts_equally)(schema, field, new)
-        if is_key and pa.types.is_floating(old) and casts and new.bit_width < old.bit_width:
+        if is_key and casts and new is not None and pa.types.is_floating(old) and new.bit_width < old.bit_width:
             found = f"{old} to {new}"
             raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
         if is_key and not casts:
