@@ -38,7 +38,7 @@ def test_pylance_reads_columns_with_other_types(tmp_path: Path, version: str) ->
     ld.write_dataset(before, tmp_path / "t.lance", data_storage_version=version, max_rows_per_file=2)
     with ld.connect(tmp_path) as con:
         con.execute("DELETE FROM t WHERE a = 1")
-        con.execute("ALTER TABLE t ALTER a TYPE VARCHAR USING a || s.y")
+        con.execute("ALTER TABLE t ALTER a TYPE VARCHAR USING a || s['y']")
         con.execute("ALTER TABLE t ALTER s TYPE STRUCT(x DOUBLE)")
     assert rows(tmp_path) == [{"a": None, "s": {"x": 2.0}}, {"a": "3r", "s": {"x": 3.0}}]
 

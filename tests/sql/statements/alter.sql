@@ -154,13 +154,15 @@ ALTER TABLE lance.kinds ALTER id TYPE nosuch;
 --! Type with name nosuch does not exist!
 
 -- USING computes the values of any columns.
-ALTER TABLE lance.kinds ALTER s TYPE VARCHAR USING id || '/' || kinds.s || coalesce(st.y, '-');
+ALTER TABLE lance.kinds ALTER s TYPE VARCHAR USING id || '/' || kinds.s || coalesce(st['y'], '-');
 ALTER TABLE lance.kinds ALTER id TYPE BIGINT USING id * 10;
 ALTER TABLE lance.kinds ALTER COLUMN d SET DATA TYPE INTEGER[] USING [id, d::INTEGER];
 SELECT id, s, d FROM lance.kinds ORDER BY id;
 --> 10 | 1/7a | [10, 1]
 --> 20 | NULL | [20, None]
 --> 30 | 3/8- | [30, None]
+--only duckdb 2
+ALTER TABLE lance.kinds ALTER bl TYPE VARCHAR USING bl || st.y;
 ALTER TABLE lance.kinds ALTER id TYPE INTEGER USING (SELECT 1);
 --! cannot use subquery in alter statement
 ALTER TABLE lance.kinds ALTER id TYPE INTEGER USING sum(id);

@@ -32,7 +32,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.altered_types import (
-    ComputedColumn,
+    ColumnComputation,
     casts_alone,
     casts_equally,
     named_indexes,
@@ -159,7 +159,7 @@ class AlterStatement(TableStatement):
             part = None if default < 0 else self.action.part(default + 1, end)
             if part is not None:
                 self._check_default(session, path.name, kind, part.text)
-            computed = ComputedColumn(session, self.target, path, self.subject)
+            computed = ColumnComputation(session, self.target, path, self.subject)
             computed.add(dataset, pa.field(path.name, type_, required < 0), kind, part)
         elif default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, type_, self.subject)]))
@@ -236,7 +236,7 @@ class AlterStatement(TableStatement):
         if casts:
             dataset.alter_columns({"path": lance_path(schema, field), "data_type": new})
         else:
-            ComputedColumn(session, self.target, path, self.subject).change_type(dataset, kind, using)
+            ColumnComputation(session, self.target, path, self.subject).change_type(dataset, kind, using)
 
     def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
         """Return the error for a change of the primary key that runs without the check of keys."""

@@ -46,7 +46,7 @@ _STORED_WHOLE: Final = ("map", "fixed_size_list:")
 
 
 @dataclass(frozen=True)
-class ComputedColumn:
+class ColumnComputation:
     """A statement that computes values of one column.
 
     Attributes:
