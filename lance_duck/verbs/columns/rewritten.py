@@ -22,7 +22,7 @@ from lance_duck.verbs.columns.files import ColumnFiles, with_fields_of, with_fil
 from lance_duck.verbs.columns.methods import commit_files, refuse_indexed
 from lance_duck.verbs.columns.schema_change import next_field_id, only, path_of, replace_fields
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema import BLOB_KEY, Field, Schema
 from lance_duck.wire.schema_write import is_primary_key, refuse_mixed_lists, schema_from_arrow
 
 
@@ -55,7 +55,8 @@ def retyped_field(snapshot: Snapshot, field: Field, type_: pa.DataType) -> Colum
         UnsupportedError: The table cannot store the type.
     """
     refuse_indexed(snapshot, (field.id,))
-    made = _made(snapshot, pa.field("column", type_))
+    is_blob = field.blob_version and (pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+    made = _made(snapshot, pa.field("column", type_, metadata={BLOB_KEY: "true"} if is_blob else None))
     new = with_attributes(made, field)
     if is_primary_key(new) and new.children:
         raise InvalidInputError("a primary key column cannot get a nested type", where=field.name, found=type_)

@@ -111,3 +111,14 @@ SELECT s, l FROM t ORDER BY id;
 --> {'kk': None} | [{'n': None}, None]
 --> NULL | NULL
 --> {'kk': None} | []
+
+-- Fields in lists get their default in every item.
+
+ALTER TABLE lance.t ADD COLUMN l.element.d INTEGER DEFAULT 7;
+
+ALTER TABLE lance.t ADD COLUMN s.e INTEGER NULL;
+
+SELECT l, s FROM t ORDER BY id;
+--> [{'n': None, 'd': 7}, None] | {'kk': None, 'e': None}
+--> NULL | NULL
+--> [] | {'kk': None, 'e': None}

@@ -40,7 +40,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.altered_types import (
-    ComputedColumn,
+    ColumnComputation,
     casts_alone,
     casts_equally,
     named_indexes,
@@ -168,7 +168,7 @@ class AlterStatement(TableStatement):
             part = None if default < 0 else self.action.part(default + 1, end)
             text = None if part is None else self._default(session, path.name, kind, part.text)
             metadata = None if text is None or len(path.names) > 1 else {DEFAULT: text}
-            computed = ComputedColumn(session, self.target, path, self.subject)
+            computed = ColumnComputation(session, self.target, path, self.subject)
             computed.add(dataset, pa.field(path.name, type_, required < 0, metadata), kind, part)
             return
         if default < 0:
@@ -268,7 +268,7 @@ class AlterStatement(TableStatement):
         is_key = session.checks_keys and len(path.names) == 1 and field.name in checked_key(schema)
         old = field.storage_type
         casts = new is not None and (casts_alone if is_key else casts_equally)(schema, field, new)
-        if is_key and new is not None and pa.types.is_floating(old) and casts and new.bit_width < old.bit_width:
+        if is_key and casts and new is not None and pa.types.is_floating(old) and new.bit_width < old.bit_width:
             found = f"{old} to {new}"
             raise self._refused("a primary key cannot get a less precise type", found, "allows duplicate keys")
         if is_key and not casts:
@@ -277,7 +277,7 @@ class AlterStatement(TableStatement):
         if casts:
             dataset.alter_columns({"path": lance_path(schema, field), "data_type": new})
         else:
-            ComputedColumn(session, self.target, path, self.subject).change_type(dataset, kind, using)
+            ColumnComputation(session, self.target, path, self.subject).change_type(dataset, kind, using)
 
     def _refused(self, what: str, found: str, effect: str) -> UnsupportedError:
         """Return the error for a change of the primary key that runs without the check of keys."""

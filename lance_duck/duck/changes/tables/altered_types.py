@@ -46,7 +46,7 @@ _STORED_WHOLE: Final = ("map", "fixed_size_list:")
 
 
 @dataclass(frozen=True)
-class ComputedColumn:
+class ColumnComputation:
     """A statement that computes values of one column.
 
     Attributes:
@@ -184,6 +184,8 @@ class ComputedColumn:
                 raise DataMismatchError(
                     f"NOT NULL constraint failed: {self.target.name}.{column.name}", where=self.subject
                 )
+            if _repeats_keys(batch.column(0)):
+                raise DataMismatchError("Map keys must be unique.", where=f"{self.subject}, column {column.name}")
             yield batch
 
 
@@ -305,6 +307,24 @@ def _type_at(type_: pa.DataType, names: Sequence[str]) -> pa.DataType:
         else:
             type_ = type_.value_type
     return type_
+
+
+def _repeats_keys(array: pa.Array) -> bool:
+    """Return whether a map in the array has a key twice. DuckDB only checks this when it writes native tables."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pt.is_struct(array.type):
+        return any(map(_repeats_keys, array.flatten()))
+    if not pt.is_map(array.type):
+        return hasattr(array.type, "value_field") and _repeats_keys(array.flatten())
+    entries = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+    rows, entries = entries.value_parent_indices(), entries.flatten()
+    keys, items = entries.flatten()
+    if not pt.is_nested(keys.type):
+        pairs = pa.table({"row": rows, "key": keys}).group_by(["row", "key"]).aggregate([])
+        if pairs.num_rows < len(keys):
+            return True
+    return _repeats_keys(keys) or _repeats_keys(items)
 
 
 def _is(name: str, other: str) -> bool:
