@@ -155,8 +155,7 @@ def test_a_warning_lists_what_a_folder_cannot_hold(con: ld.Connection) -> None:
     text = "copies tables only, and leaves out: "
     (message,) = (str(each.message).partition(text)[2] for each in warned)
     left_out = (
-        "check of t, expression of generated column t.g, index i, macro m, schema s, sequence q, "
-        "type mood, unique of p"
+        "check of t, expression of generated column t.g, index i, macro m, schema s, sequence q, type mood, unique of p"
     )
     assert sorted(message.split(", ")) == [*left_out.split(", "), "view s.v", "view v"]
     assert rows(con, "FROM lance.t") == [(1, 2, 2)]

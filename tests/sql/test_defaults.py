@@ -128,11 +128,13 @@ def test_a_replaced_table_has_its_own_defaults(con: ld.Connection, tmp_path: Pat
 
 def test_sequences_are_refused(con: ld.Connection) -> None:
     con.execute("CREATE SEQUENCE q")
+    con.execute("CREATE TABLE numbered (a BIGINT DEFAULT nextval('q'))")
     for sql in (
         "CREATE TABLE lance.u (a BIGINT DEFAULT nextval('q'))",
         "CREATE TABLE lance.u (a BIGINT DEFAULT 1 + currval('q'))",
         "ALTER TABLE lance.t ALTER v SET DEFAULT nextval('q')",
         "ALTER TABLE lance.t ADD COLUMN z INTEGER DEFAULT nextval('q')",
+        "CREATE TABLE lance.u LIKE numbered",
     ):
         with pytest.raises(UnsupportedError, match="DEFAULT cannot call a sequence"):
             con.execute(sql)
@@ -163,6 +165,12 @@ def test_a_stream_of_many_rows_gets_a_random_value_for_each(con: ld.Connection) 
     con.execute("ALTER TABLE lance.t ALTER w SET DEFAULT random()::VARCHAR")
     con.execute("INSERT INTO lance.t (id) SELECT range FROM range(300000)")
     assert rows(con, "SELECT count(*), count(DISTINCT w) > 290000, max(v) FROM lance.t") == [(300001, True, 10)]
+    con.execute("UPDATE lance.t SET w = DEFAULT WHERE id < 1000 AND v = 7")
+    con.execute(
+        "MERGE INTO lance.t USING range(300000, 301000) AS s(id) ON t.id = s.id WHEN NOT MATCHED THEN INSERT BY NAME"
+    )
+    found = rows(con, "SELECT count(DISTINCT w) FROM lance.t WHERE id < 1000 OR id >= 300000")
+    assert found[0][0] > 1990
 
 
 def test_intervals_are_stored_as_durations(con: ld.Connection, tmp_path: Path) -> None:
