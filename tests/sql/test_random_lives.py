@@ -16,7 +16,6 @@ Known differences are left out:
 - `rowid` in RETURNING and MERGE, and parameters in RETURNING (rejected by DuckDB)
 - several source rows for one row of UPDATE … FROM
 - keys that plain INSERT repeats
-- column defaults for later rows
 - ALTER … TYPE to an unrelated type or of an indexed column
 - PREPARE of MERGE (rejected by DuckDB)
 - `con.sql` of a change on DuckDB 1 (returns None)

@@ -102,6 +102,8 @@ MERGE INTO t USING (SELECT 2 AS id, 5 AS n) AS s ON t.id = s.id
     WHEN MATCHED AND n > 5 THEN DELETE
     WHEN NOT MATCHED BY SOURCE AND t.id = 5 THEN UPDATE SET w = DEFAULT, v = 70;
 --> 1
+MERGE INTO t USING (SELECT 98 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (v, w) VALUES (DEFAULT, DEFAULT);
+--> 1
 FROM t ORDER BY id;
 --> 1 | 7 | a | 4
 --> 2 | 7 | W | 200
@@ -111,6 +113,7 @@ FROM t ORDER BY id;
 --> 6 | 7 | W | 4
 --> 7 | 1 | b | 2
 --> 9 | 7 | W | NULL
+--> NULL | 7 | W | NULL
 --> NULL | 7 | W | NULL
 
 --= ON CONFLICT sets DEFAULT in both arms

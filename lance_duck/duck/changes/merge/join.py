@@ -269,7 +269,7 @@ def _inserted(table: TargetTable, action: Clauses, source: Side, target: Side) -
     given = [(name, part) for name, part in zip(names, parts, strict=True) if not is_default(part)]
     named, values = [name for name, _ in given], [MergeValue.of(part, source, target) for _, part in given]
     known = [value for value in values if value is not None and not value.of_target]
-    if len(known) < len(values) or len(set(map(folded, names))) < len(names):
+    if not given or len(known) < len(values) or len(set(map(folded, names))) < len(names):
         return None
     return list(zip(table.named(named), known, strict=True))
 

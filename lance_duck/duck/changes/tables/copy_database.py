@@ -25,7 +25,7 @@ from lance_duck.arguments import did_you_mean
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.block import TransactionBlock
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
-from lance_duck.duck.changes.rows.defaults import calls_sequence, default_values, defaults_of
+from lance_duck.duck.changes.rows.defaults import DEFAULT, calls_sequence, default_values, defaults_of
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, rejected_rows
@@ -326,9 +326,12 @@ def _native_table(session: ChangeSession, database: str, schema: str, name: str,
     except LanceDuckError as error:
         raise _of_table(error, name) from error
     for number, field in enumerate(columns):
+        metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+        if calls_sequence(metadata.get(DEFAULT, "")):
+            del metadata[DEFAULT]
         if field.name in comments:
-            metadata = {**(field.metadata or {}), COMMENT: comments[field.name]}
-            columns = columns.set(number, field.with_metadata(metadata))
+            metadata[COMMENT] = comments[field.name]
+        columns = columns.set(number, field.with_metadata(metadata))
     return _Table(schema, name, _qualified(database, schema, name), columns, comment)
 
 

@@ -61,10 +61,10 @@ class CopyFromStatement(TableStatement):
 
     @contextmanager
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
-        listed = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
-        sql = f"COPY {SHADOW}{listed} {self.source.text}"
-        names = None if self.names is None else set(map(folded, self.names))
-        given = [column for column in table.columns if names is None or folded(column.name) in names]
+        names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
+        sql = f"COPY {SHADOW}{names} {self.source.text}"
+        named = {folded(name) for name in self.names or ()}
+        given = [column for column in table.columns if self.names is None or folded(column.name) in named]
         defaults = default_values(session, table, {column.name for column in left_out(table, given)})
         with temporary_table(session, columns_as_sql(table, defaults=defaults), table.name):
             session.explain_query(sql, {})

@@ -25,7 +25,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.block import DuckTransaction
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
-from lance_duck.duck.changes.rows.defaults import DEFAULT, calls_sequence, refuse_sequences
+from lance_duck.duck.changes.rows.defaults import DEFAULT, refuse_sequences
 from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -244,7 +244,10 @@ class CreateStatement(TableStatement):
         if session.is_ours(other):
             schema = session.handle(other).current().schema
             return pa.Table.from_batches([], schema).rename_columns(shown_names(schema.names))
-        return described_columns(session, self.like.text)
+        described = described_columns(session, self.like.text)
+        for field in described.schema:
+            refuse_sequences((field.metadata or {}).get(DEFAULT.encode(), b"").decode(), self.subject)
+        return described
 
 
 def key_as_sql(dataset: LanceDataset, names: Sequence[str]) -> list[str]:
@@ -270,7 +273,7 @@ def described_columns(session: ChangeSession, table: str) -> pa.Table:
     fields = []
     for field, (_, _, null, key, default, _) in zip(schema, described, strict=True):
         metadata = {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if key == "PRI" else {})}
-        if default is not None and not calls_sequence(default):
+        if default is not None:
             metadata[DEFAULT] = default
         fields.append(field.with_nullable(null == "YES").with_metadata(metadata))
     return pa.Table.from_batches([], pa.schema(fields))
