@@ -74,6 +74,75 @@ def run(project: Path) -> None:
     assert "config.get" not in done.stdout  # what dbt warns of
 
 
+FOLDER = {
+    "dbt_project.yml": """
+name: trips
+version: '1.0'
+profile: trips
+model-paths: [models]
+snapshot-paths: [snapshots]
+models: {+database: lance}
+snapshots: {+database: lance}
+""",
+    "profiles.yml": """
+trips:
+  target: dev
+  outputs:
+    dev:
+      type: duckdb
+      path: ":memory:"
+      plugins: [{module: lance_duck.dbt, alias: lance, config: {folder: data}}]
+""",
+    "models/base.sql": """
+{{ config(materialized='table') }}
+SELECT range AS id, range * {{ var('factor', 1) }} AS v FROM range({{ var('n', 3) }})
+""",
+    "models/seen.sql": "{{ config(materialized='view') }} SELECT id, v + 1 AS w FROM {{ ref('base') }}",
+    "models/incremental.sql": """
+{{ config(materialized='incremental', unique_key='id') }}
+SELECT * FROM {{ ref('base') }}
+{% if is_incremental() %} WHERE id >= (SELECT max(id) FROM {{ this }}) {% endif %}
+""",
+    "models/merged.sql": """
+{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id', schema='marts') }}
+SELECT * FROM {{ ref('base') }}
+""",
+    "snapshots/kept.sql": """
+{% snapshot kept %}
+{{ config(target_schema='main', unique_key='id', strategy='check', check_cols=['v']) }}
+SELECT * FROM {{ ref('base') }}
+{% endsnapshot %}
+""",
+}
+
+
+def test_dbt_materializations_run_on_a_folder(tmp_path: Path) -> None:
+    for name, text in FOLDER.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    dbt(tmp_path, "build")
+    with ld.connect(tmp_path / "data") as con:
+        assert con.sql("FROM seen ORDER BY id").fetchall() == [(0, 1), (1, 2), (2, 3)]
+    dbt(tmp_path, "build", "--vars", "{n: 4, factor: 10}")
+    with ld.connect(tmp_path / "data") as con:
+        assert con.sql("FROM base ORDER BY id").fetchall() == [(0, 0), (1, 10), (2, 20), (3, 30)]
+        assert con.sql("FROM seen ORDER BY id").fetchall() == [(0, 1), (1, 11), (2, 21), (3, 31)]
+        assert con.sql("FROM incremental ORDER BY id").fetchall() == [(0, 0), (1, 1), (2, 20), (3, 30)]
+        assert con.sql("FROM main_marts.merged ORDER BY id").fetchall() == [(0, 0), (1, 10), (2, 20), (3, 30)]
+        snapshot = "SELECT id, v, dbt_valid_to IS NULL FROM kept ORDER BY ALL"
+        assert con.sql(snapshot).fetchall() == [
+            *((0, 0, True), (1, 1, False), (1, 10, True), (2, 2, False), (2, 20, True), (3, 30, True))
+        ]
+
+
+def dbt(project: Path, *arguments: str) -> None:
+    command = [sys.executable, "-c", "from dbt.cli.main import cli; cli()", *arguments, "--profiles-dir", "."]
+    quiet = {**os.environ, "DO_NOT_TRACK": "1", "DBT_SEND_ANONYMOUS_USAGE_STATS": "0"}
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, env=quiet, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def rows(project: Path, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ld.dataset(project / "tables" / f"{name}.lance").to_table().to_pylist()
     return sorted(found, key=str)

@@ -254,6 +254,26 @@ def test_a_view_of_another_database_name_is_found_by_its_folder(
     assert rows(other, "FROM d.w") == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM t",
+        "FROM memory.n",
+        "FROM n",
+        "SELECT * FROM q JOIN t USING (a)",
+        "SELECT (SELECT max(a) FROM n)",
+        "FROM other.q",
+    ],
+)
+def test_a_view_of_another_database_is_refused(con: ld.Connection, tmp_path: Path, query: str) -> None:
+    con.execute("CREATE TEMP TABLE t AS SELECT 1 AS a; CREATE TABLE memory.n AS SELECT 1 AS a")
+    con.execute(f"ATTACH '{tmp_path}' AS other (TYPE lance)")
+    with pytest.raises(UnsupportedError, match=r"the view reads \S+\.main\.\w+, which other connections may not have"):
+        con.execute(f"CREATE VIEW v AS {query}")
+    con.execute(f"CREATE TEMP VIEW v AS {query}; CREATE VIEW w AS WITH t AS (FROM q) SELECT a FROM t")
+    assert len(rows(con, "FROM w")) == 2
+
+
 def test_user_variables_are_not_read_by_stored_views(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
     con.execute("CREATE VIEW v AS FROM q; DROP TABLE q")
     q = [1]

@@ -66,7 +66,7 @@ def test_datasets_can_be_copied_and_pickled(table: ld.LanceDataset) -> None:
 
 def test_lancedb_connection_names_suggest_the_equivalent() -> None:
     with ld.connect() as con:
-        for name, hint in (("open_table", "relation"), ("create_table", "CREATE TABLE lance.name"), ("odd", "'odd'$")):
+        for name, hint in (("open_table", "relation"), ("create_table", "CREATE TABLE name"), ("odd", "'odd'$")):
             with pytest.raises(AttributeError, match=f"'Connection' object has no attribute.*{hint}"):
                 getattr(con, name)
 

@@ -32,6 +32,7 @@ from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.text import Statement
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
 from lance_duck.namespaces import (
     CatalogObject,
@@ -89,6 +90,8 @@ class CreateObjectStatement(ObjectStatement):
                 return None
             remedy = "DROP TABLE first, or give the view another name"
             raise AlreadyExistsError(f'Table with name "{name}" already exists!', where=self.subject, remedy=remedy)
+        if self.kind == VIEW:
+            _refuse_other_databases(session, schema, self)
         present = objects.find(schema, name, (self._stored_kind,))
         execute()
         if present is not None and self.may_exist:
@@ -145,6 +148,23 @@ class CreateObjectStatement(ObjectStatement):
             text = f"WITH RECURSIVE {table}({names}) AS (\n{query.text}) SELECT {names} FROM {table}"  # noqa: S608
             return (), Clauses.of(text)
         return columns, query
+
+
+def _refuse_other_databases(session: ChangeSession, schema: DatabaseSchema, view: CreateObjectStatement) -> None:
+    """Raise UnsupportedError if a view reads a table or view that is not in its own database."""
+    scopes = Statement.of(view.view_parts()[1].text).scopes
+    for read in scopes.tables:
+        if read.name is None or read.place is None or scopes.cte(read.name[-1], read.place[0]) is not None:
+            continue
+        found = session.names.schema_of(read.name, later=True)
+        place = session.names.place(read.name, later=True) if found is None else found.place
+        if place is not None and place[0] != schema.place[0]:
+            raise UnsupportedError(
+                f"the view reads {'.'.join((*place, read.name[-1]))}, which other connections may not have",
+                where=view.subject,
+                expected="tables and views of its own database, and paths",
+                remedy=f"use CREATE TEMP VIEW, or CREATE VIEW memory.main.{view.target.name}",
+            )
 
 
 def _current_namespace(session: ChangeSession, schema: DatabaseSchema) -> tuple[str, ...]:
