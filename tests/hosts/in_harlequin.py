@@ -50,6 +50,21 @@ def test_the_catalogue_lists_tables_and_columns(folder: Path) -> None:
     connection.close()
 
 
+def test_the_catalogue_lists_schemas_and_views(folder: Path) -> None:
+    with ld.connect(folder) as con:
+        con.execute("CREATE VIEW v AS SELECT id AS a FROM t; CREATE SCHEMA s; CREATE TABLE s.x AS SELECT 1 AS b")
+    connection = connected(folder)
+    (lance,) = [item for item in connection.get_catalog().items if item.label == "lance"]
+    listed = {
+        schema.label: {
+            table.label: [column.label for column in table.fetch_children()] for table in schema.fetch_children()
+        }
+        for schema in lance.fetch_children()
+    }
+    assert listed == {"main": {"t": ["id", "s"], "v": ["a"]}, "s": {"x": ["b"]}}
+    connection.close()
+
+
 def test_a_cursor_has_columns_a_limit_and_rows(folder: Path) -> None:
     cursor = connected(folder / "t.lance").execute("SELECT s FROM t WHERE id > 2 ORDER BY s")
     assert cursor.columns() == [("s", "s")]
