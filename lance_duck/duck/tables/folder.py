@@ -94,7 +94,7 @@ class Folder:
     def _catalog(self) -> Catalog:
         """Return the content of `__manifest`. If it cannot be read, its tables in the root are still listed."""
         try:
-            return self.namespace.catalog(self.parts)
+            return catalog_with_warnings(self.namespace, self.parts)
         except FormatError as error:
             warn_of_table(f"schemas, views, macros and types are not listed: {error}")
             return _PLAIN
@@ -157,6 +157,14 @@ class Folder:
             return changed
         manifest = self.namespace.stamp()
         return None if manifest is None else (changed, manifest)
+
+
+def catalog_with_warnings(namespace: Namespace, parts: tuple[str, ...]) -> Catalog:
+    """Return the content of a namespace. Warns of names that cannot be read."""
+    catalog = namespace.catalog(parts)
+    for key, reason in catalog.broken.items():
+        warn_of_table(f"{key} is skipped: {reason}")
+    return catalog
 
 
 def _rename_row(draft: CatalogDraft, name: str, new_name: str) -> None:

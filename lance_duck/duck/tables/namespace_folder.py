@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.folder import Folder, catalog_with_warnings
 from lance_duck.errors import AlreadyExistsError, LanceDuckError
 from lance_duck.namespaces import DirectoryNamespace, Namespace
 
@@ -36,7 +36,7 @@ class NamespaceFolder(Folder):
         if self._root is not None:
             self.catalog = self._root.catalog
         elif force or isinstance(self.namespace, DirectoryNamespace):
-            self.catalog = self.namespace.catalog(self.parts)
+            self.catalog = catalog_with_warnings(self.namespace, self.parts)
         else:
             tables = {name: place for name, place in self.catalog.tables.items() if name[:-1] != self.parts}
             own = self.namespace.describe_tables(self.parts).items()

@@ -55,7 +55,7 @@ STORED = [
     (
         TypeDefinition(name="s$a.b", definition="ENUM ('a', 'b')"),
         "lance_duck.object.type.s$a.b",
-        """{"definition":"ENUM ('a', 'b')","dialect":"duckdb"}""",
+        """{"comment":null,"definition":"ENUM ('a', 'b')","dialect":"duckdb"}""",
     ),
 ]
 
