@@ -13,10 +13,11 @@ the user's text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import duckdb
 
@@ -41,7 +42,7 @@ from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
 from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
-from lance_duck.duck.rules.spelling import versions_in
+from lance_duck.duck.rules import spelling
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
@@ -53,6 +54,8 @@ from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_va
 from lance_duck.errors import UnsupportedError
 
 T = TypeVar("T")
+_OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
+"""Matches a part of the texts that the stages of this module rewrite."""
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
 
@@ -235,17 +238,26 @@ class Execution:
                 cursor, self._catalog, Session(SearchSettings()), self._changes, self._inherited, read_only=True
             )
 
+            used: list[str] = []
+
             def run(definition: str, schema: str) -> None:
-                cursor.execute(f"USE {schema}")
+                if used[-1:] != [schema]:
+                    cursor.execute(f"USE {schema}")
+                    used.append(schema)
                 loader.run_definition(definition)
 
             call_without_variables(partial(self._catalog.load_objects, run))
 
     def run_definition(self, sql: str) -> None:
         """Run the definition of a stored view, macro or type in DuckDB, without storing it again."""
+        if not (_OF_LANCE.search(sql) or may_find(sql) or spelling.may_find(sql)):
+            with_one_version(partial(self._native.execute, sql))
+            return
         self._introduce_history(sql, later=False)
         lifted = LiftedText.of(sql)
-        rewritten = self._texts.rewritten(lifted.edited(named_arguments(lifted, FUNCTIONS)), later=False)
+        lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
+        lifted = lifted.edited(self._prefilters.edits(lifted, None, later=False))
+        rewritten = self._texts.rewritten(lifted, later=False)
         texts = dict.fromkeys((rewritten.carried, rewritten.text))
         with_one_version(partial(self._read, self._native.execute, texts, {}, later=False))
 
@@ -311,7 +323,7 @@ class Execution:
             query: The statement.
             refused: DuckDB's error, which is kept for a Lance table outside of the search path.
         """
-        for each in versions_in(query):
+        for each in spelling.versions_in(query):
             name = each.name
             if name is None or self.names.are_ours(name, later=True):
                 continue

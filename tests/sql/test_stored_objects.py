@@ -73,6 +73,14 @@ def test_temporary_and_native_objects_are_not_stored(con: ld.Connection, tmp_pat
     assert not ld.connect_namespace("dir", {"root": str(tmp_path)}).objects()
 
 
+def test_a_filter_next_to_prefilter_is_part_of_the_search_next_time(tmp_path: Path, connect: Connect) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE p AS SELECT i AS id, [i, 0]::FLOAT[2] AS v, [i % 10] AS tags FROM range(100) r(i)")
+    search = "lance_vector_search('p', 'v', [0, 0], k := 2, prefilter := true)"
+    con.execute(f"CREATE VIEW near AS SELECT id FROM {search} WHERE list_contains(tags, 7)")
+    assert rows(con, "FROM near") == rows(connect(tmp_path), "FROM near") == [(7,), (17,)]
+
+
 def test_other_connections_follow_changes(con: ld.Connection, again: Callable[[], ld.Connection]) -> None:
     other = again()
     con.execute("CREATE VIEW v AS SELECT 1 AS a; CREATE MACRO m() AS 1")
