@@ -70,7 +70,8 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
         InvalidInputError: A column does not exist, a name is taken, a column cannot be cast to the type, or a column is
             cast and made non-nullable at once.
     """
-    alterations = [_of_whole_list(schema, alteration) for alteration in alterations]
+    if version == "2.0":
+        alterations = [_of_whole_list(schema, alteration) for alteration in alterations]
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
         raise InvalidInputError(
@@ -108,7 +109,7 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
 
 
 def _of_whole_list(schema: Schema, alteration: Alteration) -> Alteration:
-    """Return the cast of a list instead of the cast of its items, because pylance cannot read the latter in 2.0."""
+    """Return the cast of a list instead of the cast of its items, which pylance cannot read in format 2.0."""
     while alteration.data_type is not None and alteration.name is None and alteration.nullable is None:
         item = schema.by_path(alteration.path)
         parent = None if item.parent_id < 0 else schema.by_id(item.parent_id)
