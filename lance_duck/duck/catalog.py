@@ -32,7 +32,7 @@ FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts", 
 _NAME: Final = "lance"
 _HINTS: Final = ("duckdb_", "information_schema", "pg_", "tables")
 _LISTS_COLUMNS: Final = re.compile(
-    r"\bduckdb_(columns|views)\b|\binformation_schema\b.*\bcolumns\b|\bpg_(attribute|class)\b"
+    r"\bduckdb_(columns|tables|views)\b|\binformation_schema\b.*\bcolumns\b|\bpg_(attribute|class)\b"
     r"|\bshow\s+all\s+tables\b|\bshow_tables_expanded\b",
     re.DOTALL,
 )

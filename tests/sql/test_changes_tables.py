@@ -52,7 +52,7 @@ def test_comments_are_metadata_that_duckdb_shows(
     table = lance.dataset(folder / "trips.lance")
     assert table.schema.field("city").metadata == {b"comment": b"a city"}
     assert ld.dataset(folder / "trips.lance").metadata == {"comment": "where's whom"}
-    shown = "SELECT comment FROM duckdb_views() WHERE view_name = 'trips'"
+    shown = "SELECT comment FROM duckdb_tables() WHERE table_name = 'trips'"
     columns = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'trips'"
     cons = (connect(folder),) if name.startswith("'") else (con, connect(folder))
     for each in cons:

@@ -350,7 +350,7 @@ def test_a_notebook_shows_the_tables_of_a_connection(con: ld.Connection, tmp_pat
     con.execute(f"ATTACH '{tmp_path}/more' AS more (TYPE lance)")
     shown = con._repr_html_()
     assert "<tr><td>lance</td><td>main</td><td>trips</td></tr>" in shown
-    assert "<tr><td>more</td><td>a&lt;b</td></tr>" in shown
+    assert "<tr><td>more</td><td>main</td><td>a&lt;b</td></tr>" in shown
 
 
 @pytest.mark.parametrize("sql", ["SELECT '\ud83d'", "FROM t WHERE s = '\ud83d'", "INSERT INTO t VALUES ('\ud83d')"])

@@ -296,7 +296,7 @@ def test_strings_that_are_cast_back_equal_a_native_enum(
     for column in ("s", "id") if index else ():
         con.execute(f"CREATE INDEX {column}_index ON lance.strings USING {index} ({column})")
     con.execute("CREATE TABLE memory.enums AS SELECT id, s::mood AS s FROM lance.strings")
-    con.execute("CREATE VIEW moods AS SELECT * REPLACE (s::mood AS s) FROM lance.strings")
+    con.execute("CREATE VIEW memory.moods AS SELECT * REPLACE (s::mood AS s) FROM lance.strings")
     for _ in range(50):
         sql = filled(random.choice(QUERIES), random)
         expected = con.execute(sql.replace("{s}", "t.s").replace("{t}", "enums AS t")).fetchall()

@@ -82,7 +82,7 @@ def test_a_new_lance_table_is_found_through_the_search_path(
 
 def test_new_and_dropped_tables_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     con = connect(tmp_path)
-    listed = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'zone%'"
+    listed = "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'zone%'"
     assert con.execute(listed).fetchall() == []
     ld.write_dataset(pa.table({"x": [2]}), tmp_path / "zones.lance")
     assert con.execute(listed).fetchall() == [("zones",)]

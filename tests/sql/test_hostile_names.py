@@ -164,5 +164,5 @@ def test_hostile_strings_work_as_messages_settings_and_comments(tmp_path: Path) 
             con.execute(
                 f"BEGIN; CALL lance_set_commit_message('me', {literal(text)}); INSERT INTO t VALUES (1); COMMIT"
             )
-            assert con.execute("SELECT comment FROM duckdb_views() WHERE view_name = 't'").fetchall() == [(text,)]
+            assert con.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 't'").fetchall() == [(text,)]
             assert con.execute("SELECT value FROM lance_config('t') WHERE key = 'k'").fetchall() == [(text,)]

@@ -89,7 +89,7 @@ def test_columns_are_listed_correctly_after_a_change(
 
 def test_types_and_comments_are_listed_correctly(con: ld.Connection, tmp_path: Path) -> None:
     facts = "SELECT data_type, comment FROM duckdb_columns() WHERE table_name = 't'"
-    comment = "SELECT comment FROM duckdb_views() WHERE view_name = 't'"
+    comment = "SELECT comment FROM duckdb_tables() WHERE table_name = 't'"
     assert con.execute(facts).fetchall() == [("BIGINT", None)]
     with ld.connect(tmp_path) as other:
         other.execute("ALTER TABLE t ALTER COLUMN a TYPE INTEGER")
@@ -143,7 +143,7 @@ def test_a_statement_that_lists_no_columns_opens_no_table(
 ) -> None:
     ld.dataset(tmp_path / "t.lance").add_columns({"b": "a"})
     monkeypatch.setattr(DatabaseSchema, "show_changed_columns", lambda self: pytest.fail("looked"))
-    for sql in ("SELECT COLUMNS(*) FROM t", "SHOW TABLES", "FROM information_schema.tables", "FROM duckdb_tables()"):
+    for sql in ("SELECT COLUMNS(*) FROM t", "SHOW TABLES", "FROM information_schema.tables"):
         con.execute(sql)
 
 

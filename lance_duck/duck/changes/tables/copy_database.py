@@ -150,30 +150,36 @@ class CopyDatabaseStatement(LanceStatement):
             session.refuse_in_transaction("COPY FROM DATABASE to Lance tables")
         read = session.catalog.database(source)
         tables = _native_tables(session, source) if read is None else _lance_tables(session, read)
+        schemas = _schema_names(session, source, read)
         if database is None:
-            count = self._into_native(session, tables, target)
+            count = self._into_native(session, schemas, tables, target)
         else:
-            count = self._into_folder(session, tables, database)
+            count = self._into_folder(session, schemas, tables, database)
         if self.only != "data" and read is None:
             _warn_of_objects(source, target, _other_objects(session, source))
         elif self.only != "data" and read is not None:
             _warn_of_objects(source, target, session.catalog.objects(read).titles())
         return counted(count) if self.only == "data" else nothing()
 
-    def _into_native(self, session: ChangeSession, tables: Sequence[_Table], target: str) -> int:
+    def _into_native(
+        self, session: ChangeSession, schemas: Sequence[str], tables: Sequence[_Table], target: str
+    ) -> int:
         """Copy Lance tables into a native database. Returns the number of rows."""
         count = 0
         with _transaction(session):
+            for schema in schemas if self.only != "data" else ():
+                session.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(target)}.{quoted(schema)}")
             for table in tables:
                 name = _qualified(target, table.schema, table.name)
                 if self.only != "data":
-                    session.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(target)}.{quoted(table.schema)}")
                     _create_native(session, table, name)
                 if self.only != "schema":
                     count += session.affected(f"INSERT INTO {name} SELECT * FROM {table.sql}", {})  # noqa: S608
         return count
 
-    def _into_folder(self, session: ChangeSession, tables: Sequence[_Table], database: DatabaseSchema) -> int:
+    def _into_folder(
+        self, session: ChangeSession, schemas: Sequence[str], tables: Sequence[_Table], database: DatabaseSchema
+    ) -> int:
         """Copy tables into a Lance database. Returns the number of rows."""
         if self.only == "data":
             for table in tables:
@@ -192,7 +198,7 @@ class CopyDatabaseStatement(LanceStatement):
                     where=f"database {database.database}",
                     remedy="drop one of the two tables, or add rows with COPY FROM DATABASE … (DATA)",
                 )
-        new_schemas = _create_schemas(session, tables, database)
+        new_schemas = _create_schemas(session, schemas, database)
         created: list[_Table] = []
         try:
             for table in tables:
@@ -268,9 +274,17 @@ def _schema_in(session: ChangeSession, database: DatabaseSchema, table: _Table) 
     return schema
 
 
-def _create_schemas(session: ChangeSession, tables: Sequence[_Table], database: DatabaseSchema) -> list[str]:
-    """Create the missing schemas of tables. Returns their names."""
-    names = dict.fromkeys(table.schema for table in tables)
+def _schema_names(session: ChangeSession, database: str, main: DatabaseSchema | None) -> list[str]:
+    """Return the names of the schemas of a database, which is a Lance database if it has a schema `main`."""
+    if main is not None:
+        return [schema.name for schema in session.catalog.schemas if schema.place[0] == main.place[0]]
+    where = f"database_name = {literal(database)} AND NOT internal"
+    sql = f"SELECT schema_name FROM system.main.duckdb_schemas() WHERE {where} ORDER BY 1"  # noqa: S608
+    return [name for (name,) in session.relation(sql, {}).fetchall() if name != SCHEMA]
+
+
+def _create_schemas(session: ChangeSession, names: Sequence[str], database: DatabaseSchema) -> list[str]:
+    """Create the missing schemas. Returns their names."""
     missing = [name for name in names if session.catalog.schema(database.database, name) is None]
     if missing and database.folder is not None:
         for name in missing:
