@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -22,7 +23,7 @@ from lance_duck.duck.statement.identifiers import escaped, folded, literal, part
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.namespace_folder import NamespaceFolder
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import LanceDuckError, warn_of_table
 from lance_duck.forks import RLock
 from lance_duck.wire.paths import TABLE_SUFFIX
 
@@ -70,6 +71,7 @@ class TableCatalog:
         )
         self.default = DatabaseSchema(_NAME, self.binder, self._forget, given=dict(given), folder=folder)
         self._schemas: dict[Place, DatabaseSchema] = {}
+        self._refused: set[Place] = set()
         self._objects: dict[str, StoredObjects] = {}
         self._vocabulary: Vocabulary | None = None
         self._lock = RLock()
@@ -192,19 +194,27 @@ class TableCatalog:
         folder = main.folder
         names = () if folder is None else folder.schemas
         places = {(main.place[0], folded(name)): name for name in names if folded(name) != SCHEMA}
-        known = [schema for schema in self.schemas if schema.place[0] == main.place[0] and schema is not main]
+        known = [schema for schema in self._schemas.values() if schema.place[0] == main.place[0] and schema is not main]
         gone = [schema for schema in known if schema.place not in places]
-        new = [name for place, name in places.items() if place not in self._schemas]
+        new = [name for place, name in places.items() if place not in self._schemas and place not in self._refused]
         if not gone and not new:
             return False
         with self._lock, self.binder.spare_cursor() as cursor:
             for schema in gone:
-                cursor.execute(f"DROP SCHEMA IF EXISTS {schema.sql} CASCADE")
-                self._schemas.pop(schema.place)
+                with suppress(duckdb.TransactionException):  # an open transaction uses the schema: drop it later
+                    cursor.execute(f"DROP SCHEMA IF EXISTS {schema.sql} CASCADE")
+                    self._schemas.pop(schema.place)
             for name in new:
                 assert folder is not None
                 inside = NamespaceFolder(folder.namespace, (*folder.parts, name), f"{folder.uri}/{name}", folder)
-                self._add(replace(main, name=name, given={}, folder=inside), cursor)
+                schema = replace(main, name=name, given={}, folder=inside)
+                try:
+                    self._add(schema, cursor)
+                except duckdb.TransactionException:  # an open transaction creates the schema
+                    continue
+                except duckdb.Error as error:
+                    self._refused.add(schema.place)
+                    warn_of_table(f"schema {name} is skipped: {error}")
             self._forget()
         return True
 

@@ -241,3 +241,25 @@ def test_new_tables_of_dead_processes_are_removed_after_a_week(con: ld.Connectio
     con.execute("BEGIN; CREATE TABLE made AS SELECT 2 AS a; COMMIT")
     assert [path.name for path in (tmp_path / "__lance_duck" / "staged").iterdir()] == ["new"]
     assert rows(con, "SHOW TABLES") == [("made",), ("t",)]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ("CREATE VIEW v AS SELECT 1 AS a", "CREATE VIEW v AS SELECT 2 AS a"),
+        ("CREATE TABLE v AS SELECT 1 AS a", "CREATE TABLE v AS SELECT 2 AS a"),
+        ("CREATE SCHEMA n", "CREATE SCHEMA n; CREATE VIEW v AS SELECT 2 AS a"),
+        ("DROP SCHEMA s CASCADE", "DROP SCHEMA s CASCADE; CREATE VIEW v AS SELECT 2 AS a"),
+        ("DROP TABLE t", "DROP TABLE t; CREATE VIEW v AS SELECT 2 AS a"),
+        ("CREATE MACRO m() AS 1", "CREATE MACRO m() AS 2; CREATE VIEW v AS SELECT m() AS a"),
+    ],
+)
+def test_statements_of_others_run_while_a_transaction_holds_names(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, mine: str, theirs: str
+) -> None:
+    cursor, other = in_schema.cursor(), connect(tmp_path)
+    in_schema.execute(f"BEGIN; {mine}")
+    other.execute(theirs)
+    cursor.execute("SHOW ALL TABLES")
+    in_schema.execute("ROLLBACK")
+    assert rows(cursor, "FROM v") == rows(in_schema, "FROM v") == rows(connect(tmp_path), "FROM v") == [(2,)]

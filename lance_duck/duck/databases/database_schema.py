@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -215,7 +216,8 @@ class DatabaseSchema:
             handles, missing = self._wanted(force=force)
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
-                self._drop_view(name)
+                with suppress(duckdb.TransactionException):  # an open transaction uses the name
+                    self._drop_view(name)
             unread = [name for name in self._broken if name in self._views]
             self._broken = {} if missing is None else dict.fromkeys([*gone, *self._broken], missing)
             fresh = [name for name in handles if name not in self._views or name in unread]
@@ -266,7 +268,8 @@ class DatabaseSchema:
         with self._lock:
             wanted = {folded(name) for name in names}
             for name in [name for name in self._views if folded(name) in wanted]:
-                self._drop_view(name)
+                with suppress(duckdb.TransactionException):  # another transaction uses the name
+                    self._drop_view(name)
             self._stamp = None
 
     def view_body(self, name: str, handle: TableHandle) -> tuple[Any, str]:

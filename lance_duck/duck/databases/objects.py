@@ -43,6 +43,7 @@ class StoredObjects:
     main: DatabaseSchema
     reasons: dict[ObjectKey, str] = field(default_factory=dict)
     _loaded: dict[ObjectKey, CatalogObject] = field(default_factory=dict, init=False)
+    _has_conflicts: bool = field(default=False, init=False)
     _seen: tuple[Mapping[ObjectKey, CatalogObject], int | None] | None = field(default=None, init=False)
 
     @property
@@ -123,12 +124,14 @@ class StoredObjects:
     def load(self, run: Callable[[str, str], object], version: int) -> None:
         """Create, replace and drop objects in DuckDB. An object that DuckDB refuses does not hide the others.
 
+        Names that an open transaction has changed are loaded by a later call.
+
         Args:
             run: Runs a statement. Its second argument is the schema in which names are looked up first, in SQL.
             version: See `is_current`.
         """
         stored = self.stored
-        self._seen = None
+        self._seen, self._has_conflicts = None, False
         for key, old in list(self._loaded.items()):
             is_gone = key not in stored or (stored[key] != old and isinstance(old, TypeDefinition))
             drop = f"DROP {KINDS[type(old)]} IF EXISTS {self.sql(old)}"
@@ -141,6 +144,8 @@ class StoredObjects:
             if len(failed) == len(missing):
                 break
             missing = [each for each in missing if each.key in failed]
+        if self._has_conflicts:
+            return
         for each in missing:
             self._create_unreadable(run, each, failed[each.key])
         self._seen = (stored, version if self.reasons else None)
@@ -173,6 +178,7 @@ class StoredObjects:
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
+            self._has_conflicts |= isinstance(error, duckdb.TransactionException)
             return str(error).partition("\n\nLINE ")[0]
         return None
 
