@@ -147,7 +147,7 @@ def test_parameters_with_bare_names_use_the_current_database(con: ld.Connection,
 
 def test_a_view_keeps_its_table_after_use_of_another_database(con: ld.Connection) -> None:
     con.execute("CREATE VIEW memory.v AS SELECT id FROM lance_scan('t')")
-    con.sql("SELECT uri FROM lance_info('t')").create_view("w")
+    con.execute("CREATE VIEW w AS SELECT uri FROM lance_info('t')")
     con.execute("CREATE MACRO memory.m() AS TABLE SELECT id FROM lance_scan('main.t')")
     uri = con.execute("FROM w").fetchall()
     con.execute("USE two")
