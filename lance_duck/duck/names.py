@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import duckdb
@@ -83,18 +84,20 @@ class Names:
         self._counted = changes
         self._changes: object = None
         self._known: dict[tuple[tuple[str, ...], Place | None], _Meaning] = {}
-        self._shown: dict[str, DatabaseSchema] = {}
+        self._shown: set[str] = set()
         self._built_in: tuple[object, Sequence[str], bool] | None = None
         self._own: dict[tuple[str, Sequence[str]], frozenset[str]] = {}
         self._made_before: object = None
 
-    def show(self, name: str, schema: DatabaseSchema) -> None:
-        """Register a temporary view that stands for a Lance table and hides other tables with its name."""
-        self._shown[folded(name)] = schema
+    def show(self, name: str) -> None:
+        """Register a temporary view that stands for a Lance table. It does not count as an object with its name."""
+        self._shown.add(folded(name))
+        self._known.clear()
 
     def hide(self, name: str) -> None:
         """Unregister a temporary view that stands for a Lance table."""
-        self._shown.pop(folded(name), None)
+        self._shown.discard(folded(name))
+        self._known.clear()
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
         """Return whether DuckDB resolves a qualified name to a Lance table.
@@ -118,8 +121,6 @@ class Names:
             later: See `are_ours`.
             within: Database and schema of the view that contains the name, or None.
         """
-        if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
-            return self._shown[folded(name[-1])]
         if not self._catalog.is_table(name):
             return None
         meaning = self._meaning(name, later, within)
@@ -162,18 +163,22 @@ class Names:
             return folded(name[0]), folded(name[1])
         method: Any = self._native.sql if later else self._native.execute
         first = literal(folded(name[0])) if len(name) == 2 else "NULL"
-        text = (
-            "SELECT system.main.current_database(), system.main.current_schema(), "
-            "EXISTS (FROM system.main.duckdb_schemas() "
-            f"WHERE system.main.lower(schema_name) = {first} AND database_name = system.main.current_database()), "
-            f"EXISTS (FROM system.main.duckdb_databases() WHERE system.main.lower(database_name) = {first})"
-        )
-        database, current, is_schema, is_database = method(text).fetchall()[0]
+        text = f"""
+            SELECT system.main.current_setting('search_path'), system.main.current_database(),
+                (FROM (FROM system.main.duckdb_schemas() SELECT system.main.list([database_name, schema_name]))),
+                EXISTS (FROM system.main.duckdb_databases() WHERE {_folded_sql("database_name")} = {first})"""
+        path, current, schemas, is_database = method(text).fetchall()[0]
+        existing = {(folded(database), folded(schema)) for database, schema in schemas}
+        search = search_path(path)
+        database, schema = search[0] if search else (folded(current), SCHEMA)
         if len(name) == 1:
-            return folded(database), folded(current)
+            return (database, schema if (database, schema) in existing else SCHEMA)
+        is_schema = (database, folded(name[0])) in existing
         if is_schema == is_database:
             return None  # ambiguous or unknown
-        return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
+        if is_database:
+            return next((place for place in search if place[0] == folded(name[0])), (folded(name[0]), SCHEMA))
+        return database, folded(name[0])
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
         """Yield the edits of those spellings that refer to paths or Lance tables.
@@ -244,7 +249,7 @@ class Names:
             names = ", ".join(map(literal, functions))
             text = (
                 "FROM system.main.duckdb_functions() "
-                f"WHERE NOT internal AND system.main.lower(function_name) IN ({names}) LIMIT 1"
+                f"WHERE NOT internal AND {_folded_sql('function_name')} IN ({names}) LIMIT 1"
             )
             self._built_in = changes, functions, not method(text).fetchall()
         return self._built_in[2]
@@ -258,9 +263,9 @@ class Names:
         listed = ", ".join(map(literal, sorted(names))) or "NULL"
         text = f"""
             SELECT 1 FROM system.main.duckdb_views()
-            WHERE NOT internal AND system.main.lower(view_name) IN ({listed}) UNION ALL
+            WHERE NOT internal AND {_folded_sql("view_name")} IN ({listed}) UNION ALL
             SELECT 1 FROM system.main.duckdb_functions()
-            WHERE NOT internal AND system.main.lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
+            WHERE NOT internal AND {_folded_sql("function_name")} IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
 
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
@@ -283,8 +288,8 @@ class Names:
             self._made_before = changes
         if (column, names) not in self._own:
             method: Any = self._native.sql if later else self._native.execute
-            condition = f"NOT internal AND system.main.lower({column}) IN ({', '.join(map(literal, names)) or 'NULL'})"
-            text = f"SELECT DISTINCT system.main.lower({column}) FROM {source} WHERE {condition}"  # noqa: S608
+            condition = f"NOT internal AND {_folded_sql(column)} IN ({', '.join(map(literal, names)) or 'NULL'})"
+            text = f"SELECT DISTINCT {_folded_sql(column)} FROM {source} WHERE {condition}"  # noqa: S608
             self._own[column, names] = frozenset(row[0] for row in method(text).fetchall())
         return self._own[column, names]
 
@@ -325,12 +330,12 @@ class Names:
                 (SELECT system.main.list([name, value]) FROM system.main.duckdb_settings() WHERE name IN ({_SETTINGS})),
                 (SELECT system.main.list([database_name, schema_name, sql]) FROM (
                     SELECT database_name, schema_name, NULL AS sql FROM system.main.duckdb_tables()
-                    WHERE system.main.lower(table_name) = {named}
+                    WHERE {_folded_sql("table_name")} = {named}
                     UNION ALL
                     SELECT database_name, schema_name, sql FROM system.main.duckdb_views()
-                    WHERE system.main.lower(view_name) = {named})),
-                EXISTS (FROM system.main.duckdb_schemas() WHERE system.main.lower(schema_name) = {first}),
-                EXISTS (FROM duckdb_databases() WHERE lower(database_name) = {first})"""  # noqa: S608
+                    WHERE {_folded_sql("view_name")} = {named})),
+                EXISTS (FROM system.main.duckdb_schemas() WHERE {_folded_sql("schema_name")} = {first}),
+                EXISTS (FROM system.main.duckdb_databases() WHERE {_folded_sql("database_name")} = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
             row = method(text).fetchall()[0]
@@ -339,8 +344,10 @@ class Names:
         except duckdb.Error:
             return _NOTHING
         path, current, schema, settings, places, is_schema, is_database = row
-        search = search_path(path) or [(folded(current), folded(schema))]
+        search = searched(search_path(path) or [(folded(current), folded(schema))])
         objects = {(folded(database), folded(schema)): sql for database, schema, sql in places or ()}
+        if name[-1] in self._shown:
+            objects.pop(_TEMPORARY, None)
         if is_schema and is_database and len(name) == 2:
             place = None  # DuckDB rejects the name as ambiguous
         else:
@@ -364,12 +371,12 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
         objects: The schemas that contain a table or view with the name.
         is_schema: Whether the first part of a name with two parts is a schema, not a database.
     """
-    searched = [_TEMPORARY, *search]
+    all_searched = [_TEMPORARY, *search]
     match tuple(map(folded, name[:-1])):
         case ():
-            return next((place for place in searched if place in objects), None)
+            return next((place for place in all_searched if place in objects), None)
         case (schema,) if is_schema:
-            places = ((database, schema) for database, _ in searched)
+            places = ((database, schema) for database, _ in all_searched)
             return next((place for place in places if place in objects), None)
         case (database,):
             place = next((place for place in search if place[0] == database), (database, SCHEMA))
@@ -460,3 +467,19 @@ def search_path(text: str) -> list[Place]:
     """Return the entries of the `search_path` setting that consist of a database and a schema."""
     folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]
+
+
+def searched(search: Sequence[Place]) -> list[Place]:
+    """Return the schemas that DuckDB searches for a name, without the temporary one.
+
+    Schema `main` of the current database comes last.
+
+    Args:
+        search: The entries of the `search_path` setting.
+    """
+    return [*search, *((database, SCHEMA) for database, _ in search[:1])]
+
+
+def _folded_sql(expression: str) -> str:
+    """Return SQL for `folded` of an expression. DuckDB's `lower` also folds letters outside ASCII."""
+    return f"system.main.translate({expression}, {literal(ascii_uppercase)}, {literal(ascii_lowercase)})"

@@ -10,9 +10,9 @@ which is dropped at COMMIT. DuckDB then treats the change as a write to that dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -71,12 +71,14 @@ class ShownTable:
     Attributes:
         identity: Its location, and the version that other connections read.
         name: Its unqualified name.
-        view: The name of the view.
+        view: The name of the view. It is the name of the table if that name refers to this table.
+        source: The version that the view reads.
     """
 
     identity: tuple[str, VersionChoice]
     name: str
     view: str
+    source: VersionOfTransaction
 
 
 class TransactionBlock:
@@ -205,13 +207,18 @@ class DuckTransaction(TransactionBlock):
             self.versions.pin(each, lambda: self.dataset)
             self._show(each, name)
 
-    def pin(self, names: Iterable[str], *, later: bool) -> None:
+    def pin(self, names: Collection[str], *, later: bool) -> None:
         """Pin tables with these names to the version that the transaction reads.
 
         Args:
             names: Words of a statement, not necessarily table names.
             later: Whether rows are read after this call returns. Views must then already exist.
         """
+        for table in [*self.shown.values()]:
+            if folded(table.name) in names and (table.view == table.name) != self._is_found(table.identity, table.name):
+                self._names.hide(table.view)
+                unbind_name(self._native, table.view)  # USE has changed what the name refers to
+                self._bind(table.identity, table.name, table.source)
         for name in names:
             for schema in self._catalog.schemas:
                 handle = schema.find(name)
@@ -226,17 +233,23 @@ class DuckTransaction(TransactionBlock):
                     self._show(handle, name)
 
     def _show(self, handle: TableHandle, name: str) -> None:
-        if handle.identity in self.shown:
-            return
+        if handle.identity not in self.shown:
+            with self.versions.reading():
+                source = VersionOfTransaction(handle.reader(), hidden=False)
+            self._bind(handle.identity, name, source)
+
+    def _bind(self, identity: tuple[str, VersionChoice], name: str, source: VersionOfTransaction) -> None:
+        view = name if self._is_found(identity, name) else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
         with self.versions.reading():
-            schema = self._names.schema_of((name,), later=True)
-            found = None if schema is None else schema.find(name)
-            is_name = found is not None and found.identity == handle.identity
-            view = name if is_name else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
-            bind_name(self._native, view, VersionOfTransaction(handle.reader(), hidden=False))
-        self.shown[handle.identity] = ShownTable(handle.identity, name, view)
-        if schema is not None and is_name:
-            self._names.show(view, schema)
+            bind_name(self._native, view, source)
+        self.shown[identity] = ShownTable(identity, name, view, source)
+        self._names.show(view)
+
+    def _is_found(self, identity: tuple[str, VersionChoice], name: str) -> bool:
+        """Return whether an unqualified name refers to a table."""
+        with self.versions.reading():
+            found = self._names.table((name,), later=True)
+        return found is not None and found.identity == identity
 
     def show_columns(self) -> None:
         """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""
@@ -247,7 +260,9 @@ class DuckTransaction(TransactionBlock):
             if table is None:
                 continue
             with self.versions.reading():
-                bind_name(self._native, table.view, VersionOfTransaction(handle.reader(), hidden=False))
+                source = VersionOfTransaction(handle.reader(), hidden=False)
+                bind_name(self._native, table.view, source)
+            self.shown[handle.identity] = replace(table, source=source)
             show_comments(self._native, f"temp.main.{quoted(table.view)}", self.dataset)
 
     def _show_to_all(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from lance_duck.duck.databases.database_schema import SCHEMA
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded, quoted
 
@@ -51,3 +53,11 @@ def unqualified_names(part: Clauses) -> set[str]:
         for place, token in enumerate(part.tokens)
         if token.name is not None and part.text_at(place - 1) != "." and part.text_at(place + 1) != "."
     }
+
+
+def mentions_in_main(part: Clauses, name: str) -> Iterator[TableName]:
+    """Yield the mentions of a table with the qualified name `main.name`."""
+    for place in range(len(part)):
+        mention = TableName.at(part, place) if reads_table(part, place) else None
+        if mention is not None and tuple(map(folded, mention.parts)) == (SCHEMA, folded(name)):
+            yield mention

@@ -16,8 +16,8 @@ from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
-from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unqualified_names
+from lance_duck.duck.changes.block import DuckTransaction, ShownTable, TransactionBlock, bind_name, unbind_name
+from lance_duck.duck.changes.clause_tables import alias_of, mentions_in_main, reads_table, unqualified_names
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
@@ -380,8 +380,21 @@ class ChangeSession:
 
     def visible(self, sql: str) -> list[Edit]:
         """Return edits that make a statement read the transaction's versions, whichever names it uses."""
-        tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
-        return [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
+        if self.block is None:
+            return []
+        part, tables = Clauses.of(sql), self.block.shown.values()
+        edits = [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
+        in_main = [(each, mention) for each in tables for mention in mentions_in_main(part, each.view)]
+        return edits + [edit for each, mention in in_main if (edit := self._outside(part, mention, each)) is not None]
+
+    def _outside(self, part: Clauses, mention: TableName, shown: ShownTable) -> Edit | None:
+        """Return the edit with which `main.t` does not refer to the view `temp.main.t` of a table in another schema."""
+        place = self.names.place(mention.parts, later=True)
+        table = self.names.table(mention.parts, later=True)
+        if place is None or (table is not None and table.identity == shown.identity):
+            return None
+        name = ".".join(map(quoted, (*place, mention.name)))
+        return Edit(part.tokens[mention.first].start, part.tokens[mention.after - 1].end, name)
 
     def _respellings(
         self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str
