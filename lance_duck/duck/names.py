@@ -11,13 +11,14 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.arguments import nearest_name
-from lance_duck.duck.catalog import Place, TableCatalog
+from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
+from lance_duck.duck.databases.search_path import Place, SearchPath
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import FirstWords, StatementKind
-from lance_duck.duck.statement.identifiers import folded, literal, qualified_names
+from lance_duck.duck.statement.identifiers import folded, literal
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.tables.computed_columns import AskedColumns
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
@@ -57,12 +58,14 @@ class _Meaning:
         dialect: The SQL dialect.
         place: Database and schema of the table or view. None if it does not exist or is ambiguous.
         view: The view if the name refers to a view, otherwise None.
+        is_unique: Whether only one table or view of all schemas has its last part as name.
     """
 
     is_lance: bool
     dialect: Dialect
     place: Place | None = None
     view: View | None = None
+    is_unique: bool = True
 
 
 _NOTHING: Final = _Meaning(is_lance=False, dialect=Dialect(~About(0)))
@@ -137,6 +140,13 @@ class Names:
         """
         return self._meaning(name, later, within).place
 
+    def is_unique(self, name: str) -> bool:
+        """Return whether only one table or view has a name, in all schemas.
+
+        A temporary view with the name then hides no other table from the views that users have created.
+        """
+        return self._meaning((name,), later=True).is_unique
+
     def qualified(self, text: str, *, later: bool) -> str:
         """Qualify a table name as `lance_scan` and the searches do. See `TableCatalog.qualified`.
 
@@ -164,21 +174,19 @@ class Names:
         method: Any = self._native.sql if later else self._native.execute
         first = literal(folded(name[0])) if len(name) == 2 else "NULL"
         text = f"""
-            SELECT system.main.current_setting('search_path'), system.main.current_database(),
+            SELECT {SearchPath.QUERY},
                 (FROM (FROM system.main.duckdb_schemas() SELECT system.main.list([database_name, schema_name]))),
                 EXISTS (FROM system.main.duckdb_databases() WHERE {_folded_sql("database_name")} = {first})"""
-        path, current, schemas, is_database = method(text).fetchall()[0]
+        *setting, schemas, is_database = method(text).fetchall()[0]
+        search = SearchPath.of(*setting)
         existing = {(folded(database), folded(schema)) for database, schema in schemas}
-        search = search_path(path)
-        database, schema = search[0] if search else (folded(current), SCHEMA)
+        database, schema = search.order[0]
         if len(name) == 1:
-            return (database, schema if (database, schema) in existing else SCHEMA)
+            return database, schema if (database, schema) in existing else SCHEMA
         is_schema = (database, folded(name[0])) in existing
         if is_schema == is_database:
             return None  # ambiguous or unknown
-        if is_database:
-            return next((place for place in search if place[0] == folded(name[0])), (folded(name[0]), SCHEMA))
-        return database, folded(name[0])
+        return search.schema_of(folded(name[0])) if is_database else (database, folded(name[0]))
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
         """Yield the edits of those spellings that refer to paths or Lance tables.
@@ -325,8 +333,7 @@ class Names:
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
         named, first = literal(folded(name[-1])), literal(folded(name[0]))
         text = f"""
-            SELECT system.main.current_setting('search_path'), system.main.current_database(),
-                system.main.current_schema(),
+            SELECT {SearchPath.QUERY},
                 (SELECT system.main.list([name, value]) FROM system.main.duckdb_settings() WHERE name IN ({_SETTINGS})),
                 (SELECT system.main.list([database_name, schema_name, sql]) FROM (
                     SELECT database_name, schema_name, NULL AS sql FROM system.main.duckdb_tables()
@@ -343,43 +350,46 @@ class Names:
             raise
         except duckdb.Error:
             return _NOTHING
-        path, current, schema, settings, places, is_schema, is_database = row
-        search = searched(search_path(path) or [(folded(current), folded(schema))])
+        *setting, settings, places, is_schema, is_database = row
+        search = SearchPath.of(*setting)
+        if within is not None:
+            search = SearchPath([within, *search.named], [within, *search.order])
         objects = {(folded(database), folded(schema)): sql for database, schema, sql in places or ()}
         if name[-1] in self._shown:
             objects.pop(_TEMPORARY, None)
+        is_unique = len(objects) <= 1
         if is_schema and is_database and len(name) == 2:
             place = None  # DuckDB rejects the name as ambiguous
         else:
-            place = _first(name, search if within is None else [within, *search], objects, is_schema=is_schema)
+            place = _first(name, search, objects, is_schema=is_schema)
         dialect = Dialect.of(settings or ())
         if place is None:
-            return _Meaning(False, dialect)
+            return _Meaning(False, dialect, is_unique=is_unique)
         ours = self._catalog.schema(*place)
         is_lance = ours is not None and ours.find(name[-1]) is not None
         is_table = objects[place] is None or is_lance
         view = None if is_table else View(objects[place], place)
-        return _Meaning(is_lance, dialect, place, view)
+        return _Meaning(is_lance, dialect, place, view, is_unique)
 
 
-def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], *, is_schema: bool) -> Place | None:
+def _first(name: tuple[str, ...], search: SearchPath, objects: Container[Place], *, is_schema: bool) -> Place | None:
     """Return the database and schema in which DuckDB finds a name first, or None if they are uncertain.
 
     Args:
         name: Its parts.
-        search: DuckDB's search path for unqualified names, in order.
+        search: Where DuckDB looks for names.
         objects: The schemas that contain a table or view with the name.
         is_schema: Whether the first part of a name with two parts is a schema, not a database.
     """
-    all_searched = [_TEMPORARY, *search]
+    everywhere = [_TEMPORARY, *search.order]
     match tuple(map(folded, name[:-1])):
         case ():
-            return next((place for place in all_searched if place in objects), None)
+            return next((place for place in everywhere if place in objects), None)
         case (schema,) if is_schema:
-            places = ((database, schema) for database, _ in all_searched)
+            places = ((database, schema) for database, _ in everywhere)
             return next((place for place in places if place in objects), None)
         case (database,):
-            place = next((place for place in search if place[0] == database), (database, SCHEMA))
+            place = search.schema_of(database)
             return place if place in objects else None
         case (database, schema):
             return (database, schema) if (database, schema) in objects else None
@@ -461,23 +471,6 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
     if count is not None:
         return count()
     return ours.count if (ours.is_sure if names else ours.is_private) else None
-
-
-def search_path(text: str) -> list[Place]:
-    """Return the entries of the `search_path` setting that consist of a database and a schema."""
-    folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
-    return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]
-
-
-def searched(search: Sequence[Place]) -> list[Place]:
-    """Return the schemas that DuckDB searches for a name, without the temporary one.
-
-    Schema `main` of the current database comes last.
-
-    Args:
-        search: The entries of the `search_path` setting.
-    """
-    return [*search, *((database, SCHEMA) for database, _ in search[:1])]
 
 
 def _folded_sql(expression: str) -> str:

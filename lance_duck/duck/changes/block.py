@@ -66,19 +66,24 @@ def unbind_name(native: duckdb.DuckDBPyConnection, name: str) -> None:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table that the connection reads through a temporary view, at the version of its transaction.
+    """A table that statements read through a temporary view, at one version.
 
     Attributes:
         identity: Its location, and the version that other connections read.
         name: Its unqualified name.
-        view: The name of the view. It is the name of the table if that name refers to this table.
+        view: The name of the view. It is the name of the table unless that name may refer to other tables.
         source: The version that the view reads.
     """
 
     identity: tuple[str, VersionChoice]
     name: str
     view: str
-    source: VersionOfTransaction
+    source: DuckTable
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the view has another name than the table."""
+        return self.view != self.name
 
 
 class TransactionBlock:
@@ -215,7 +220,7 @@ class DuckTransaction(TransactionBlock):
             later: Whether rows are read after this call returns. Views must then already exist.
         """
         for table in [*self.shown.values()]:
-            if folded(table.name) in names and (table.view == table.name) != self._is_found(table.identity, table.name):
+            if folded(table.name) in names and table.is_hidden == self._is_bindable(table.identity, table.name):
                 self._names.hide(table.view)
                 unbind_name(self._native, table.view)  # USE has changed what the name refers to
                 self._bind(table.identity, table.name, table.source)
@@ -238,18 +243,18 @@ class DuckTransaction(TransactionBlock):
                 source = VersionOfTransaction(handle.reader(), hidden=False)
             self._bind(handle.identity, name, source)
 
-    def _bind(self, identity: tuple[str, VersionChoice], name: str, source: VersionOfTransaction) -> None:
-        view = name if self._is_found(identity, name) else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
+    def _bind(self, identity: tuple[str, VersionChoice], name: str, source: DuckTable) -> None:
+        view = name if self._is_bindable(identity, name) else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
         with self.versions.reading():
             bind_name(self._native, view, source)
         self.shown[identity] = ShownTable(identity, name, view, source)
         self._names.show(view)
 
-    def _is_found(self, identity: tuple[str, VersionChoice], name: str) -> bool:
-        """Return whether an unqualified name refers to a table."""
+    def _is_bindable(self, identity: tuple[str, VersionChoice], name: str) -> bool:
+        """Return whether an unqualified name refers to a table, and to no other in another schema."""
         with self.versions.reading():
             found = self._names.table((name,), later=True)
-        return found is not None and found.identity == identity
+            return found is not None and found.identity == identity and self._names.is_unique(name)
 
     def show_columns(self) -> None:
         """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from lance_duck.duck.databases.database_schema import SCHEMA
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.common_tables import common_tables, parentheses
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.scope import Scopes
 
 _CLAUSES: Final = (
     "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
@@ -17,6 +17,7 @@ AFTER_TABLE: Final = frozenset(_CLAUSES.split())
 """Keywords that may follow a table, and therefore are not its alias."""
 _TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
 _WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
+_READS: Final = _WITHOUT_ALIAS | {"pivot", "unpivot"}
 _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
@@ -55,9 +56,20 @@ def unqualified_names(part: Clauses) -> set[str]:
     }
 
 
-def mentions_in_main(part: Clauses, name: str) -> Iterator[TableName]:
-    """Yield the mentions of a table with the qualified name `main.name`."""
-    for place in range(len(part)):
-        mention = TableName.at(part, place) if reads_table(part, place) else None
-        if mention is not None and tuple(map(folded, mention.parts)) == (SCHEMA, folded(name)):
-            yield mention
+def unqualified_reads(part: Clauses) -> set[int]:
+    """Return the tokens of unqualified names that are read as tables, not as common table expressions."""
+    scopes = Scopes(part.tokens)
+    return {
+        place
+        for place, token in enumerate(part.tokens)
+        if token.name is not None
+        and not part.says(place - 2, "using", "(")
+        and (part.word(place - 1) in _READS or reads_table(part, place))
+        and scopes.cte(token.name, place) is None
+    }
+
+
+def declares(part: Clauses, name: str) -> bool:
+    """Return whether a clause contains a common table expression with a name."""
+    closers, openers = parentheses(part.tokens)
+    return any(each.name == folded(name) for each in common_tables(part.tokens, closers, openers))

@@ -17,7 +17,13 @@ from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, ShownTable, TransactionBlock, bind_name, unbind_name
-from lance_duck.duck.changes.clause_tables import alias_of, mentions_in_main, reads_table, unqualified_names
+from lance_duck.duck.changes.clause_tables import (
+    alias_of,
+    declares,
+    reads_table,
+    unqualified_names,
+    unqualified_reads,
+)
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
@@ -354,15 +360,16 @@ class ChangeSession:
         Yields: The text of each clause, and the tables that it reads.
         """
         identity = self.handle(name).identity
-        spelled = [part.edited(self._respellings(part, identity, name.name, _PINNED)) for part in parts]
-        tables = table.sources
-        pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
+        is_bare = not self.names.is_unique(name.name) and not any(declares(part, name.name) for part in parts)
+        pin, tables = DuckTable(lambda: table.dataset, pinned=True, hidden=False), table.sources
+        shown = ShownTable(identity, name.name, _PINNED, pin)
+        spelled = [part.edited(self._respellings(part, shown, is_bare)) for part in parts]
         if any(_PINNED in text for text in spelled):
             tables[_PINNED] = pin
         for part, text in zip(() if table.unambiguous is table else parts, spelled, strict=False):
             if _PINNED in text or self._unqualified(identity, (part,)):
                 table.refuse_ambiguous_names(part)
-        names = self._unqualified(identity, parts)
+        names = [] if is_bare else self._unqualified(identity, parts)
         try:
             for each in names:
                 bind_name(self.native, each, pin)
@@ -380,64 +387,49 @@ class ChangeSession:
 
     def visible(self, sql: str) -> list[Edit]:
         """Return edits that make a statement read the transaction's versions, whichever names it uses."""
-        if self.block is None:
-            return []
-        part, tables = Clauses.of(sql), self.block.shown.values()
-        edits = [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
-        in_main = [(each, mention) for each in tables for mention in mentions_in_main(part, each.view)]
-        return edits + [edit for each, mention in in_main if (edit := self._outside(part, mention, each)) is not None]
+        tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
+        return [edit for each in tables for edit in self._respellings(part, each, each.is_hidden)]
 
-    def _outside(self, part: Clauses, mention: TableName, shown: ShownTable) -> Edit | None:
-        """Return the edit with which `main.t` does not refer to the view `temp.main.t` of a table in another schema."""
-        place = self.names.place(mention.parts, later=True)
-        table = self.names.table(mention.parts, later=True)
-        if place is None or (table is not None and table.identity == shown.identity):
-            return None
-        name = ".".join(map(quoted, (*place, mention.name)))
-        return Edit(part.tokens[mention.first].start, part.tokens[mention.after - 1].end, name)
-
-    def _respellings(
-        self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str
-    ) -> Iterator[Edit]:
-        """Yield edits of a clause that replace the path and qualified names of a table.
+    def _respellings(self, part: Clauses, shown: ShownTable, is_bare: bool) -> Iterator[Edit]:
+        """Yield edits of a clause that replace the path and names of a table.
 
         Args:
             part: The clause.
-            identity: The location and version of the table.
-            name: Its unqualified name, which is not replaced.
-            source: The name to read instead.
+            shown: The table, and the view to read instead.
+            is_bare: Whether the unqualified name is replaced, too.
         """
-        at = 0
+        at, bare = 0, unqualified_reads(part) if is_bare else ()
         while at < len(part):
             mention = TableName.at(part, at)
             if mention is None or part.text_at(at - 1) == ".":
                 at += 1
                 continue
             at = mention.after
-            if (edit := self._respelling(part, mention, identity, name, source)) is not None:
+            if (edit := self._respelling(part, mention, shown, mention.first in bare)) is not None:
                 yield edit
 
-    def _respelling(
-        self, part: Clauses, mention: TableName, identity: tuple[str, VersionChoice], name: str, source: str
-    ) -> Edit | None:
+    def _respelling(self, part: Clauses, mention: TableName, shown: ShownTable, is_bare: bool) -> Edit | None:
         """Return the edit that replaces one mention of a table. Returns None for other names."""
         start = part.tokens[mention.first].start
         if mention.path is not None:
-            if not reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
+            if (
+                not reads_table(part, mention.first)
+                or self.catalog.path_handle(mention.path).identity != shown.identity
+            ):
                 return None
             end = part.tokens[mention.after - 1].end
-            return Edit(start, end, quoted(source) + alias_of(part, mention, mention.name))
+            return Edit(start, end, quoted(shown.view) + alias_of(part, mention, mention.name))
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
             return None  # a different version, which the name itself selects
-        for size in range(len(mention.parts), 1, -1):
+        for size in range(len(mention.parts), 0 if is_bare else 1, -1):
             parts = mention.parts[:size]
             handle = self.names.table(parts, later=True)
-            if handle is None or handle.identity != identity:
+            if handle is None or handle.identity != shown.identity:
                 continue
             end = part.tokens[mention.first + 2 * (size - 1)].end
             if size < len(mention.parts):
-                return Edit(start, end, quoted(name))
-            return Edit(start, end, quoted(source) + alias_of(part, mention, name))
+                return Edit(start, end, quoted(shown.name))
+            return Edit(start, end, quoted(shown.view) + alias_of(part, mention, shown.name))
         return None
 
     # Commits.

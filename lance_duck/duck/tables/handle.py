@@ -180,7 +180,7 @@ class TableHandle:
         if pinned.is_newest(self, newest):
             return newest
         raise UnsupportedError(
-            "a view or a prepared statement reads a Lance table that this transaction changed",
+            "a view or a prepared statement reads a Lance table that changed after this transaction began",
             where=self.uri,
             remedy="read the table directly in the statement, or COMMIT first",
         )

@@ -15,7 +15,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.databases.database_schema import DatabaseSchema
 from lance_duck.duck.databases.objects import StoredObjects
-from lance_duck.duck.names import search_path, searched
+from lance_duck.duck.databases.search_path import SearchPath
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal
@@ -171,14 +171,13 @@ def found_object(
 
 def _places(session: ChangeSession, name: TableName) -> list[tuple[str, str]]:
     """Return the databases and schemas in which DuckDB looks for a name, in order."""
-    path = session.relation("SELECT system.main.current_setting('search_path')", {}).fetchall()[0]
-    search = searched(search_path(path[0]))
-    everywhere = [("temp", "main"), *search]
+    search = SearchPath.of(*session.relation(f"SELECT {SearchPath.QUERY}", {}).fetchall()[0])
+    everywhere = [("temp", "main"), *search.order]
     match tuple(map(folded, name.parts[:-1])):
         case ():
             return everywhere
         case (part,) if session.catalog.database(part) is not None:
-            return [next((place for place in search if place[0] == part), (part, "main"))]
+            return [search.schema_of(part)]
         case (part,):
             return [(database, part) for database, _ in everywhere]
         case (database, schema):
