@@ -222,6 +222,10 @@ class TableCatalog:
         """Return the views, macros and types of the database of a schema."""
         return self._objects[schema.place[0]]
 
+    def words_read(self, words: Iterable[str]) -> set[str]:
+        """Return words of a statement, and those of the stored views and macros that it may read."""
+        return set().union(words, *(objects.words_read(words) for objects in self._objects.values()))
+
     def load_objects(self, run: Callable[[str, str], object]) -> None:
         """Create, replace and drop views, macros and types in DuckDB, so that they equal the stored ones.
 

@@ -109,6 +109,20 @@ def test_a_view_of_the_changed_table_is_refused_if_another_schema_has_a_table_of
         con.execute("FROM r")
 
 
+@pytest.mark.parametrize("source", ["v", "w", "m()", "s.v"])
+def test_a_view_is_read_at_the_version_of_the_transaction(
+    con: ld.Connection, tmp_path: Path, connect: Connect, source: str
+) -> None:
+    con.execute("CREATE TABLE q AS SELECT 1 AS a; CREATE VIEW v AS FROM q; CREATE VIEW w AS FROM V")
+    con.execute("CREATE MACRO m() AS TABLE FROM w; CREATE SCHEMA s; CREATE VIEW s.v AS FROM main.q")
+    con.execute("BEGIN")
+    assert con.execute(f"FROM {source}").fetchall() == [(1,)]
+    connect(tmp_path).execute("INSERT INTO q VALUES (2)")
+    assert con.execute(f"FROM {source}").fetchall() == con.execute("FROM q").fetchall() == [(1,)]
+    con.execute("COMMIT")
+    assert sorted(con.execute(f"FROM {source}").fetchall()) == [(1,), (2,)]
+
+
 def test_names_fold_only_ascii_letters(con: ld.Connection) -> None:
     con.execute('CREATE TABLE "Ü" AS SELECT 1 AS a; INSERT INTO "Ü" VALUES (2); UPDATE "Ü" SET a = a + 1')
     con.execute('BEGIN; DELETE FROM "Ü" WHERE a = 2; COMMIT; ALTER TABLE "Ü" ADD COLUMN b INTEGER')

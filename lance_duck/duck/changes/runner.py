@@ -443,7 +443,7 @@ class ChangeRunner:
             if self._catalog.vocabulary.may_be_in(sql):
                 if not later:
                     self.drop_rows()
-                block.pin(LiftedText.of(sql).statement.names, later=later)
+                block.pin(self._catalog.words_read(LiftedText.of(sql).statement.names), later=later)
             yield
 
     def visible(self, lifted: LiftedText) -> LiftedText:

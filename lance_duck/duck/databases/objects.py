@@ -12,6 +12,7 @@ import duckdb
 from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.namespaces import (
     CatalogObject,
     MacroDefinition,
@@ -94,6 +95,15 @@ class StoredObjects:
         if drafts is None or not drafts.objects:
             return self._loaded
         return {key: each for key, each in {**self._loaded, **drafts.objects}.items() if each is not None}
+
+    def words_read(self, words: Iterable[str]) -> set[str]:
+        """Return words of a statement, and the words of the views and macros that these words may refer to."""
+        found, new = set(), set(words)
+        while new:
+            found |= new
+            texts = [_body(each) for key, each in self._seen_now().items() if folded(key.name[-1]) in new]
+            new = {word for text in texts for word in LiftedText.of(text).statement.names} - found
+        return found
 
     def forget(self, run: Callable[[str], object], schema: DatabaseSchema, names: Iterable[str]) -> None:
         """Drop objects in DuckDB after a failed statement, so that the next statement loads the stored ones.
@@ -220,3 +230,13 @@ class StoredObjects:
             for column, text in each.column_comments.items():
                 statements.append(f"COMMENT ON COLUMN {self.sql(each)}.{quoted(column)} IS {literal(text)}")
         return statements
+
+
+def _body(each: CatalogObject) -> str:
+    """Return the part of a definition that may read tables."""
+    match each:
+        case ViewDefinition():
+            return each.query
+        case MacroDefinition():
+            return each.definitions
+    return ""
