@@ -102,9 +102,14 @@ def test_names_after_use_mean_what_they_mean_in_a_native_database(
     assert answers(again, [*READ]) == answers(native, [*READ])
 
 
-def test_a_view_of_the_changed_table_is_refused_if_another_schema_has_a_table_of_this_name(con: ld.Connection) -> None:
+def test_duckdb_2_refuses_a_view_of_the_changed_table_if_another_schema_has_a_table_of_this_name(
+    con: ld.Connection,
+) -> None:
     con.execute(TABLES)
     con.execute("BEGIN; UPDATE t SET a = 8")
+    if duckdb.__version__ < "2":
+        assert con.execute("FROM r").fetchall() == [(8,)]
+        return
     with pytest.raises(UnsupportedError, match="a view or a prepared statement reads a Lance table that changed"):
         con.execute("FROM r")
 
