@@ -130,7 +130,7 @@ class CatalogDraft:
         row, new = self._table_row(name_parts(name)), name_parts(new_name)
         check_new(new, TABLE)
         self._check_parent(new)
-        if object_id(new) in self._rows:
+        if object_id(new) in self._rows or (len(new) == 1 and new[0] in self._root_tables()):
             raise AlreadyExistsError(TAKEN, where=object_id(new))
         self._check_no_view(new)
         del self._rows[row.object_id]

@@ -263,3 +263,51 @@ def test_statements_of_others_run_while_a_transaction_holds_names(
     cursor.execute("SHOW ALL TABLES")
     in_schema.execute("ROLLBACK")
     assert rows(cursor, "FROM v") == rows(in_schema, "FROM v") == rows(connect(tmp_path), "FROM v") == [(2,)]
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("DROP TABLE T", ["s.t"]),
+        ("DROP TABLE IF EXISTS T", ["s.t"]),
+        ("DROP TABLE S.T", ["main.t"]),
+        ("ALTER TABLE T RENAME TO u", ["main.u", "s.t"]),
+        ("ALTER TABLE S.T RENAME TO u", ["main.t", "s.u"]),
+        ("CREATE TABLE x AS SELECT 2 AS a; DROP TABLE T; CREATE TABLE t AS FROM X; DROP TABLE X", ["main.t", "s.t"]),
+        ("DROP TABLE T; CREATE TABLE T AS SELECT 2 AS a; ALTER TABLE t RENAME TO U; DROP TABLE u", ["s.t"]),
+        ("ALTER TABLE S.T RENAME TO U; ALTER TABLE s.u RENAME TO w; CREATE TABLE s.t(a INTEGER); DROP TABLE s.W", None),
+    ],
+)
+def test_names_are_dropped_and_renamed_without_case(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, frame: str, sql: str, tables: list[str] | None
+) -> None:
+    in_schema.execute(frame.format(sql))
+    for each in (in_schema, connect(tmp_path)):
+        names = rows(each, "SELECT table_schema || '.' || table_name FROM information_schema.tables")
+        assert [name for (name,) in names] == (tables or ["main.t", "s.t"])
+    assert len(list(tmp_path.iterdir())) == 1 + len(names)
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("ALTER TABLE R RENAME TO u", {"t": "t.lance", "u": "elsewhere"}),
+        ("ALTER TABLE r RENAME TO u; ALTER TABLE u RENAME TO w", {"t": "t.lance", "w": "elsewhere"}),
+        ("ALTER TABLE r RENAME TO u; ALTER TABLE t RENAME TO r; DROP TABLE u", {"r": "r.lance"}),
+        ("DROP TABLE R; CREATE TABLE r AS SELECT 2 AS a", {"r": "r.lance", "t": "t.lance"}),
+    ],
+)
+def test_registered_tables_keep_their_folders(
+    con: ld.Connection, tmp_path: Path, connect: Connect, frame: str, sql: str, tables: dict[str, str]
+) -> None:
+    ld.write_dataset({"a": [2]}, tmp_path / "elsewhere")
+    namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    namespace.register_table("r", "elsewhere")
+    con.execute(frame.format(sql))
+    for each in (con, connect(tmp_path)):
+        assert [name for (name,) in rows(each, "SHOW TABLES")] == sorted(tables)
+    places = namespace.describe_tables()
+    assert {name: place.location.rpartition("/")[2] for name, place in places.items()} == tables
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", *sorted(tables.values())]

@@ -70,10 +70,13 @@ class DraftNames(ChangedNames):
 
     Attributes:
         changes: The changes, in order.
+        _new: The new tables, by location.
+        _final: Locations of root tables at COMMIT that differ from those of their handles, by handle and name.
     """
 
     changes: list[NameChange] = field(default_factory=list)
     _new: dict[str, TableHandle] = field(default_factory=dict)
+    _final: dict[tuple[str, str], str] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
 
     def is_new(self, handle: TableHandle) -> bool:
@@ -117,12 +120,12 @@ class DraftNames(ChangedNames):
             row = NamedObject(object_id((*folder.parts, name)), TABLE, handle.uri.rpartition("/")[2])
             self.changes.append(NameChange(schema, None, name, lambda draft: draft.add_table(row)))
         else:
-            final = join_uri(folder.uri, name + TABLE_SUFFIX)
+            final = self._final[handle.place, name] = join_uri(folder.uri, name + TABLE_SUFFIX)
             self.changes.append(NameChange(schema, None, name, None, lambda: _move(handle.uri, final)))
 
     def rename(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
         """Rename a table."""
-        handle, folder = schema.find(name), schema.folder
+        handle, folder, name = schema.find(name), schema.folder, self._stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -131,13 +134,14 @@ class DraftNames(ChangedNames):
             old, new = (*folder.parts, name), (*folder.parts, new_name)
             self.changes.append(NameChange(schema, name, new_name, lambda draft: draft.rename_table(old, new)))
         else:
-            uri = join_uri(folder.uri, name + TABLE_SUFFIX)
+            uri = self._final.get((handle.place, name), handle.uri)
+            self._final[handle.place, new_name] = folder.uri_after_rename(name, new_name, uri)
             move = partial(folder.rename, name, new_name, uri)
             self.changes.append(NameChange(schema, name, new_name, None, move))
 
     def drop(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table."""
-        handle, folder = schema.find(name), schema.folder
+        handle, folder, name = schema.find(name), schema.folder, self._stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -145,7 +149,7 @@ class DraftNames(ChangedNames):
             old = (*folder.parts, name)
             self.changes.append(NameChange(schema, name, None, lambda draft: draft.drop_table(old)))
         else:
-            remove = partial(folder.drop, name, join_uri(folder.uri, name + TABLE_SUFFIX))
+            remove = partial(folder.drop, name, self._final.get((handle.place, name), handle.uri))
             self.changes.append(NameChange(schema, name, None, None, remove))
 
     def change_object(
@@ -253,6 +257,12 @@ class DraftNames(ChangedNames):
             with suppress(LanceDuckError):
                 _drop(handle)
             _remove_empty(handle.uri)
+
+    def _stored_name(self, schema: DatabaseSchema, name: str) -> str:
+        """Return the spelling that the name of a table has after the earlier changes."""
+        added = [each.adds for each in self.changes if each.schema.place == schema.place and each.adds is not None]
+        spelled = [each for each in added if folded(each) == folded(name)]
+        return spelled[-1] if spelled else schema.stored_name(name)
 
     def _show(self, schema: DatabaseSchema, name: str, handle: TableHandle | None) -> None:
         self.tables[schema.place, folded(name)] = handle

@@ -136,7 +136,7 @@ class AlterStatement(TableStatement):
             return nothing()
         session.refuse_in_transaction("RENAME of a path")
         if schema is not None and schema.folder is not None:
-            schema.folder.rename(self.target.name, name, handle.uri)
+            schema.folder.rename(schema.stored_name(self.target.name), name, handle.uri)
         else:
             folder, _ = split_place(handle.uri)
             rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
