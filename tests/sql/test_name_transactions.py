@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, CommitConflictError, InvalidInputError, UnsupportedError
 
 Connect = Callable[..., ld.Connection]
 
@@ -311,3 +311,16 @@ def test_registered_tables_keep_their_folders(
     places = namespace.describe_tables()
     assert {name: place.location.rpartition("/")[2] for name, place in places.items()} == tables
     assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", *sorted(tables.values())]
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN; "])
+@pytest.mark.parametrize("sql", ["t RENAME TO v", "t RENAME TO V", "s.t RENAME TO V"])
+def test_a_table_cannot_get_the_name_of_a_view(in_schema: ld.Connection, tmp_path: Path, begin: str, sql: str) -> None:
+    in_schema.execute("CREATE VIEW v AS SELECT 5 AS z; CREATE VIEW s.v AS SELECT 5 AS z")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(AlreadyExistsError, match=r'View with name "[vV]" already exists!'):
+        in_schema.execute(f"{begin}ALTER TABLE {sql}")
+    if begin:
+        in_schema.execute("ROLLBACK")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert rows(in_schema, "FROM v") == rows(in_schema, "FROM s.v") == [(5,)]

@@ -51,6 +51,7 @@ from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
+from lance_duck.namespaces.names import TABLE, check_new
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.merge.primary_key import checked_key
@@ -131,6 +132,11 @@ class AlterStatement(TableStatement):
                 found=f"names that differ only by case are one name in SQL: {name}",
                 remedy="choose another name, or drop the existing table",
             )
+        if schema is not None and schema.folder is not None:
+            if schema.folder.parts:
+                check_new((*schema.folder.parts, name), TABLE)
+            if session.catalog.objects(schema).find(schema, name, ("view",)) is not None:
+                raise AlreadyExistsError(f'View with name "{name}" already exists!', remedy="DROP VIEW first")
         if session.transaction is not None and schema is not None:
             session.transaction.rename_table(schema, self.target.name, name)
             return nothing()
