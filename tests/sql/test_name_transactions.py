@@ -324,3 +324,17 @@ def test_a_table_cannot_get_the_name_of_a_view(in_schema: ld.Connection, tmp_pat
         in_schema.execute("ROLLBACK")
     assert sorted(tmp_path.rglob("*")) == before
     assert rows(in_schema, "FROM v") == rows(in_schema, "FROM s.v") == [(5,)]
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize("schema", ["main", "s"])
+@pytest.mark.parametrize("names", [("t", "t"), ("T", "T"), ("T", "t"), ("T", "t", "U", "u", "u")])
+def test_a_table_is_renamed_to_its_own_name(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, frame: str, schema: str, names: tuple[str, ...]
+) -> None:
+    sql = [f"ALTER TABLE {schema}.{old} RENAME TO {new}" for old, new in zip(("t", *names), names, strict=False)]
+    in_schema.execute(frame.format("; ".join([*sql, f"INSERT INTO {schema}.{names[-1]} VALUES (2)"])))
+    for each in (in_schema, connect(tmp_path)):
+        assert rows(each, f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{schema}'") == [(names[-1],)]
+        assert rows(each, f"FROM {schema}.{names[-1]}") == [(1,), (2,)]
+    assert len(list(tmp_path.iterdir())) == 3

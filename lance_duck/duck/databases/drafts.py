@@ -110,6 +110,12 @@ class DraftNames(ChangedNames):
         _remove_old(local_path(staged) or "")
         return join_uri(staged, str(uuid4())), folder.storage_options
 
+    def stored_name(self, schema: DatabaseSchema, name: str) -> str:
+        """Return the spelling that the name of a table has after the earlier changes."""
+        added = [each.adds for each in self.changes if each.schema.place == schema.place and each.adds is not None]
+        spelled = [each for each in added if folded(each) == folded(name)]
+        return spelled[-1] if spelled else schema.stored_name(name)
+
     def create(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
         """Add a table that was written to a location of `place_of_new`."""
         folder = schema.folder
@@ -125,7 +131,7 @@ class DraftNames(ChangedNames):
 
     def rename(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
         """Rename a table."""
-        handle, folder, name = schema.find(name), schema.folder, self._stored_name(schema, name)
+        handle, folder, name = schema.find(name), schema.folder, self.stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -141,7 +147,7 @@ class DraftNames(ChangedNames):
 
     def drop(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table."""
-        handle, folder, name = schema.find(name), schema.folder, self._stored_name(schema, name)
+        handle, folder, name = schema.find(name), schema.folder, self.stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -257,12 +263,6 @@ class DraftNames(ChangedNames):
             with suppress(LanceDuckError):
                 _drop(handle)
             _remove_empty(handle.uri)
-
-    def _stored_name(self, schema: DatabaseSchema, name: str) -> str:
-        """Return the spelling that the name of a table has after the earlier changes."""
-        added = [each.adds for each in self.changes if each.schema.place == schema.place and each.adds is not None]
-        spelled = [each for each in added if folded(each) == folded(name)]
-        return spelled[-1] if spelled else schema.stored_name(name)
 
     def _show(self, schema: DatabaseSchema, name: str, handle: TableHandle | None) -> None:
         self.tables[schema.place, folded(name)] = handle

@@ -46,7 +46,7 @@ from lance_duck.duck.changes.tables.altered_types import (
     named_indexes,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
-from lance_duck.duck.databases.database_schema import check_table_name
+from lance_duck.duck.databases.database_schema import DatabaseSchema, check_table_name
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
@@ -137,6 +137,8 @@ class AlterStatement(TableStatement):
                 check_new((*schema.folder.parts, name), TABLE)
             if session.catalog.objects(schema).find(schema, name, ("view",)) is not None:
                 raise AlreadyExistsError(f'View with name "{name}" already exists!', remedy="DROP VIEW first")
+        if schema is not None and self._stored_name(session, schema) == name:
+            return nothing()
         if session.transaction is not None and schema is not None:
             session.transaction.rename_table(schema, self.target.name, name)
             return nothing()
@@ -148,6 +150,11 @@ class AlterStatement(TableStatement):
             rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
         session.catalog.refresh(force=True)
         return nothing()
+
+    def _stored_name(self, session: ChangeSession, schema: DatabaseSchema) -> str:
+        """Return the stored spelling of the table's name."""
+        drafts = None if session.transaction is None else session.transaction.drafts
+        return schema.stored_name(self.target.name) if drafts is None else drafts.stored_name(schema, self.target.name)
 
     def _path(self, place: int) -> ColumnPath:
         path = ColumnPath.at(self.action, place)
