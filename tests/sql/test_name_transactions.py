@@ -11,7 +11,13 @@ import duckdb
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    ReferencedError,
+    UnsupportedError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -338,3 +344,34 @@ def test_a_table_is_renamed_to_its_own_name(
         assert rows(each, f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{schema}'") == [(names[-1],)]
         assert rows(each, f"FROM {schema}.{names[-1]}") == [(1,), (2,)]
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("DROP TABLE s.t; DROP SCHEMA s", []),
+        ("DROP TABLE S.T; DROP SCHEMA S CASCADE", []),
+        ("ALTER TABLE s.t RENAME TO u; DROP TABLE s.U; DROP SCHEMA s", []),
+        ("CREATE VIEW s.v AS FROM s.t; DROP VIEW s.v; DROP TABLE s.t; DROP SCHEMA s; CREATE SCHEMA S", []),
+        ("DROP TABLE s.t; CREATE OR REPLACE SCHEMA s; CREATE TABLE s.t AS SELECT 2 AS a", ["t"]),
+        ("CREATE TABLE s.u AS FROM s.t; DROP SCHEMA s CASCADE; CREATE SCHEMA s; CREATE TABLE s.u(a INTEGER)", ["u"]),
+        ("CREATE SCHEMA n; CREATE TABLE n.t AS FROM s.t; DROP TABLE n.t; DROP SCHEMA n", ["t"]),
+    ],
+)
+def test_a_schema_is_dropped_with_the_names_that_the_transaction_sees(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, sql: str, tables: list[str]
+) -> None:
+    in_schema.execute(f"BEGIN; {sql}; COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        names = [row[1:3] for row in rows(each, "SHOW ALL TABLES")]
+        assert names == [("main", "t"), *(("s", table) for table in tables)]
+    assert len(list(tmp_path.iterdir())) == 2 + len(tables)
+
+
+@pytest.mark.parametrize("sql", ["TABLE s.n(a INTEGER)", "VIEW s.n AS SELECT 1", "MACRO s.n() AS 1"])
+def test_a_schema_with_new_names_is_not_dropped(in_schema: ld.Connection, sql: str) -> None:
+    in_schema.execute(f"BEGIN; DROP TABLE s.t; CREATE {sql}")
+    with pytest.raises(ReferencedError, match=r'Cannot drop entry "s".*found n;'):
+        in_schema.execute("DROP SCHEMA s")
+    in_schema.execute("ROLLBACK")
+    assert rows(in_schema, "FROM s.t") == [(1,)]

@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -190,10 +190,14 @@ class DraftNames(ChangedNames):
         self.changes.append(NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts)))
 
     def drop_schema(self, main: DatabaseSchema, schema: DatabaseSchema, *, cascades: bool) -> None:
-        """Drop a schema."""
+        """Drop a schema. The conflicts of earlier changes of its tables are found in `__manifest`."""
         assert schema.folder is not None
-        parts = schema.folder.parts
-        self.schemas[schema.place] = None
+        parts, place = schema.folder.parts, schema.place
+        self.schemas[place] = None
+        self.tables |= {key: None for key in self.tables if key[0] == place}
+        self.changes = [
+            replace(each, removes=None, adds=None) if each.schema.place == place else each for each in self.changes
+        ]
         self.changes.append(NameChange(main, in_manifest=lambda draft: draft.drop_namespace(parts, cascade=cascades)))
 
     def keep(self, source: Any) -> None:
