@@ -162,6 +162,7 @@ def test_a_changed_table_is_dropped_in_its_transaction(con: ld.Connection, tmp_p
         ("DROP TABLE s.t", "DROP TABLE s.t", 'alter table "t" in schema "s"'),
         ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer"),
         ("CREATE SCHEMA n", "CREATE SCHEMA n", "another writer"),
+        ("CREATE SCHEMA n", "CREATE SCHEMA N", "N: another writer"),
     ],
 )
 def test_names_that_others_changed_are_conflicts(

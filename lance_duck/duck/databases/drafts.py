@@ -187,7 +187,9 @@ class DraftNames(ChangedNames):
         assert schema.folder is not None
         parts = schema.folder.parts
         self.schemas[schema.place] = schema
-        self.changes.append(NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts)))
+        self.changes.append(
+            NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts, ignores_case=True))
+        )
 
     def drop_schema(self, main: DatabaseSchema, schema: DatabaseSchema, *, cascades: bool) -> None:
         """Drop a schema. The conflicts of earlier changes of its tables are found in `__manifest`."""
