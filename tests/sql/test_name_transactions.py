@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import lance_duck as ld
@@ -376,3 +378,17 @@ def test_a_schema_with_new_names_is_not_dropped(in_schema: ld.Connection, sql: s
         in_schema.execute("DROP SCHEMA s")
     in_schema.execute("ROLLBACK")
     assert rows(in_schema, "FROM s.t") == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["n", "N", "lance.n", "s.n", "new.n", "u"])
+def test_frames_and_relations_are_appended_to_new_names(in_schema: ld.Connection, name: str) -> None:
+    in_schema.execute("BEGIN; CREATE TABLE n(a INTEGER); CREATE TABLE s.n(a INTEGER); DELETE FROM t")
+    in_schema.execute("CREATE SCHEMA new; CREATE TABLE new.n(a INTEGER); ALTER TABLE t RENAME TO u")
+    in_schema.append(name, pd.DataFrame({"a": [1]}))
+    in_schema.append(name, pa.table({"a": [2]}), by_name=True)
+    in_schema.sql("SELECT 3 AS a").insert_into(name)
+    if duckdb.__version__.startswith("2"):
+        with pytest.raises(UnsupportedError, match="appender is not supported on a Lance table"):
+            in_schema.appender(name)
+    in_schema.execute("COMMIT")
+    assert rows(in_schema, f"FROM {name}") == [(1,), (2,), (3,)]
