@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -166,14 +166,19 @@ class Connection:
 
     def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
         """Append the rows of a DataFrame to a table. A Lance table gets one new version."""
+        native = partial(self._native.append, table_name, df, by_name=by_name)
+        self.append_or(native, table_name, df, by_name=by_name)
+        return self
 
-        def append() -> Any:
-            if not self._writer.append(table_name, df, by_name=by_name):
+    def append_or(self, native: Callable[[], object], table_name: str, rows: Any, *, by_name: bool = False) -> None:
+        """Append rows to a Lance table. For other names, call a function of DuckDB."""
+
+        def append() -> None:
+            if not self._writer.append(table_name, rows, by_name=by_name):
                 self._changes.is_sure = False
-                self._native.append(table_name, df, by_name=by_name)
+                native()
 
         self._execution.with_new_tables(append)
-        return self
 
     def execute_with(self, query: str, name: str, rows: Any) -> None:
         """Run a statement that reads rows by a name, such as a relation."""

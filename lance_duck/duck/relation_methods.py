@@ -31,8 +31,8 @@ class Owner(Protocol):
     def execute_with(self, query: str, name: str, rows: Any) -> None:
         """Run a statement that reads rows by a name."""
 
-    def append(self, table_name: str, df: Any) -> Any:
-        """Append rows to a table."""
+    def append_or(self, native: Callable[[], object], table_name: str, rows: Any) -> None:
+        """Append rows to a Lance table. For other names, call a function of DuckDB."""
 
     def sql(self, query: Any) -> Any:
         """Return the rows of a query as a relation."""
@@ -46,6 +46,7 @@ _CONNECTIONS: Final[WeakValueDictionary[int, Owner]] = WeakValueDictionary()
 _OWNER: Final = "__lance_connection"
 _READS: Final = frozenset({"select", "from", "with", "values", "describe", "summarize", "show", "pivot", "unpivot"})
 _RELATION: Final = "__lance_relation"
+_NATIVE_INSERT_INTO: Final = duckdb.DuckDBPyRelation.insert_into
 _OBJECT: Final = re.compile(r"__duckdb_source_|\b(?:pandas|arrow|python\w*|polars)_scan\w*\(|__lance_", re.IGNORECASE)
 """Matches the text of a relation that reads objects of this process."""
 
@@ -80,7 +81,7 @@ def _create(relation: Any, owner: Owner, name: str) -> None:
 
 
 def _insert_into(relation: Any, owner: Owner, name: str) -> None:
-    owner.append(name, relation)
+    owner.append_or(lambda: _NATIVE_INSERT_INTO(relation, name), name, relation)
 
 
 def _create_view(relation: Any, owner: Owner, name: str, replace: bool = True) -> Any:

@@ -73,11 +73,22 @@ class CatalogDraft:
         """Return the folders of the root that rows refer to."""
         return {posixpath.normpath(row.location).partition("/")[0] for row in self._rows.values() if row.location}
 
-    def create_namespace(self, name: Name, properties: Mapping[str, str] | None = None) -> None:
-        """Create an empty namespace: see `Namespace.create_namespace`."""
+    def create_namespace(
+        self, name: Name, properties: Mapping[str, str] | None = None, *, ignores_case: bool = False
+    ) -> None:
+        """Create an empty namespace: see `Namespace.create_namespace`.
+
+        Args:
+            name: Its name.
+            properties: Its properties.
+            ignores_case: Whether an existing namespace whose name differs only by case is an error.
+        """
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
         self._check_parent(parts)
+        for other in self.namespaces(parts[:-1]) if ignores_case else ():
+            if folded(other) == folded(parts[-1]):
+                raise AlreadyExistsError("a namespace of this name exists", where=object_id((*parts[:-1], other)))
         present = self._rows.get(object_id(parts))
         if present is not None:
             raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
@@ -130,7 +141,7 @@ class CatalogDraft:
         row, new = self._table_row(name_parts(name)), name_parts(new_name)
         check_new(new, TABLE)
         self._check_parent(new)
-        if object_id(new) in self._rows:
+        if object_id(new) in self._rows or (len(new) == 1 and new[0] in self._root_tables()):
             raise AlreadyExistsError(TAKEN, where=object_id(new))
         self._check_no_view(new)
         del self._rows[row.object_id]

@@ -3,11 +3,12 @@
 {name}.lance/                     a table of the root
 {name}.lance/.lance-reserved      marks the name as claimed, possibly before the first version exists
 {name}.lance/.lance-deregistered  hides the table
-{8 hex digits}_{object id}/       a table of a namespace below the root
+{8 hex digits}_{object id}/       a table of a namespace below the root. If its name ends in ".lance", "_" follows
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -25,6 +26,8 @@ RESERVED: Final = ".lance-reserved"
 DEREGISTERED: Final = ".lance-deregistered"
 _ELSEWHERE: Final = frozenset("/\\\0")
 """Characters that are not allowed in folder names. Paths with them could leave the root."""
+_OF_NAMESPACE: Final = re.compile(r"[0-9a-f]{8}_[^$]+\$")
+"""Matches the folder of a table below the root. In other libraries, it ends in `.lance` if the table's name does."""
 
 
 class TableFolders:
@@ -51,11 +54,12 @@ class TableFolders:
             return []
         folders = self.names() if folders is None else folders
         names = [name.removesuffix(TABLE_SUFFIX) for name in folders if name.endswith(TABLE_SUFFIX)]
-        return [name for name in names if name and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
+        names = [name for name in names if name and _OF_NAMESPACE.match(name) is None]
+        return [name for name in names if not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
 
     def is_listed(self, name: str) -> bool:
         """Return whether the folder of a root table has files and is not deregistered."""
-        if not self._is_listing or _ELSEWHERE & set(name):
+        if not self._is_listing or _ELSEWHERE & set(name) or _OF_NAMESPACE.match(name) is not None:
             return False
         return self.has_files(name + TABLE_SUFFIX) and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)
 
@@ -73,8 +77,14 @@ class TableFolders:
         return next(iter(self.store(folder).walk()), None) is not None
 
     def of_new(self, parts: tuple[str, ...]) -> str:
-        """Return the folder for a new table: the name of a table in the root, otherwise a unique name."""
-        return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
+        """Return the folder for a new table: the name of a table in the root, otherwise a unique name.
+
+        Readers list folders that end in `.lance` as tables of the root. The unique names end differently.
+        """
+        if len(parts) == 1:
+            return parts[0] + TABLE_SUFFIX
+        folder = f"{secrets.token_hex(4)}_{object_id(parts)}"
+        return f"{folder}_" if folder.endswith(TABLE_SUFFIX) else folder
 
     def reserve(self, folder: str) -> bool:
         """Reserve a folder, and list it if it was deregistered. Returns whether it was not reserved before."""

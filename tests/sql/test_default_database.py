@@ -131,6 +131,22 @@ def test_a_relation_of_a_frame_creates_a_lance_table(con: ld.Connection, tmp_pat
     assert sorted(lance.dataset(str(tmp_path / "framed.lance")).to_table().to_pydict()["b"]) == [7, 8, 9]
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nope", "Table with name nope does not exist!"),
+        ("lance.nope", "Table with name nope does not exist!"),
+        ("nope.q", 'schema "nope" does not exist'),
+        ("v", "v is not an table"),
+        ("V", "V is not an table"),
+    ],
+)
+def test_rows_are_only_inserted_into_tables(con: ld.Connection, name: str, words: str) -> None:
+    con.execute("CREATE VIEW v AS SELECT 1 AS b")
+    with pytest.raises(duckdb.CatalogException, match=words):
+        con.sql("SELECT 9 AS b").insert_into(name)
+
+
 def test_a_relation_creates_a_stored_view_or_is_refused(con: ld.Connection, tmp_path: Path, connect: Connect) -> None:
     relation = con.sql("SELECT 5 AS a")
     assert relation.create_view("five").fetchall() == [(5,)]

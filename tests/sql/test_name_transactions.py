@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    ReferencedError,
+    UnsupportedError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -156,6 +164,7 @@ def test_a_changed_table_is_dropped_in_its_transaction(con: ld.Connection, tmp_p
         ("DROP TABLE s.t", "DROP TABLE s.t", 'alter table "t" in schema "s"'),
         ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer"),
         ("CREATE SCHEMA n", "CREATE SCHEMA n", "another writer"),
+        ("CREATE SCHEMA n", "CREATE SCHEMA N", "N: another writer"),
     ],
 )
 def test_names_that_others_changed_are_conflicts(
@@ -263,3 +272,123 @@ def test_statements_of_others_run_while_a_transaction_holds_names(
     cursor.execute("SHOW ALL TABLES")
     in_schema.execute("ROLLBACK")
     assert rows(cursor, "FROM v") == rows(in_schema, "FROM v") == rows(connect(tmp_path), "FROM v") == [(2,)]
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("DROP TABLE T", ["s.t"]),
+        ("DROP TABLE IF EXISTS T", ["s.t"]),
+        ("DROP TABLE S.T", ["main.t"]),
+        ("ALTER TABLE T RENAME TO u", ["main.u", "s.t"]),
+        ("ALTER TABLE S.T RENAME TO u", ["main.t", "s.u"]),
+        ("CREATE TABLE x AS SELECT 2 AS a; DROP TABLE T; CREATE TABLE t AS FROM X; DROP TABLE X", ["main.t", "s.t"]),
+        ("DROP TABLE T; CREATE TABLE T AS SELECT 2 AS a; ALTER TABLE t RENAME TO U; DROP TABLE u", ["s.t"]),
+        ("ALTER TABLE S.T RENAME TO U; ALTER TABLE s.u RENAME TO w; CREATE TABLE s.t(a INTEGER); DROP TABLE s.W", None),
+    ],
+)
+def test_names_are_dropped_and_renamed_without_case(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, frame: str, sql: str, tables: list[str] | None
+) -> None:
+    in_schema.execute(frame.format(sql))
+    for each in (in_schema, connect(tmp_path)):
+        names = rows(each, "SELECT table_schema || '.' || table_name FROM information_schema.tables")
+        assert [name for (name,) in names] == (tables or ["main.t", "s.t"])
+    assert len(list(tmp_path.iterdir())) == 1 + len(names)
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("ALTER TABLE R RENAME TO u", {"t": "t.lance", "u": "elsewhere"}),
+        ("ALTER TABLE r RENAME TO u; ALTER TABLE u RENAME TO w", {"t": "t.lance", "w": "elsewhere"}),
+        ("ALTER TABLE r RENAME TO u; ALTER TABLE t RENAME TO r; DROP TABLE u", {"r": "r.lance"}),
+        ("DROP TABLE R; CREATE TABLE r AS SELECT 2 AS a", {"r": "r.lance", "t": "t.lance"}),
+    ],
+)
+def test_registered_tables_keep_their_folders(
+    con: ld.Connection, tmp_path: Path, connect: Connect, frame: str, sql: str, tables: dict[str, str]
+) -> None:
+    ld.write_dataset({"a": [2]}, tmp_path / "elsewhere")
+    namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    namespace.register_table("r", "elsewhere")
+    con.execute(frame.format(sql))
+    for each in (con, connect(tmp_path)):
+        assert [name for (name,) in rows(each, "SHOW TABLES")] == sorted(tables)
+    places = namespace.describe_tables()
+    assert {name: place.location.rpartition("/")[2] for name, place in places.items()} == tables
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", *sorted(tables.values())]
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN; "])
+@pytest.mark.parametrize("sql", ["t RENAME TO v", "t RENAME TO V", "s.t RENAME TO V"])
+def test_a_table_cannot_get_the_name_of_a_view(in_schema: ld.Connection, tmp_path: Path, begin: str, sql: str) -> None:
+    in_schema.execute("CREATE VIEW v AS SELECT 5 AS z; CREATE VIEW s.v AS SELECT 5 AS z")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(AlreadyExistsError, match=r'View with name "[vV]" already exists!'):
+        in_schema.execute(f"{begin}ALTER TABLE {sql}")
+    if begin:
+        in_schema.execute("ROLLBACK")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert rows(in_schema, "FROM v") == rows(in_schema, "FROM s.v") == [(5,)]
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+@pytest.mark.parametrize("schema", ["main", "s"])
+@pytest.mark.parametrize("names", [("t", "t"), ("T", "T"), ("T", "t"), ("T", "t", "U", "u", "u")])
+def test_a_table_is_renamed_to_its_own_name(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, frame: str, schema: str, names: tuple[str, ...]
+) -> None:
+    sql = [f"ALTER TABLE {schema}.{old} RENAME TO {new}" for old, new in zip(("t", *names), names, strict=False)]
+    in_schema.execute(frame.format("; ".join([*sql, f"INSERT INTO {schema}.{names[-1]} VALUES (2)"])))
+    for each in (in_schema, connect(tmp_path)):
+        assert rows(each, f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{schema}'") == [(names[-1],)]
+        assert rows(each, f"FROM {schema}.{names[-1]}") == [(1,), (2,)]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("DROP TABLE s.t; DROP SCHEMA s", []),
+        ("DROP TABLE S.T; DROP SCHEMA S CASCADE", []),
+        ("ALTER TABLE s.t RENAME TO u; DROP TABLE s.U; DROP SCHEMA s", []),
+        ("CREATE VIEW s.v AS FROM s.t; DROP VIEW s.v; DROP TABLE s.t; DROP SCHEMA s; CREATE SCHEMA S", []),
+        ("DROP TABLE s.t; CREATE OR REPLACE SCHEMA s; CREATE TABLE s.t AS SELECT 2 AS a", ["t"]),
+        ("CREATE TABLE s.u AS FROM s.t; DROP SCHEMA s CASCADE; CREATE SCHEMA s; CREATE TABLE s.u(a INTEGER)", ["u"]),
+        ("CREATE SCHEMA n; CREATE TABLE n.t AS FROM s.t; DROP TABLE n.t; DROP SCHEMA n", ["t"]),
+    ],
+)
+def test_a_schema_is_dropped_with_the_names_that_the_transaction_sees(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, sql: str, tables: list[str]
+) -> None:
+    in_schema.execute(f"BEGIN; {sql}; COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        names = [row[1:3] for row in rows(each, "SHOW ALL TABLES")]
+        assert names == [("main", "t"), *(("s", table) for table in tables)]
+    assert len(list(tmp_path.iterdir())) == 2 + len(tables)
+
+
+@pytest.mark.parametrize("sql", ["TABLE s.n(a INTEGER)", "VIEW s.n AS SELECT 1", "MACRO s.n() AS 1"])
+def test_a_schema_with_new_names_is_not_dropped(in_schema: ld.Connection, sql: str) -> None:
+    in_schema.execute(f"BEGIN; DROP TABLE s.t; CREATE {sql}")
+    with pytest.raises(ReferencedError, match=r'Cannot drop entry "s".*found n;'):
+        in_schema.execute("DROP SCHEMA s")
+    in_schema.execute("ROLLBACK")
+    assert rows(in_schema, "FROM s.t") == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["n", "N", "lance.n", "s.n", "new.n", "u"])
+def test_frames_and_relations_are_appended_to_new_names(in_schema: ld.Connection, name: str) -> None:
+    in_schema.execute("BEGIN; CREATE TABLE n(a INTEGER); CREATE TABLE s.n(a INTEGER); DELETE FROM t")
+    in_schema.execute("CREATE SCHEMA new; CREATE TABLE new.n(a INTEGER); ALTER TABLE t RENAME TO u")
+    in_schema.append(name, pd.DataFrame({"a": [1]}))
+    in_schema.append(name, pa.table({"a": [2]}), by_name=True)
+    in_schema.sql("SELECT 3 AS a").insert_into(name)
+    if duckdb.__version__.startswith("2"):
+        with pytest.raises(UnsupportedError, match="appender is not supported on a Lance table"):
+            in_schema.appender(name)
+    in_schema.execute("COMMIT")
+    assert rows(in_schema, f"FROM {name}") == [(1,), (2,), (3,)]

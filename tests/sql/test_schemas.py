@@ -181,3 +181,22 @@ def test_a_damaged_manifest_does_not_hide_tables(con: ld.Connection, tmp_path: P
     with pytest.raises(LanceDuckError, match="__manifest"):
         other.execute("CREATE VIEW v AS FROM q")
     assert rows(other, "SHOW TABLES") == [("q",)]
+
+
+def test_a_table_of_a_schema_whose_name_ends_like_a_folder(
+    con: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    theirs = lance_namespace.connect("dir", {"root": str(tmp_path)})
+    place = theirs.declare_table(lance_namespace.DeclareTableRequest(id=["s", "p.lance"])).location
+    ld.write_dataset({"a": [5]}, place)
+    con.execute('CREATE TABLE s."x.lance" AS SELECT 3 AS a')
+    con.execute('BEGIN; CREATE TABLE s."Y.lance" AS SELECT 4 AS a; COMMIT')
+    tables = [("main", "q"), ("s", "Y.lance"), ("s", "p.lance"), ("s", "q"), ("s", "x.lance")]
+    for each in (con, connect(tmp_path)):
+        assert rows(each, "SELECT table_schema, table_name FROM information_schema.tables") == tables
+    assert rows(con, 'FROM s."x.lance" UNION FROM s."Y.lance" UNION FROM s."p.lance"') == [(3,), (4,), (5,)]
+    described = theirs.describe_table(lance_namespace.DescribeTableRequest(id=["s", "x.lance"]))
+    assert ld.dataset(str(described.location)).count_rows() == 1
+    con.execute("DROP SCHEMA s CASCADE")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", "q.lance"]
+    assert set(theirs.list_tables(lance_namespace.ListTablesRequest(id=[])).tables) == {"q"}

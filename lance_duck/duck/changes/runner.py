@@ -343,9 +343,9 @@ class ChangeRunner:
             by_name: Whether columns are matched by name instead of position.
         """
         parts = parts_of_name(name)
-        if not parts or not self._names.are_ours(parts, later=True):
-            return False
         with self.reading(name, later=False):
+            if not parts or not self._names.are_ours(parts, later=True):
+                return False
             source = f"{'BY NAME ' if by_name else ''}SELECT * FROM {_APPENDED}"  # noqa: S608
             change = self.find(f"INSERT INTO {'.'.join(map(quoted, parts))} {source}")
             assert change is not None
@@ -368,12 +368,11 @@ class ChangeRunner:
             UnsupportedError: The table is a Lance table.
         """
         parts = parts_of_name(of)
-        if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
-            raise UnsupportedError(
-                f"{what} is not supported on a Lance table",
-                where=of,
-                remedy="add rows with append(name, frame), executemany or INSERT",
-            )
+        with self.reading(of, later=False):
+            is_ours = (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None
+        if is_ours:
+            remedy = "add rows with append(name, frame), executemany or INSERT"
+            raise UnsupportedError(f"{what} is not supported on a Lance table", where=of, remedy=remedy)
 
     def drop_rows(self) -> None:
         """Drop unfetched rows. Until they are dropped or fetched, DuckDB 2.0 keeps the connection busy."""

@@ -124,6 +124,10 @@ class DatabaseSchema:
             (view[0] for table_name, view in list(self._views.items()) if folded(table_name) == folded(name)), None
         )
 
+    def stored_name(self, name: str) -> str:
+        """Return the stored spelling of the name of a listed table."""
+        return next(table_name for table_name in list(self._views) if folded(table_name) == folded(name))
+
     def is_given(self, name: str) -> bool:
         """Return whether the caller passed a table with this name."""
         return folded(name) in map(folded, self.given)

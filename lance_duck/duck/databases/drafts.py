@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -70,10 +70,13 @@ class DraftNames(ChangedNames):
 
     Attributes:
         changes: The changes, in order.
+        _new: The new tables, by location.
+        _final: Locations of root tables at COMMIT that differ from those of their handles, by handle and name.
     """
 
     changes: list[NameChange] = field(default_factory=list)
     _new: dict[str, TableHandle] = field(default_factory=dict)
+    _final: dict[tuple[str, str], str] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
 
     def is_new(self, handle: TableHandle) -> bool:
@@ -107,6 +110,12 @@ class DraftNames(ChangedNames):
         _remove_old(local_path(staged) or "")
         return join_uri(staged, str(uuid4())), folder.storage_options
 
+    def stored_name(self, schema: DatabaseSchema, name: str) -> str:
+        """Return the spelling that the name of a table has after the earlier changes."""
+        added = [each.adds for each in self.changes if each.schema.place == schema.place and each.adds is not None]
+        spelled = [each for each in added if folded(each) == folded(name)]
+        return spelled[-1] if spelled else schema.stored_name(name)
+
     def create(self, schema: DatabaseSchema, name: str, handle: TableHandle) -> None:
         """Add a table that was written to a location of `place_of_new`."""
         folder = schema.folder
@@ -117,12 +126,12 @@ class DraftNames(ChangedNames):
             row = NamedObject(object_id((*folder.parts, name)), TABLE, handle.uri.rpartition("/")[2])
             self.changes.append(NameChange(schema, None, name, lambda draft: draft.add_table(row)))
         else:
-            final = join_uri(folder.uri, name + TABLE_SUFFIX)
+            final = self._final[handle.place, name] = join_uri(folder.uri, name + TABLE_SUFFIX)
             self.changes.append(NameChange(schema, None, name, None, lambda: _move(handle.uri, final)))
 
     def rename(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
         """Rename a table."""
-        handle, folder = schema.find(name), schema.folder
+        handle, folder, name = schema.find(name), schema.folder, self.stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -131,13 +140,14 @@ class DraftNames(ChangedNames):
             old, new = (*folder.parts, name), (*folder.parts, new_name)
             self.changes.append(NameChange(schema, name, new_name, lambda draft: draft.rename_table(old, new)))
         else:
-            uri = join_uri(folder.uri, name + TABLE_SUFFIX)
+            uri = self._final.get((handle.place, name), handle.uri)
+            self._final[handle.place, new_name] = folder.uri_after_rename(name, new_name, uri)
             move = partial(folder.rename, name, new_name, uri)
             self.changes.append(NameChange(schema, name, new_name, None, move))
 
     def drop(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table."""
-        handle, folder = schema.find(name), schema.folder
+        handle, folder, name = schema.find(name), schema.folder, self.stored_name(schema, name)
         assert handle is not None
         assert folder is not None
         self._show(schema, name, None)
@@ -145,7 +155,7 @@ class DraftNames(ChangedNames):
             old = (*folder.parts, name)
             self.changes.append(NameChange(schema, name, None, lambda draft: draft.drop_table(old)))
         else:
-            remove = partial(folder.drop, name, join_uri(folder.uri, name + TABLE_SUFFIX))
+            remove = partial(folder.drop, name, self._final.get((handle.place, name), handle.uri))
             self.changes.append(NameChange(schema, name, None, None, remove))
 
     def change_object(
@@ -177,13 +187,19 @@ class DraftNames(ChangedNames):
         assert schema.folder is not None
         parts = schema.folder.parts
         self.schemas[schema.place] = schema
-        self.changes.append(NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts)))
+        self.changes.append(
+            NameChange(main, in_manifest=lambda draft: draft.create_namespace(parts, ignores_case=True))
+        )
 
     def drop_schema(self, main: DatabaseSchema, schema: DatabaseSchema, *, cascades: bool) -> None:
-        """Drop a schema."""
+        """Drop a schema. The conflicts of earlier changes of its tables are found in `__manifest`."""
         assert schema.folder is not None
-        parts = schema.folder.parts
-        self.schemas[schema.place] = None
+        parts, place = schema.folder.parts, schema.place
+        self.schemas[place] = None
+        self.tables |= {key: None for key in self.tables if key[0] == place}
+        self.changes = [
+            replace(each, removes=None, adds=None) if each.schema.place == place else each for each in self.changes
+        ]
         self.changes.append(NameChange(main, in_manifest=lambda draft: draft.drop_namespace(parts, cascade=cascades)))
 
     def keep(self, source: Any) -> None:

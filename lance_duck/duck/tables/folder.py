@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
@@ -11,10 +13,8 @@ from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, No
 from lance_duck.namespaces import Catalog, CatalogDraft, DirectoryNamespace, Namespace
 from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.namespaces.listing import FOLDER as MANIFEST
-from lance_duck.namespaces.listing import NamedObject
-from lance_duck.namespaces.names import TABLE
 from lance_duck.store.base import Store
-from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store, split_place
+from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX, VERSIONS
 
@@ -123,11 +123,19 @@ class Folder:
             self.namespace.drop_table((*self.parts, name))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
-        """Rename a table. See `rename_table`."""
-        folder, _ = split_place(uri)
-        rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
+        """Rename a table: its folder if it is named after the table, otherwise only its row in `__manifest`."""
+        target = self.uri_after_rename(name, new_name, uri)
+        if target == uri:
+            self.namespace.change_catalog(lambda draft: draft.rename_table((name,), (new_name,)))
+            return
+        rename_table(uri, target, self.storage_options)
         if self.catalog is not _PLAIN:
             self.namespace.change_catalog(lambda draft: _rename_row(draft, name, new_name))
+
+    def uri_after_rename(self, name: str, new_name: str, uri: str) -> str:
+        """Return the location that a table has after `rename`."""
+        is_named = uri == join_uri(self.uri, name + TABLE_SUFFIX)
+        return join_uri(self.uri, new_name + TABLE_SUFFIX) if is_named else uri
 
     def explain(self, name: str) -> LanceDuckError | None:
         """Return an error if the table's path is a file, otherwise None."""
@@ -169,9 +177,9 @@ def catalog_with_warnings(namespace: Namespace, parts: tuple[str, ...]) -> Catal
 
 def _rename_row(draft: CatalogDraft, name: str, new_name: str) -> None:
     """Rename the row of a root table, if it has one, after its folder was renamed."""
-    if name + TABLE_SUFFIX in draft.folders():
-        draft.remove_table((name,))
-        draft.add_table(NamedObject(new_name, TABLE, new_name + TABLE_SUFFIX))
+    with suppress(NotFoundError):
+        row = draft.remove_table((name,))
+        draft.add_table(replace(row, object_id=new_name, location=new_name + TABLE_SUFFIX))
 
 
 def _is_a_table(place: str) -> InvalidInputError:

@@ -39,13 +39,17 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
     start, end = local_path(uri), local_path(target)
     if start is None or end is None:
         raise _refused("a table on an object store", target, "an object store, which cannot rename folders atomically")
-    if os.path.lexists(end):
+    start = start.rstrip(os.sep)
+    if start == end:
+        return
+    differs_by_case = start.lower() == end.lower() and os.path.exists(end) and os.path.samefile(start, end)
+    if os.path.lexists(end) and not differs_by_case:  # on some disks, names ignore case
         raise AlreadyExistsError(
             "another table or folder has this name",
             where=target,
             remedy="choose another name, or drop the existing table",
         )
-    move_folder(start.rstrip(os.sep), end, fsync=boolean_option(storage_options, "fsync", default=True))
+    move_folder(start, end, fsync=boolean_option(storage_options, "fsync", default=True))
 
 
 def check_renamable(uri: str, storage_options: Mapping[str, str] | None = None) -> None:

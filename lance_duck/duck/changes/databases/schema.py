@@ -16,6 +16,7 @@ from typing import Final
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -178,7 +179,14 @@ def _name(body: Clauses, start: int, end: int) -> TableName | None:
 
 def _refuse_full(session: ChangeSession, schema: DatabaseSchema) -> None:
     """Raise ReferencedError if a schema contains tables, views, macros or types."""
-    names = [*schema.tables, *schema.broken_tables, *session.catalog.objects(schema).names_in(schema)]
+    drafts = changed_names()
+    tables = {folded(name): name for name in (*schema.tables, *schema.broken_tables)}
+    for (place, name), handle in ({} if drafts is None else drafts.tables).items():
+        if place == schema.place:
+            tables.pop(name, None)
+            if handle is not None:
+                tables[name] = name
+    names = [*tables.values(), *session.catalog.objects(schema).names_in(schema)]
     if names:
         raise ReferencedError(
             f'Cannot drop entry "{schema.name}" because there are entries that depend on it.',

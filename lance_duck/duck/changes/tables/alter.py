@@ -46,11 +46,12 @@ from lance_duck.duck.changes.tables.altered_types import (
     named_indexes,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
-from lance_duck.duck.databases.database_schema import check_table_name
+from lance_duck.duck.databases.database_schema import DatabaseSchema, check_table_name
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, UnsupportedError
+from lance_duck.namespaces.names import TABLE, check_new
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.merge.primary_key import checked_key
@@ -131,17 +132,29 @@ class AlterStatement(TableStatement):
                 found=f"names that differ only by case are one name in SQL: {name}",
                 remedy="choose another name, or drop the existing table",
             )
+        if schema is not None and schema.folder is not None:
+            if schema.folder.parts:
+                check_new((*schema.folder.parts, name), TABLE)
+            if session.catalog.objects(schema).find(schema, name, ("view",)) is not None:
+                raise AlreadyExistsError(f'View with name "{name}" already exists!', remedy="DROP VIEW first")
+        if schema is not None and self._stored_name(session, schema) == name:
+            return nothing()
         if session.transaction is not None and schema is not None:
             session.transaction.rename_table(schema, self.target.name, name)
             return nothing()
         session.refuse_in_transaction("RENAME of a path")
         if schema is not None and schema.folder is not None:
-            schema.folder.rename(self.target.name, name, handle.uri)
+            schema.folder.rename(schema.stored_name(self.target.name), name, handle.uri)
         else:
             folder, _ = split_place(handle.uri)
             rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
         session.catalog.refresh(force=True)
         return nothing()
+
+    def _stored_name(self, session: ChangeSession, schema: DatabaseSchema) -> str:
+        """Return the stored spelling of the table's name."""
+        drafts = None if session.transaction is None else session.transaction.drafts
+        return schema.stored_name(self.target.name) if drafts is None else drafts.stored_name(schema, self.target.name)
 
     def _path(self, place: int) -> ColumnPath:
         path = ColumnPath.at(self.action, place)

@@ -72,10 +72,11 @@ class DropStatement(LanceStatement):
                 session.transaction.drop_table(schema, target.name)
                 continue
             session.refuse_in_transaction("DROP TABLE of a path, or of a table that was passed to connect(),")
-            if schema is None or schema.remove(target.name) or schema.folder is None:
+            name = target.name if schema is None else schema.stored_name(target.name)
+            if schema is None or schema.remove(name) or schema.folder is None:
                 LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
             else:
-                schema.folder.drop(target.name, handle.uri)
+                schema.folder.drop(name, handle.uri)
         if session.block is None:
             session.catalog.refresh(force=True)
         return nothing()
