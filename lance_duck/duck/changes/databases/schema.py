@@ -178,7 +178,10 @@ def _name(body: Clauses, start: int, end: int) -> TableName | None:
 
 def _refuse_full(session: ChangeSession, schema: DatabaseSchema) -> None:
     """Raise ReferencedError if a schema contains tables, views, macros or types."""
-    names = [*schema.tables, *schema.broken_tables, *session.catalog.objects(schema).names_in(schema)]
+    drafts = None if session.transaction is None else session.transaction.drafts
+    tables = [*schema.tables, *(() if drafts is None else drafts.names_in(schema.place))]
+    present = [name for name in tables if schema.find(name) is not None]
+    names = [*present, *schema.broken_tables, *session.catalog.objects(schema).names_in(schema)]
     if names:
         raise ReferencedError(
             f'Cannot drop entry "{schema.name}" because there are entries that depend on it.',
