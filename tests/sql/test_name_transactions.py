@@ -11,7 +11,14 @@ import duckdb
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CommitConflictError, InvalidInputError, ReferencedError, StoreError, UnsupportedError
+from lance_duck.errors import (
+    CommitConflictError,
+    CorruptError,
+    InvalidInputError,
+    ReferencedError,
+    StoreError,
+    UnsupportedError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -395,6 +402,9 @@ def test_new_tables_of_dead_processes_are_removed_after_a_week(con: ld.Connectio
         ("CREATE SCHEMA n", "CREATE SCHEMA n; CREATE VIEW v AS SELECT 2 AS a"),
         ("DROP SCHEMA s CASCADE", "DROP SCHEMA s CASCADE; CREATE VIEW v AS SELECT 2 AS a"),
         ("DROP TABLE t", "DROP TABLE t; CREATE VIEW v AS SELECT 2 AS a"),
+        ("ALTER TABLE t RENAME TO u", "DROP TABLE t; CREATE VIEW v AS SELECT 2 AS a"),
+        ("DROP TABLE s.t", "ALTER TABLE s.t RENAME TO u; CREATE VIEW v AS SELECT 2 AS a"),
+        ("CREATE TABLE s.n AS SELECT 1 AS a", "DROP SCHEMA s CASCADE; CREATE VIEW v AS SELECT 2 AS a"),
         ("CREATE MACRO m() AS 1", "CREATE MACRO m() AS 2; CREATE VIEW v AS SELECT m() AS a"),
     ],
 )
@@ -402,8 +412,28 @@ def test_statements_of_others_run_while_a_transaction_holds_names(
     in_schema: ld.Connection, tmp_path: Path, connect: Connect, mine: str, theirs: str
 ) -> None:
     cursor, other = in_schema.cursor(), connect(tmp_path)
-    in_schema.execute(f"BEGIN; {mine}")
+    in_schema.execute(f"CREATE TABLE kept AS SELECT 1 AS a; BEGIN; {mine}")
     other.execute(theirs)
-    cursor.execute("SHOW ALL TABLES")
+    for each in (cursor, in_schema):
+        assert rows(each, "FROM kept") == [(1,)]
+    cursor.execute("SHOW ALL TABLES; FROM duckdb_columns()")
     in_schema.execute("ROLLBACK")
+    assert names_of(cursor) == names_of(in_schema) == names_of(connect(tmp_path))
     assert rows(cursor, "FROM v") == rows(in_schema, "FROM v") == rows(connect(tmp_path), "FROM v") == [(2,)]
+
+
+def test_a_name_of_an_open_transaction_is_read_after_its_end(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    cursor, other = in_schema.cursor(), connect(tmp_path)
+    in_schema.execute("BEGIN; CREATE TABLE n AS SELECT 1 AS a; CREATE TABLE damaged AS SELECT 1 AS a")
+    other.execute("CREATE TABLE n AS SELECT 2 AS a")
+    (tmp_path / "damaged.lance" / "_versions").mkdir(parents=True)
+    (tmp_path / "damaged.lance" / "_versions" / "1.manifest").write_bytes(b"damaged")
+    assert rows(cursor, "FROM t") == rows(in_schema, "FROM n") == [(1,)]
+    with pytest.raises(UnsupportedError, match="n: an open transaction of this process uses the name"):
+        cursor.execute("FROM n")
+    in_schema.execute("ROLLBACK")
+    assert rows(cursor, "FROM n") == rows(in_schema, "FROM n") == [(2,)]
+    with pytest.raises(CorruptError):
+        cursor.execute("FROM damaged")
