@@ -141,7 +141,8 @@ class Execution:
         if changes_search(query):
             self._changes.is_usual = False
         if (transaction := self.writer.transaction(query)) is not None:
-            return transaction(lambda: self.with_new_tables(partial(method, query, **options), query))
+            lists = not self.writer.in_transaction  # names that COMMIT published would conflict with its own
+            return transaction(lambda: self.with_new_tables(partial(method, query, **options), query, lists=lists))
         try:
             run = partial(self._run_one, method, query, options, later=later)
             return self.with_new_tables(run, None if later is None else query)
@@ -210,10 +211,18 @@ class Execution:
 
         return self.with_new_tables(found, name)
 
-    def with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder."""
+    def with_new_tables(self, call: Callable[[], Any], statement: object = None, *, lists: bool = True) -> Any:
+        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder.
+
+        Args:
+            call: Calls DuckDB.
+            statement: The text to run.
+            lists: Whether the names of the folder are brought up to date first.
+        """
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
+                if not lists:
+                    return call()
                 self._catalog.refresh(statement)
                 self._load_objects()
                 try:

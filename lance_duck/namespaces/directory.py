@@ -10,7 +10,7 @@ the root also have rows. A row is added before the table's data is written, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -152,13 +152,28 @@ class DirectoryNamespace(Namespace):
 
         The first change creates `__manifest`. Files of dropped tables are removed after the commit.
         """
+        self._check_manifest_enabled()
+        self._change(edit)
+
+    def check_catalog(self, edit: Callable[[CatalogDraft], object], root_tables: Callable[[], Iterable[str]]) -> None:
+        """Run a change of `change_catalog` on the newest names without a commit. Raises its errors.
+
+        Args:
+            edit: The change.
+            root_tables: Returns the tables of the root after the change.
+        """
+        self._check_manifest_enabled()
+        draft = CatalogDraft(self._listing.names(), root_tables, self._listing.uri)
+        edit(draft)
+        draft.change()
+
+    def _check_manifest_enabled(self) -> None:
         if self._manifest_enabled is False:
             raise UnsupportedError(
                 "nested namespaces, views, macros and types need manifest_enabled",
                 where=self.root,
                 remedy="pass manifest_enabled=True",
             )
-        self._change(edit)
 
     def forget_removed_objects(self) -> int:
         """Remove the settings that say which objects were removed, and return their number.
@@ -315,7 +330,7 @@ class DirectoryNamespace(Namespace):
 
         self._listing.change(change)
         for row in draft.dropped:
-            with suppress(LanceDuckError):  # an invalid location
+            with suppress(LanceDuckError, OSError):  # an invalid location, or a folder that cannot be removed now
                 folder = self._location(row)
                 if not self._folders.is_used(folder, draft.folders()):
                     self.discard(self._folders.place(folder))

@@ -48,7 +48,12 @@ class CatalogDraft:
         self.dropped: list[NamedObject] = []
 
     def change(self) -> ListingChange:
-        """Return the difference to the committed names."""
+        """Return the difference to the committed names.
+
+        Raises:
+            AlreadyExistsError: A new view has the name of a table of the root.
+        """
+        self._check_root_views()
         before = self._before.rows
         removed = [each for each, row in before.items() if self._rows.get(each) != row]
         added = [row for each, row in self._rows.items() if before.get(each) != row]
@@ -58,6 +63,10 @@ class CatalogDraft:
     def namespaces(self, name: Name = ()) -> list[str]:
         """Return the sorted names of the child namespaces of a namespace. Raises NotFoundError."""
         return names_directly_in(name_parts(name), NAMESPACE, self._rows)
+
+    def tables(self, name: Name = ()) -> list[str]:
+        """Return the sorted names of the tables of a namespace that have rows. Raises NotFoundError."""
+        return names_directly_in(name_parts(name), TABLE, self._rows)
 
     def objects(self) -> dict[ObjectKey, CatalogObject | str]:
         """Return the objects by key. Objects that cannot be read are replaced by the reason."""
@@ -234,10 +243,18 @@ class CatalogDraft:
         if key.kind != objects.VIEW:
             return
         *namespace, last = key.name
-        tables = names_directly_in(tuple(namespace), TABLE, self._rows)
-        for table in (*tables, *(() if namespace else self._root_tables())):
+        for table in names_directly_in(tuple(namespace), TABLE, self._rows):
             if folded(table) == folded(last):
                 raise AlreadyExistsError("a table of this name exists", where=object_id((*namespace, table)))
+
+    def _check_root_views(self) -> None:
+        """Check the new views of the root. A transaction may drop a view and create a table with its name."""
+        stored = objects.stored_objects(self._before.settings)
+        new = [key for key in self._stored if key.kind == objects.VIEW and len(key.name) == 1 and key not in stored]
+        names = {folded(key.name[0]) for key in new}
+        for table in self._root_tables() if names else ():
+            if folded(table) in names:
+                raise AlreadyExistsError("a table of this name exists", where=table)
 
     def _check_no_view(self, parts: tuple[str, ...]) -> None:
         if same := self._same(ObjectKey(objects.VIEW, parts)):

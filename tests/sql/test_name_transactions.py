@@ -16,8 +16,10 @@ import lance_duck as ld
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    CorruptError,
     InvalidInputError,
     ReferencedError,
+    StoreError,
     UnsupportedError,
 )
 
@@ -162,21 +164,165 @@ def test_a_changed_table_is_dropped_in_its_transaction(con: ld.Connection, tmp_p
         ),
         ("CREATE TABLE s.c AS SELECT 1 AS a", "CREATE TABLE s.c AS SELECT 2 AS a", 'create table "c" in schema "s"'),
         ("DROP TABLE s.t", "DROP TABLE s.t", 'alter table "t" in schema "s"'),
-        ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer"),
+        ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer has created the view"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 2", "another writer has created the view"),
+        ("CREATE VIEW v AS SELECT 1", "CREATE TABLE v AS SELECT 2 AS a", "a table of this name exists"),
+        ("CREATE TABLE v AS SELECT 2 AS a", "CREATE VIEW v AS SELECT 1", 'create table "v"'),
+        ("CREATE VIEW s.v AS SELECT 1", "CREATE TABLE s.v AS SELECT 2 AS a", "a table of this name exists"),
+        ("CREATE TABLE s.v AS SELECT 2 AS a", "CREATE VIEW s.v AS SELECT 1", "a view of this name exists"),
         ("CREATE SCHEMA n", "CREATE SCHEMA n", "another writer"),
         ("CREATE SCHEMA n", "CREATE SCHEMA N", "N: another writer"),
+        ("CREATE MACRO m() AS 1", "CREATE MACRO m() AS 2", "another writer has created the macro"),
+        ("ALTER VIEW w RENAME TO w2", "DROP VIEW w", "another writer has dropped the view"),
+        ("DROP VIEW w", "CREATE OR REPLACE VIEW w AS SELECT 5", "another writer has changed the view"),
+        ("COMMENT ON VIEW w IS 'x'", "CREATE OR REPLACE VIEW w AS SELECT 5", "another writer has changed the view"),
+        ("DROP TABLE t", "DROP TABLE t; CREATE TABLE t AS SELECT 99 AS a", '"t".*has been replaced'),
+        ("ALTER TABLE t RENAME TO u", "DROP TABLE t; CREATE TABLE t AS SELECT 99 AS a", '"t".*has been replaced'),
+        ("DROP TABLE s.t", "DROP TABLE s.t; CREATE TABLE s.t AS SELECT 99 AS a", '"t".*has been replaced'),
+        ("ALTER TABLE s.t RENAME TO u", "DROP TABLE s.t; CREATE TABLE s.t AS SELECT 99 AS a", '"t".*has been replaced'),
+        ("DROP TABLE t", "INSERT INTO t VALUES (99)", 'drop table "t".*has been changed'),
+        ("DROP TABLE s.t", "INSERT INTO s.t VALUES (99)", 'drop table "t".*has been changed'),
+        ("ALTER TABLE s.t RENAME TO u; DROP TABLE s.u", "DELETE FROM s.t", 'drop table "t".*has been changed'),
+        ("DROP SCHEMA s CASCADE", "INSERT INTO s.t VALUES (99)", 'drop table "t".*has been changed'),
+        ("DROP SCHEMA s CASCADE", "CREATE TABLE s.n AS SELECT 99 AS a", 'created "n" in the schema "s"'),
+        ("DROP SCHEMA s CASCADE", "CREATE VIEW s.n AS SELECT 99 AS a", 'created "n" in the schema "s"'),
     ],
 )
 def test_names_that_others_changed_are_conflicts(
     in_schema: ld.Connection, tmp_path: Path, connect: Connect, mine: str, theirs: str, words: str
 ) -> None:
     other = connect(tmp_path)
-    in_schema.execute(f"BEGIN; {mine}; INSERT INTO t VALUES (5)" if "TABLE t" not in mine else f"BEGIN; {mine}")
+    in_schema.execute("CREATE VIEW w AS SELECT 3; CREATE TABLE kept AS SELECT 1 AS a")
+    in_schema.execute(f"BEGIN; {mine}; INSERT INTO kept VALUES (5)")
     other.execute(theirs)
-    before = rows(other, "SHOW ALL TABLES")
+    before = state(other)
     with pytest.raises(CommitConflictError, match=words):
         in_schema.execute("COMMIT")
-    assert rows(other, "SHOW ALL TABLES") == rows(in_schema, "SHOW ALL TABLES") == before
+    assert state(in_schema) == state(other) == before
+    assert rows(other, "FROM kept") == [(1,)]
+
+
+def state(con: ld.Connection) -> list[Any]:
+    """Return the rows of all tables and views, and the schemas."""
+    names = rows(con, "SELECT schema, name FROM (SHOW ALL TABLES)")
+    return [(s, n, rows(con, f"FROM {s}.{n}")) for s, n in names] + rows(
+        con, "FROM duckdb_schemas() SELECT schema_name"
+    )
+
+
+def test_a_renamed_table_keeps_rows_that_others_added(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    in_schema.execute("BEGIN; INSERT INTO t VALUES (2); ALTER TABLE t RENAME TO u; ALTER TABLE s.t RENAME TO v")
+    connect(tmp_path).execute("INSERT INTO t VALUES (3); INSERT INTO s.t VALUES (3)")
+    in_schema.execute("COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        assert rows(each, "FROM u") == [(1,), (2,), (3,)]
+        assert rows(each, "FROM s.v") == [(1,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("CREATE VIEW x AS SELECT 1; DROP VIEW x; CREATE TABLE x AS SELECT 7 AS a", "main.t main.w main.x s.t"),
+        ("DROP TABLE s.t; DROP SCHEMA s; CREATE SCHEMA s; CREATE VIEW s.y AS SELECT 7 AS a", "main.t main.w s.y"),
+        ("UPDATE s.t SET a = 5; CREATE TABLE s.n AS SELECT 1 AS a; DROP SCHEMA s CASCADE", "main.t main.w"),
+        ("DROP VIEW w; CREATE TABLE w AS SELECT 7 AS a", "main.t main.w s.t"),
+        ("DROP TABLE t; CREATE VIEW t AS SELECT 7 AS a", "main.t main.w s.t"),
+        ("DROP SCHEMA s CASCADE; CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 7 AS a", "main.t main.w s.t"),
+    ],
+)
+def test_a_name_is_used_again_in_one_transaction(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, sql: str, names: str
+) -> None:
+    in_schema.execute(f"CREATE VIEW w AS SELECT 3 AS a; BEGIN; {sql}; COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        assert [f"{schema}.{name}" for schema, name in names_of(each)] == names.split()
+        values = [row for schema, name in names_of(each) for row in rows(each, f"FROM {schema}.{name}")]
+        assert ((7,) in values) == ("7" in sql)
+
+
+def test_drop_schema_sees_the_tables_of_the_transaction(in_schema: ld.Connection) -> None:
+    for statements in ("CREATE SCHEMA n; CREATE TABLE n.x AS SELECT 1 AS a; DROP SCHEMA n", "DROP SCHEMA s"):
+        with pytest.raises(ReferencedError, match="entries that depend on it"):
+            in_schema.execute(f"BEGIN; {statements}")
+        in_schema.execute("ROLLBACK")
+    in_schema.execute("BEGIN; DROP TABLE s.t; DROP SCHEMA s; COMMIT")
+    assert names_of(in_schema) == [("main", "t")]
+
+
+def names_of(con: ld.Connection) -> list[Any]:
+    """Return the tables and views that the connection sees, with their schemas."""
+    return rows(con, "SELECT schema, name FROM (SHOW ALL TABLES)")
+
+
+def test_a_newer_form_of_the_catalog_is_refused_before_rows_are_committed(
+    in_schema: ld.Connection, tmp_path: Path
+) -> None:
+    in_schema.execute("BEGIN; INSERT INTO t VALUES (7); CREATE VIEW v AS SELECT 1")
+    ld.dataset(tmp_path / "__manifest").update_config({"lance_duck.catalog": "2"})
+    with pytest.raises(UnsupportedError, match="form 2"):
+        in_schema.execute("COMMIT")
+    assert rows(in_schema, "FROM t") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t RENAME TO u",
+        "DROP TABLE t",
+        "CREATE SCHEMA q",
+        "DROP SCHEMA s CASCADE",
+        "UPDATE t SET a = 3; COMMENT ON TABLE t IS 'x'; ALTER TABLE t ADD COLUMN b INTEGER; ALTER TABLE t RENAME TO u",
+        "ALTER TABLE s.t RENAME TO u",
+    ],
+)
+def test_commit_keeps_temporary_objects_and_shows_macros_and_types(in_schema: ld.Connection, sql: str) -> None:
+    con, cursor = in_schema, in_schema.cursor()
+    con.execute("CREATE TEMP TABLE k(a INTEGER); CREATE MACRO m(a) AS a + 1; CREATE MACRO old() AS 1")
+    con.execute(
+        "CREATE VIEW w AS SELECT 1 AS a; BEGIN; INSERT INTO k VALUES (5); CREATE TEMP TABLE k2 AS SELECT 6 AS a"
+    )
+    con.execute("SET VARIABLE v = 3; CREATE OR REPLACE MACRO m(a) AS a + 10; CREATE MACRO r() AS TABLE SELECT 8 AS a")
+    con.execute(f"CREATE TYPE y AS ENUM ('p'); COMMENT ON VIEW w IS 'seen'; DROP MACRO old; {sql}; COMMIT")
+    assert rows(con, "SELECT k.a, k2.a, getvariable('v') FROM k, k2") == [(5, 6, 3)]
+    for each in (con, cursor):
+        assert rows(each, "SELECT m(1), a, 'p'::y FROM r()") == [(11, 8, "p")]
+        assert rows(each, "SELECT comment FROM duckdb_views() WHERE view_name = 'w'") == [("seen",)]
+        with pytest.raises(duckdb.CatalogException):
+            each.execute("SELECT old()")
+
+
+def test_interrupted_commit_keeps_the_tables_that_are_published(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    in_schema.execute("BEGIN; CREATE TABLE s.k AS SELECT 3 AS a; CREATE TABLE r AS SELECT 4 AS a; DROP TABLE s.t")
+    with monkeypatch.context() as patched:
+        patched.setattr(ld.DirectoryNamespace, "discard", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            in_schema.execute("COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        assert names_of(each) == [("main", "r"), ("main", "t"), ("s", "k")]
+        assert rows(each, "FROM s.k") == [(3,)]
+        assert rows(each, "FROM r") == [(4,)]
+
+
+def test_an_error_between_the_steps_says_what_is_stored(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: Any) -> None:
+        raise CommitConflictError("too late")
+
+    in_schema.execute("BEGIN; INSERT INTO t VALUES (2); CREATE TABLE r AS SELECT 4 AS a; CREATE VIEW v AS FROM r")
+    with monkeypatch.context() as patched:
+        patched.setattr(ld.DirectoryNamespace, "change_catalog", late)
+        with pytest.raises(StoreError, match=r"too late; these changes are stored: changes of table t, CREATE TABLE r"):
+            in_schema.execute("COMMIT")
+    for each in (in_schema, connect(tmp_path)):
+        assert state(each)[:3] == [("main", "r", [(4,)]), ("main", "t", [(1,), (2,)]), ("s", "t", [(1,)])]
 
 
 def test_two_connections_of_one_process_conflict_at_the_statement(con: ld.Connection) -> None:
@@ -260,6 +406,9 @@ def test_new_tables_of_dead_processes_are_removed_after_a_week(con: ld.Connectio
         ("CREATE SCHEMA n", "CREATE SCHEMA n; CREATE VIEW v AS SELECT 2 AS a"),
         ("DROP SCHEMA s CASCADE", "DROP SCHEMA s CASCADE; CREATE VIEW v AS SELECT 2 AS a"),
         ("DROP TABLE t", "DROP TABLE t; CREATE VIEW v AS SELECT 2 AS a"),
+        ("ALTER TABLE t RENAME TO u", "DROP TABLE t; CREATE VIEW v AS SELECT 2 AS a"),
+        ("DROP TABLE s.t", "ALTER TABLE s.t RENAME TO u; CREATE VIEW v AS SELECT 2 AS a"),
+        ("CREATE TABLE s.n AS SELECT 1 AS a", "DROP SCHEMA s CASCADE; CREATE VIEW v AS SELECT 2 AS a"),
         ("CREATE MACRO m() AS 1", "CREATE MACRO m() AS 2; CREATE VIEW v AS SELECT m() AS a"),
     ],
 )
@@ -267,10 +416,13 @@ def test_statements_of_others_run_while_a_transaction_holds_names(
     in_schema: ld.Connection, tmp_path: Path, connect: Connect, mine: str, theirs: str
 ) -> None:
     cursor, other = in_schema.cursor(), connect(tmp_path)
-    in_schema.execute(f"BEGIN; {mine}")
+    in_schema.execute(f"CREATE TABLE kept AS SELECT 1 AS a; BEGIN; {mine}")
     other.execute(theirs)
-    cursor.execute("SHOW ALL TABLES")
+    for each in (cursor, in_schema):
+        assert rows(each, "FROM kept") == [(1,)]
+    cursor.execute("SHOW ALL TABLES; FROM duckdb_columns()")
     in_schema.execute("ROLLBACK")
+    assert names_of(cursor) == names_of(in_schema) == names_of(connect(tmp_path))
     assert rows(cursor, "FROM v") == rows(in_schema, "FROM v") == rows(connect(tmp_path), "FROM v") == [(2,)]
 
 
@@ -392,3 +544,20 @@ def test_frames_and_relations_are_appended_to_new_names(in_schema: ld.Connection
             in_schema.appender(name)
     in_schema.execute("COMMIT")
     assert rows(in_schema, f"FROM {name}") == [(1,), (2,), (3,)]
+
+
+def test_a_name_of_an_open_transaction_is_read_after_its_end(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect
+) -> None:
+    cursor, other = in_schema.cursor(), connect(tmp_path)
+    in_schema.execute("BEGIN; CREATE TABLE n AS SELECT 1 AS a; CREATE TABLE damaged AS SELECT 1 AS a")
+    other.execute("CREATE TABLE n AS SELECT 2 AS a")
+    (tmp_path / "damaged.lance" / "_versions").mkdir(parents=True)
+    (tmp_path / "damaged.lance" / "_versions" / "1.manifest").write_bytes(b"damaged")
+    assert rows(cursor, "FROM t") == rows(in_schema, "FROM n") == [(1,)]
+    with pytest.raises(UnsupportedError, match="n: an open transaction of this process uses the name"):
+        cursor.execute("FROM n")
+    in_schema.execute("ROLLBACK")
+    assert rows(cursor, "FROM n") == rows(in_schema, "FROM n") == [(2,)]
+    with pytest.raises(CorruptError):
+        cursor.execute("FROM damaged")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow as pa
 from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.result import nothing, returned
+from lance_duck.duck.changes.result import returned
 from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.databases.database_schema import DatabaseSchema, show_comments
 from lance_duck.duck.databases.drafts import DraftNames
@@ -32,7 +32,7 @@ from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice, unpinned
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 from lance_duck.verbs.versions.rename import check_renamable
@@ -292,25 +292,41 @@ class DuckTransaction(TransactionBlock):
         return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
 
     def commit_with(self, native: Callable[[], Any]) -> Any:
-        """Commit the Lance changes, then run DuckDB's COMMIT. Returns its result. Raises the errors of `_finish`."""
+        """Commit the Lance changes, then run DuckDB's COMMIT. Returns its result.
+
+        Raises:
+            StoreError: Only a part of the changes was committed.
+            LanceDuckError: See `_finish`. Nothing was committed.
+        """
         try:
             self._finish()
-        except BaseException:
-            self.abandon()
-            with suppress(duckdb.Error):
-                self._native.execute("ROLLBACK")
-            raise
+        except BaseException as error:
+            self._fail(error)
         if not self.drafts.changes:
             return native()
         try:
             answer = native()
-        except duckdb.TransactionException:  # another connection has already listed the published names
-            with suppress(duckdb.Error):
-                self._native.execute("ROLLBACK")
-            answer = self._native.execute(nothing().sql)
+        except BaseException as error:
+            self._fail(error)
         self.drafts.settle()
         self._catalog.refresh(force=True)
         return answer
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """End the transaction after a failed COMMIT, and raise the error."""
+        self.abandon()
+        with suppress(duckdb.Error):
+            self._native.execute("ROLLBACK")
+        stored = self.drafts.stored
+        if stored:
+            self.drafts.reopen()
+        if not stored or not isinstance(error, LanceDuckError | OSError | duckdb.Error):
+            raise error
+        raise StoreError(
+            "the transaction was committed only in part",
+            found=f"{error}; these changes are stored: {', '.join(stored)}",
+            remedy="look at the tables, then repeat only the other changes",
+        ) from error
 
     def _finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
@@ -335,6 +351,8 @@ class DuckTransaction(TransactionBlock):
         if not self.is_empty:
             self._native.execute(f"DROP MACRO {self._marker}")
             self.commit()
+            if self.drafts.changes:
+                self.drafts.stored.append(f"changes of table {self.name}")
         if self._is_altered:
             self._show_to_all()
         self.drafts.publish()
@@ -368,6 +386,7 @@ class DuckTransaction(TransactionBlock):
         assert handle is not None
         if schema.folder is not None and not schema.folder.parts:
             check_renamable(handle.uri, handle.storage_options)
+        self.drafts.see(schema, name, is_dropped=False)
         self._hide(handle)
         with self.drafts.undone_after_error():
             self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
@@ -381,6 +400,7 @@ class DuckTransaction(TransactionBlock):
         """Drop a table. Changes of its rows are discarded."""
         handle = schema.find(name)
         assert handle is not None
+        self.drafts.see(schema, name, is_dropped=True)
         if self.handle is not None and self.handle.place == handle.place:
             self.discard()
             self.handle = None

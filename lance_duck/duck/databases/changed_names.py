@@ -49,6 +49,10 @@ class ChangedNames:
         key = (place, folded(name))
         return (self.tables[key],) if key in self.tables else None
 
+    def names_in(self, place: Place) -> list[str]:
+        """Return the changed names of tables in a schema, in lower case."""
+        return [name for schema, name in self.tables if schema == place]
+
 
 _CHANGED: ContextVar[ChangedNames | None] = ContextVar("lance_duck_changed_names", default=None)
 

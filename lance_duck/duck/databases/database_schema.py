@@ -220,8 +220,10 @@ class DatabaseSchema:
             handles, missing = self._wanted(force=force)
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
-                with suppress(duckdb.TransactionException):  # an open transaction uses the name
+                try:
                     self._drop_view(name)
+                except duckdb.TransactionException:  # an open transaction uses the name
+                    self._stamp = None
             unread = [name for name in self._broken if name in self._views]
             self._broken = {} if missing is None else dict.fromkeys([*gone, *self._broken], missing)
             fresh = [name for name in handles if name not in self._views or name in unread]
@@ -247,9 +249,20 @@ class DatabaseSchema:
                 raise
             self._broken[name] = error
             if isinstance(error, FormatError) and is_unicode(name):
-                self._create_unreadable_view(name, handle, error)
+                try:
+                    self._create_unreadable_view(name, handle, error)
+                except duckdb.TransactionException:  # an open transaction uses the name
+                    self._views.pop(name)
+                    self._stamp = None
         except duckdb.InterruptException:
             raise
+        except duckdb.TransactionException:
+            self._stamp = None
+            self._broken[name] = UnsupportedError(
+                "an open transaction of this process uses the name of the table",
+                where=name,
+                remedy="read it after this transaction, or in another process",
+            )
         except duckdb.Error as error:  # a table that DuckDB rejects must not hide the others
             if name in self.given:
                 raise

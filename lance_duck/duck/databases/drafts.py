@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,9 +22,11 @@ from uuid import uuid4
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.databases.changed_names import ChangedNames
 from lance_duck.duck.databases.database_schema import DatabaseSchema
+from lance_duck.duck.databases.seen_names import SeenNames, conflict
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -33,6 +35,7 @@ from lance_duck.errors import (
     UnsupportedError,
 )
 from lance_duck.namespaces import CatalogDraft, CatalogObject, DirectoryNamespace, ObjectKey
+from lance_duck.namespaces.catalog_objects import VIEW
 from lance_duck.namespaces.listing import NamedObject
 from lance_duck.namespaces.names import TABLE, object_id
 from lance_duck.store import join_uri, local_path
@@ -63,6 +66,11 @@ class NameChange:
     in_folder: Callable[[], object] | None = None
     published: Callable[[], object] | None = None
 
+    def __str__(self) -> str:
+        if self.removes is None:
+            return f"CREATE TABLE {self.adds}"
+        return f"DROP TABLE {self.removes}" if self.adds is None else f"RENAME {self.removes} TO {self.adds}"
+
 
 @dataclass
 class DraftNames(ChangedNames):
@@ -70,14 +78,17 @@ class DraftNames(ChangedNames):
 
     Attributes:
         changes: The changes, in order.
-        _new: The new tables, by location.
+        stored: The steps of COMMIT that are over, for messages.
+        _new: The new tables and their schemas, by location.
         _final: Locations of root tables at COMMIT that differ from those of their handles, by handle and name.
     """
 
     changes: list[NameChange] = field(default_factory=list)
-    _new: dict[str, TableHandle] = field(default_factory=dict)
+    stored: list[str] = field(default_factory=list)
+    _new: dict[str, tuple[TableHandle, DatabaseSchema]] = field(default_factory=dict)
     _final: dict[tuple[str, str], str] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
+    _seen: SeenNames = field(default_factory=SeenNames)
 
     def is_new(self, handle: TableHandle) -> bool:
         """Return whether the transaction has created a table."""
@@ -120,7 +131,7 @@ class DraftNames(ChangedNames):
         """Add a table that was written to a location of `place_of_new`."""
         folder = schema.folder
         assert folder is not None
-        self._new[handle.place] = handle
+        self._new[handle.place] = handle, schema
         self._show(schema, name, handle)
         if folder.parts:
             row = NamedObject(object_id((*folder.parts, name)), TABLE, handle.uri.rpartition("/")[2])
@@ -175,6 +186,10 @@ class DraftNames(ChangedNames):
             apply: Applies the change to the names in `__manifest`.
             published: Called after the change was published.
         """
+        folder = database_folder(schema)
+        for key in (removed, None if added is None else added.key):
+            if key is not None:
+                self._seen.see_object(folder, key)
         if removed is not None:
             self.objects[removed] = None
         if added is not None:
@@ -195,6 +210,7 @@ class DraftNames(ChangedNames):
         """Drop a schema. The conflicts of earlier changes of its tables are found in `__manifest`."""
         assert schema.folder is not None
         parts, place = schema.folder.parts, schema.place
+        self._seen.see_schema(schema)
         self.schemas[place] = None
         self.tables |= {key: None for key in self.tables if key[0] == place}
         self.changes = [
@@ -216,24 +232,61 @@ class DraftNames(ChangedNames):
             self.changes, self.objects, self.schemas, self.tables, self.names = before  # type: ignore[assignment]
             raise
 
+    def see(self, schema: DatabaseSchema, name: str, *, is_dropped: bool) -> None:
+        """Remember a committed table before it is renamed or dropped."""
+        handle = schema.find(name)
+        if handle is not None and not self.is_new(handle):
+            self._seen.see_table(schema, name, is_dropped=is_dropped)
+
     def check(self) -> None:
-        """Check that no other writer has changed the names. Raises CommitConflictError."""
-        present: dict[tuple[str, str], set[str]] = {}
+        """Check everything that `publish` can refuse, with the names of now.
+
+        Raises:
+            CommitConflictError: Another writer has changed the same names.
+            UnsupportedError: The database cannot store the changes.
+        """
+        if not self.changes:
+            return
+        folder = database_folder(self.changes[0].schema)
+        root = _by_folded(folder.tables(force=True)) if folder.missing() is None else {}
+        self._seen.check(folder, lambda parts: root if parts == folder.parts else _by_folded(folder.tables_in(parts)))
+        after = {folded(name): name for name in root}
         for change in self.changes:
-            schema, folder = change.schema, change.schema.folder
-            assert folder is not None
-            if schema.place not in present:
-                is_new = schema.place in self.schemas
-                present[schema.place] = set() if is_new else {folded(name) for name in _listed(folder)}
-            names = present[schema.place]
-            if change.removes is not None:
-                if folded(change.removes) not in names:
-                    raise _conflict("alter", change.removes, schema, "dropped")
-                names.discard(folded(change.removes))
-            if change.adds is not None:
-                if folded(change.adds) in names:
-                    raise _conflict("create", change.adds, schema, "created")
-                names.add(folded(change.adds))
+            if change.in_folder is not None:
+                _check_names(change, after)
+        objects = {key.folded: each for key, each in (*folder.catalog.objects.items(), *self.objects.items())}
+        for change in self.changes:
+            key = ObjectKey(VIEW, (*folder.parts, folded(change.adds or "")))
+            if change.in_folder is not None and change.adds is not None and objects.get(key) is not None:
+                raise conflict("create", change.adds, change.schema, "created")
+        if any(change.in_manifest is not None for change in self.changes):
+            if not isinstance(folder.namespace, DirectoryNamespace):
+                raise UnsupportedError(
+                    "names of a REST service cannot be changed in a transaction",
+                    where=folder.uri,
+                    remedy="run the statement again, outside of a transaction",
+                )
+            with _conflicts():
+                folder.namespace.check_catalog(self._check_edits, lambda: after)
+
+    def _check_edits(self, draft: CatalogDraft) -> None:
+        """Apply the changes to a draft that is not committed. Raises CommitConflictError."""
+        for change in self.changes:
+            if change.in_manifest is None and change.removes is not None:
+                with suppress(NotFoundError):  # most tables of the root do not have rows
+                    draft.remove_table((change.removes,))
+        for change in self.changes:
+            if change.in_manifest is None:
+                continue
+            assert change.schema.folder is not None
+            parts = change.schema.folder.parts
+            if not draft.has_namespace(parts):
+                raise CommitConflictError(
+                    f'Transaction conflict - the schema "{parts[-1]}" has been dropped by another transaction',
+                    remedy="nothing was committed: run the transaction again",
+                )
+            _check_names(change, {folded(name): name for name in draft.tables(parts)})
+            change.in_manifest(draft)
 
     def publish(self) -> None:
         """Make the changes visible to everybody: tables of the root one by one, then `__manifest` as one version.
@@ -244,28 +297,32 @@ class DraftNames(ChangedNames):
         for change in self.changes:
             if change.in_folder is not None:
                 change.in_folder()
+                self.stored.append(str(change))
         edits = [change for change in self.changes if change.in_manifest is not None]
         if edits:
             folder = edits[0].schema.folder
             assert folder is not None
-            try:
+            with _conflicts():
                 folder.namespace.change_catalog(lambda draft: _apply(edits, draft))
-            except (AlreadyExistsError, NotFoundError) as error:
-                raise CommitConflictError(
-                    "another writer has changed the same names", where=error.where, found=error.what
-                ) from error
+            self.stored.append("changes of names in __manifest")
 
     def settle(self) -> None:
         """Open the changed tables again for all connections, after DuckDB has ended the transaction."""
-        for schema in {change.schema.place: change.schema for change in self.changes}.values():
-            schema.reopen([name for place, name in self.tables if place == schema.place])
+        self.reopen()
         for change in self.changes:
             if change.published is not None:
                 change.published()
 
+    def reopen(self) -> None:
+        """Open the tables again whose names the transaction has changed."""
+        for schema in {change.schema.place: change.schema for change in self.changes}.values():
+            schema.reopen([name for place, name in self.tables if place == schema.place])
+
     def discard(self) -> None:
-        """Remove the files of new tables. Never raises."""
-        for handle in self._new.values():
+        """Remove the files of new tables that are not published. Never raises."""
+        for handle, schema in self._new.values():
+            if _is_published(handle, schema):
+                continue
             with suppress(LanceDuckError):
                 _drop(handle)
             _remove_empty(handle.uri)
@@ -281,25 +338,36 @@ def _apply(changes: Sequence[NameChange], draft: CatalogDraft) -> None:
         change.in_manifest(draft)
 
 
-def _listed(folder: Folder) -> Iterable[str]:
-    """Return the names of the tables that are in a folder now."""
-    if folder.parts:
-        try:
-            return folder.namespace.list_tables(folder.parts)
-        except NotFoundError as error:
-            raise CommitConflictError(
-                f'Transaction conflict - the schema "{folder.parts[-1]}" has been dropped by another transaction',
-                remedy="nothing was committed: run the transaction again",
-            ) from error
-    return folder.tables() if folder.missing() is None else ()
+def database_folder(schema: DatabaseSchema) -> Folder:
+    """Return the folder of the database of a schema."""
+    folder = schema.folder
+    assert folder is not None
+    return (isinstance(folder, NamespaceFolder) and folder.parent) or folder
 
 
-def _conflict(action: str, name: str, schema: DatabaseSchema, done: str) -> CommitConflictError:
-    return CommitConflictError(
-        f'Transaction conflict - attempting to {action} table "{name}" in schema "{schema.name}" '
-        f"- but this table has been {done} by another transaction already",
-        remedy="nothing was committed: run the transaction again",
-    )
+def _by_folded(tables: Mapping[str, str]) -> dict[str, str]:
+    return {folded(name): uri for name, uri in tables.items()}
+
+
+def _check_names(change: NameChange, names: dict[str, str]) -> None:
+    """Check the names of a change, and change the names of a schema in lower case. Raises CommitConflictError."""
+    if change.removes is not None and names.pop(folded(change.removes), None) is None:
+        raise conflict("alter", change.removes, change.schema, "dropped")
+    if change.adds is not None:
+        if folded(change.adds) in names:
+            raise conflict("create", change.adds, change.schema, "created")
+        names[folded(change.adds)] = change.adds
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Raise CommitConflictError for names that another writer has created or dropped."""
+    try:
+        yield
+    except (AlreadyExistsError, NotFoundError) as error:
+        raise CommitConflictError(
+            "another writer has changed the same names", where=error.where, found=error.what
+        ) from error
 
 
 def _move(start: str, end: str) -> None:
@@ -327,6 +395,20 @@ def _remove_old(staged: str) -> None:
         for entry in os.scandir(staged):
             if time.time() - entry.stat().st_mtime > _WEEK:
                 shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_published(handle: TableHandle, schema: DatabaseSchema) -> bool:
+    """Return whether a schema lists a new table, under any name. COMMIT may have failed after it was listed."""
+    assert schema.folder is not None
+    if not schema.folder.parts:
+        return False  # a published table of the root is at another location
+    try:
+        places = schema.folder.namespace.describe_tables(schema.folder.parts).values()
+    except NotFoundError:
+        return False
+    except (LanceDuckError, OSError):
+        return True
+    return any(place.location == handle.uri for place in places)
 
 
 def _drop(handle: TableHandle) -> None:

@@ -17,24 +17,27 @@ class NamespaceFolder(Folder):
         namespace: The folder or service that contains the namespace.
         name: The parts of its name. () is the root.
         uri: Name of the namespace in messages.
-        root: The folder with the parent namespace, if it is also open.
+        parent: The folder with the parent namespace, if it is also open.
+
+    Attributes:
+        parent: The folder with the parent namespace, or None.
 
     Raises:
         NotFoundError: The namespace does not exist.
     """
 
-    def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str, root: Folder | None = None) -> None:
+    def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str, parent: Folder | None = None) -> None:
         self.uri = uri
         self.storage_options = None
         self.namespace = namespace
         self.parts = name
-        self._root = root
+        self.parent = parent
         self.tables(force=True)
 
     def tables(self, *, force: bool = False) -> dict[str, str]:
         """Return the current URI of each table, by table name. See `Folder.tables`."""
-        if self._root is not None:
-            self.catalog = self._root.catalog
+        if self.parent is not None:
+            self.catalog = self.parent.catalog
         elif force or isinstance(self.namespace, DirectoryNamespace):
             self.catalog = catalog_with_warnings(self.namespace, self.parts)
         else:
@@ -81,4 +84,4 @@ class NamespaceFolder(Folder):
 
         Returns None if only a listing can detect changes.
         """
-        return None if self._root is None else self._root.catalog
+        return None if self.parent is None else self.parent.catalog
