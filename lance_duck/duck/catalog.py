@@ -222,17 +222,22 @@ class TableCatalog:
         """Return the views, macros and types of the database of a schema."""
         return self._objects[schema.place[0]]
 
-    def load_objects(self, run: Callable[[str, str], object]) -> None:
+    def load_objects(self, run: Callable[[str, str], object]) -> list[str]:
         """Create, replace and drop views, macros and types in DuckDB, so that they equal the stored ones.
 
         Args:
             run: See `StoredObjects.load`.
+
+        Returns:
+            Warnings of damaged definitions.
         """
+        damaged = []
         with self._lock:
             for objects in list(self._objects.values()):
                 if not objects.is_current(self.version):
                     self._forget()
-                    objects.load(run, self.version)
+                    damaged += objects.load(run, self.version)
+        return damaged
 
     @property
     def has_new_objects(self) -> bool:
