@@ -59,6 +59,7 @@ class TableCatalog:
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.native = ""
+        self._path = ""
         self.secrets = Secrets()
         self.version = 0
         self.binder = Binder(
@@ -117,7 +118,13 @@ class TableCatalog:
         path = [f"{quoted(current)}.{quoted(schema)}", self.default.sql]
         if self.default.folder is not None:  # unqualified names are names of the folder
             path.reverse()
-        connection.execute(f"SET search_path = {literal(','.join(path))}")
+        self._path = ",".join(path)
+        connection.execute(f"SET search_path = {literal(self._path)}")
+
+    def restore_path(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Set the initial search path again if a statement has reset it."""
+        if connection.execute("SELECT system.main.current_setting('search_path')").fetchall() == [("",)]:
+            connection.execute(f"SET search_path = {literal(self._path)}")
 
     # Databases.
 

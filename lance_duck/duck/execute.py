@@ -126,7 +126,7 @@ class Execution:
         if not isinstance(query, str):
             self.writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
-            return self.with_new_tables(partial(with_one_version, call), text)
+            return self._with_a_path(text, partial(self.with_new_tables, partial(with_one_version, call), text))
         lifted = LiftedText.of(query)
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         query = lifted.edited(self._session.shown(lifted)).sql
@@ -145,7 +145,7 @@ class Execution:
             return transaction(lambda: self.with_new_tables(partial(method, query, **options), query))
         try:
             run = partial(self._run_one, method, query, options, later=later)
-            return self.with_new_tables(run, None if later is None else query)
+            return self._with_a_path(query, partial(self.with_new_tables, run, None if later is None else query))
         except duckdb.Error as error:
             if is_about_versions(error) and (missing := self._without_versions(query, error)) is not None:
                 raise missing from None
@@ -156,6 +156,13 @@ class Execution:
             if name is None or not self.names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise unsupported_change(name, query) from error
+
+    def _with_a_path(self, text: str, call: Callable[[], T]) -> T:
+        """Run a statement. If it resets the search path, the initial one is set, so that the folder stays current."""
+        answer = call()
+        if changes_search(text):
+            self._catalog.restore_path(self._native)
+        return answer
 
     def run_alone(self, method: Method, query: object, options: Mapping[str, Any]) -> Any:
         """Run a SELECT without looking up names first.

@@ -108,6 +108,47 @@ def test_lance_tables_are_listed_as_tables(tmp_path: Path, connect: Connect) -> 
     assert ("x",) in rows(con, "SELECT table_name FROM duckdb_tables()")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "RESET search_path",
+        "RESET schema",
+        "reset SESSION Schema",
+        "SET search_path = ''",
+        "SET search_path TO DEFAULT",
+        "SET schema = DEFAULT",
+        "PRAGMA search_path=''",
+        "SELECT 1; RESET search_path",
+    ],
+)
+@pytest.mark.parametrize("before", ["USE s", "USE memory", "SELECT 1", "BEGIN"])
+def test_a_reset_of_the_search_path_returns_to_the_folder(
+    tmp_path: Path, connect: Connect, sql: str, before: str
+) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE SCHEMA s; CREATE TABLE memory.n AS SELECT 7 AS i")
+    path = rows(con, "SELECT current_setting('search_path')")
+    con.execute(before)
+    con.execute(sql)
+    con.execute("CREATE TABLE kept AS FROM n")
+    if before == "BEGIN":
+        con.execute("COMMIT")
+    assert rows(con, "SELECT current_setting('search_path')") == path
+    assert rows(con, "SELECT current_database(), current_schema()") == [("lance", "main")]
+    assert rows(connect(tmp_path), "FROM kept") == [(7,)]
+
+
+@pytest.mark.parametrize("run", ["sql", "execute"])
+def test_a_reset_as_a_parsed_statement_returns_to_the_folder(tmp_path: Path, connect: Connect, run: str) -> None:
+    con = connect(tmp_path)
+    con.execute("USE memory")
+    for statement in duckdb.extract_statements("RESET search_path"):
+        getattr(con, run)(statement)
+    assert rows(con, "SELECT current_database()") == [("lance",)]
+    con.execute("USE memory")
+    assert rows(con, "SELECT current_database()") == [("memory",)]
+
+
 # Methods of relations.
 
 
