@@ -59,6 +59,7 @@ class TableCatalog:
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.native = ""
+        self._path = ""
         self.secrets = Secrets()
         self.version = 0
         self.binder = Binder(
@@ -117,7 +118,13 @@ class TableCatalog:
         path = [f"{quoted(current)}.{quoted(schema)}", self.default.sql]
         if self.default.folder is not None:  # unqualified names are names of the folder
             path.reverse()
-        connection.execute(f"SET search_path = {literal(','.join(path))}")
+        self._path = ",".join(path)
+        connection.execute(f"SET search_path = {literal(self._path)}")
+
+    def restore_path(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Set the initial search path again if a statement has reset it."""
+        if connection.execute("SELECT system.main.current_setting('search_path')").fetchall() == [("",)]:
+            connection.execute(f"SET search_path = {literal(self._path)}")
 
     # Databases.
 
@@ -226,17 +233,22 @@ class TableCatalog:
         """Return words of a statement, and those of the stored views and macros that it may read."""
         return set().union(words, *(objects.words_read(words) for objects in self._objects.values()))
 
-    def load_objects(self, run: Callable[[str, str], object]) -> None:
+    def load_objects(self, run: Callable[[str, str], object]) -> list[str]:
         """Create, replace and drop views, macros and types in DuckDB, so that they equal the stored ones.
 
         Args:
             run: See `StoredObjects.load`.
+
+        Returns:
+            Warnings of damaged definitions.
         """
+        damaged = []
         with self._lock:
             for objects in list(self._objects.values()):
                 if not objects.is_current(self.version):
                     self._forget()
-                    objects.load(run, self.version)
+                    damaged += objects.load(run, self.version)
+        return damaged
 
     @property
     def has_new_objects(self) -> bool:

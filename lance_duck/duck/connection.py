@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.names import Changes
-from lance_duck.duck.relation_methods import follow_relations
+from lance_duck.duck.relation_methods import follow_relations, keep_connection
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
@@ -142,9 +142,9 @@ class Connection:
         """
         self._changes.is_sure = False  # a relation may create tables
         relation = None if options else self._execution.run_alone(self._native.sql, query, options)
-        if relation is not None:
-            return relation
-        return self._execution.run(self._native.sql, query, options, later=True)
+        if relation is None:
+            relation = self._execution.run(self._native.sql, query, options, later=True)
+        return keep_connection(relation, self)
 
     query = from_query = sql
 
@@ -205,11 +205,11 @@ class Connection:
 
     def table(self, name: str) -> Any:
         """Return a table or view by its name, as a relation."""
-        return self._execution.run_named(name, self._native.table)
+        return keep_connection(self._execution.run_named(name, self._native.table), self)
 
     def view(self, name: str) -> Any:
         """Return a view, or a Lance table, by its name, as a relation."""
-        return self._execution.run_named(name, self._native.view)
+        return keep_connection(self._execution.run_named(name, self._native.view), self)
 
     def register(self, name: str, table: Any) -> Self:
         """Register an object under a name.
@@ -314,7 +314,8 @@ class Connection:
         if not callable(attribute):
             return attribute
         self._changes.is_sure = False
-        return guarded(attribute, self._inherited)
+        method = guarded(attribute, self._inherited)
+        return wraps(attribute)(lambda *args, **options: keep_connection(method(*args, **options), self))
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})

@@ -24,6 +24,7 @@ import duckdb
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
+from lance_duck.duck.databases.objects import single
 from lance_duck.duck.failures import (
     identifier_not_read,
     is_about_versions,
@@ -51,7 +52,7 @@ from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import UnsupportedError, warn_of_table
 
 T = TypeVar("T")
 _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
@@ -125,7 +126,7 @@ class Execution:
         if not isinstance(query, str):
             self.writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
-            return self.with_new_tables(partial(with_one_version, call), text)
+            return self._with_a_path(text, partial(self.with_new_tables, partial(with_one_version, call), text))
         lifted = LiftedText.of(query)
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         query = lifted.edited(self._session.shown(lifted)).sql
@@ -145,7 +146,7 @@ class Execution:
             return transaction(lambda: self.with_new_tables(partial(method, query, **options), query, lists=lists))
         try:
             run = partial(self._run_one, method, query, options, later=later)
-            return self.with_new_tables(run, None if later is None else query)
+            return self._with_a_path(query, partial(self.with_new_tables, run, None if later is None else query))
         except duckdb.Error as error:
             if is_about_versions(error) and (missing := self._without_versions(query, error)) is not None:
                 raise missing from None
@@ -156,6 +157,13 @@ class Execution:
             if name is None or not self.names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise unsupported_change(name, query) from error
+
+    def _with_a_path(self, text: str, call: Callable[[], T]) -> T:
+        """Run a statement. If it resets the search path, the initial one is set, so that the folder stays current."""
+        answer = call()
+        if changes_search(text):
+            self._catalog.restore_path(self._native)
+        return answer
 
     def run_alone(self, method: Method, query: object, options: Mapping[str, Any]) -> Any:
         """Run a SELECT without looking up names first.
@@ -255,12 +263,21 @@ class Execution:
                     used.append(schema)
                 loader.run_definition(definition)
 
-            call_without_variables(partial(self._catalog.load_objects, run))
+            for damaged in call_without_variables(partial(self._catalog.load_objects, run)):
+                warn_of_table(damaged)
 
     def run_definition(self, sql: str) -> None:
-        """Run the definition of a stored view, macro or type in DuckDB, without storing it again."""
+        """Run the definition of a stored view, macro or type in DuckDB, without storing it again.
+
+        Raises:
+            DamagedDefinition: The text, as DuckDB receives it, is not one statement.
+        """
+
+        def execute(text: str) -> Any:
+            return call_as_user(partial(self._native.execute, single(self._native, text)))
+
         if not (_OF_LANCE.search(sql) or may_find(sql) or spelling.may_find(sql)):
-            with_one_version(partial(self._native.execute, sql))
+            with_one_version(partial(execute, sql))
             return
         self._introduce_history(sql, later=False)
         lifted = LiftedText.of(sql)
@@ -268,7 +285,7 @@ class Execution:
         lifted = lifted.edited(self._prefilters.edits(lifted, None, later=False))
         rewritten = self._texts.rewritten(lifted, later=False)
         texts = dict.fromkeys((rewritten.carried, rewritten.text))
-        with_one_version(partial(self._read, self._native.execute, texts, {}, later=False))
+        with_one_version(partial(self._read, execute, texts, {}, later=False))
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from itertools import count
 from typing import Any, Final, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import duckdb
 
@@ -61,10 +61,26 @@ def follow_relations(connection: Owner, native: duckdb.DuckDBPyConnection) -> No
         native.execute(f"CREATE OR REPLACE TEMP MACRO {_OWNER}() AS {{'{_OWNER}_{number}': 0}}")
 
 
+_HAS_HANDLES: Final = hasattr(duckdb.DuckDBPyRelation, "_handles")
+"""Whether relations, and relations derived from them, can keep Python objects alive."""
+
+
+def keep_connection(result: Any, connection: Owner) -> Any:
+    """Keep a connection open while its relation exists. Returns the relation, or any other result."""
+    if isinstance(result, duckdb.DuckDBPyRelation):
+        if _HAS_HANDLES:
+            result._handles = (*result._handles, connection)
+        else:
+            finalize(result, id, connection).atexit = False
+    return result
+
+
 def _owner(relation: Any) -> Owner | None:
-    """Return the connection of a relation, or None for other connections of DuckDB."""
-    if not _CONNECTIONS:
-        return None
+    """Return the connection of a relation, or None for other connections of DuckDB.
+
+    Raises:
+        UnsupportedError: Only the relation is left of the connection.
+    """
     try:
         if SPEAKS_SOURCE:
             ((number,),) = relation.query(_RELATION, f"SELECT getvariable('{_OWNER}')").fetchall()
@@ -73,7 +89,13 @@ def _owner(relation: Any) -> Owner | None:
             number = int(struct.children[0][0].rpartition("_")[2])
     except duckdb.Error:
         return None
-    return None if number is None else _CONNECTIONS.get(number)
+    owner = None if number is None else _CONNECTIONS.get(number)
+    if number is not None and owner is None:
+        raise UnsupportedError(
+            "the connection of this relation does not exist any more, and with it the folder of its tables",
+            remedy="keep the connection in a variable: con = lance_duck.connect(folder)",
+        )
+    return owner
 
 
 def _create(relation: Any, owner: Owner, name: str) -> None:

@@ -36,7 +36,7 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
 )
 """Calls a DuckDB method with a statement and options in an otherwise empty frame. The frame does not contain variables.
 Its globals only contain the builtins that functions need for imports."""
-call_without_variables: Final[Callable[[Callable[[], object]], object]] = FunctionType(
+call_without_variables: Final[Callable[[Callable[[], Any]], Any]] = FunctionType(
     (lambda __lance_call: __lance_call()).__code__, {"__builtins__": builtins}
 )
 """Calls a function in an empty frame that `call_as_user` takes for the user's frame."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,47 @@ def test_lance_tables_are_listed_as_tables(tmp_path: Path, connect: Connect) -> 
     assert ("x",) in rows(con, "SELECT table_name FROM duckdb_tables()")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "RESET search_path",
+        "RESET schema",
+        "reset SESSION Schema",
+        "SET search_path = ''",
+        "SET search_path TO DEFAULT",
+        "SET schema = DEFAULT",
+        "PRAGMA search_path=''",
+        "SELECT 1; RESET search_path",
+    ],
+)
+@pytest.mark.parametrize("before", ["USE s", "USE memory", "SELECT 1", "BEGIN"])
+def test_a_reset_of_the_search_path_returns_to_the_folder(
+    tmp_path: Path, connect: Connect, sql: str, before: str
+) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE SCHEMA s; CREATE TABLE memory.n AS SELECT 7 AS i")
+    path = rows(con, "SELECT current_setting('search_path')")
+    con.execute(before)
+    con.execute(sql)
+    con.execute("CREATE TABLE kept AS FROM n")
+    if before == "BEGIN":
+        con.execute("COMMIT")
+    assert rows(con, "SELECT current_setting('search_path')") == path
+    assert rows(con, "SELECT current_database(), current_schema()") == [("lance", "main")]
+    assert rows(connect(tmp_path), "FROM kept") == [(7,)]
+
+
+@pytest.mark.parametrize("run", ["sql", "execute"])
+def test_a_reset_as_a_parsed_statement_returns_to_the_folder(tmp_path: Path, connect: Connect, run: str) -> None:
+    con = connect(tmp_path)
+    con.execute("USE memory")
+    for statement in duckdb.extract_statements("RESET search_path"):
+        getattr(con, run)(statement)
+    assert rows(con, "SELECT current_database()") == [("lance",)]
+    con.execute("USE memory")
+    assert rows(con, "SELECT current_database()") == [("memory",)]
+
+
 # Methods of relations.
 
 
@@ -123,6 +166,48 @@ def test_a_relation_creates_a_lance_table(con: ld.Connection, tmp_path: Path, me
     assert lance.dataset(str(tmp_path / "made.lance")).to_table().to_pydict() == {"b": [2]}
     with pytest.raises(AlreadyExistsError):
         getattr(con.sql("FROM q"), method)(name)
+
+
+def _made(tmp_path: Path) -> list[str]:
+    return sorted(path.stem for path in tmp_path.glob("made*.lance"))
+
+
+def test_a_relation_keeps_its_connection_open(tmp_path: Path) -> None:
+    ld.connect(str(tmp_path)).sql("SELECT 1 AS a").create("made_1")
+    ld.connect(str(tmp_path)).table("made_1").to_table("made_2")
+    ld.connect(str(tmp_path)).cursor().sql("SELECT 2 AS a").create("made_3")
+    ld.connect(str(tmp_path)).values([3]).create("made_4")
+    ld.connect(str(tmp_path)).sql("SELECT 4 AS a").query("r", "CREATE TABLE made_5 AS FROM r")
+    assert ld.connect(str(tmp_path)).sql("SELECT 5 AS a").create_view("v").fetchall() == [(5,)]
+    con = ld.connect(str(tmp_path))
+    relation = con.sql("FROM v")
+    del con
+    gc.collect()
+    relation.create("made_6")
+    assert _made(tmp_path) == [f"made_{i}" for i in range(1, 7)]
+    with pytest.raises(UnsupportedError, match="read-only"):
+        ld.connect(str(tmp_path), read_only=True).sql("SELECT 1 AS a").create("made_7")
+
+
+def test_a_derived_relation_keeps_its_connection_open_or_is_refused(tmp_path: Path) -> None:
+    relation = ld.connect(str(tmp_path)).sql("SELECT 1 AS a").filter("a = 1")
+    gc.collect()
+    if duckdb.__version__.startswith("1."):
+        with pytest.raises(UnsupportedError, match="the connection of this relation does not exist any more"):
+            relation.create("made")
+    else:
+        relation.create("made")
+        assert _made(tmp_path) == ["made"]
+
+
+def test_a_connection_closes_when_its_relations_are_gone(tmp_path: Path) -> None:
+    con = ld.connect(str(tmp_path))
+    gone = weakref.ref(con)
+    relation = con.sql("SELECT 1 AS a").filter("a = 1")
+    assert relation.fetchall() == [(1,)]
+    del con, relation
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_relation_of_a_frame_creates_a_lance_table(con: ld.Connection, tmp_path: Path) -> None:

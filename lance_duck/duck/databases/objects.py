@@ -1,4 +1,8 @@
-"""Views, macros and types of a Lance database: definitions that the folder stores, and their copies in DuckDB."""
+"""Views, macros and types of a Lance database: definitions that the folder stores, and their copies in DuckDB.
+
+Other programs can write the definitions. DuckDB therefore parses each statement with `single` before it runs. A
+type must also be valid in a CAST, where an ENUM cannot run a query.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,18 @@ KINDS: Final[Mapping[type[CatalogObject], str]] = {
 }
 """The words for an object in DROP and COMMENT ON."""
 _ORDER: Final = (TypeDefinition, MacroDefinition, TableMacroDefinition, ViewDefinition)
+
+
+class DamagedDefinition(duckdb.ParserException):
+    """A stored text that is more than the definition of one object."""
+
+
+def single(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Return the only statement of a text. Raises DamagedDefinition for other texts."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise DamagedDefinition(f"expected one statement, found {len(statements)}")
+    return statements[0]
 
 
 @dataclass
@@ -131,7 +147,7 @@ class StoredObjects:
             self.reasons.pop(new.key, None)
         self.main.changed()
 
-    def load(self, run: Callable[[str, str], object], version: int) -> None:
+    def load(self, run: Callable[[str, str], object], version: int) -> list[str]:
         """Create, replace and drop objects in DuckDB. An object that DuckDB refuses does not hide the others.
 
         Names that an open transaction has changed are loaded by a later call.
@@ -139,6 +155,9 @@ class StoredObjects:
         Args:
             run: Runs a statement. Its second argument is the schema in which names are looked up first, in SQL.
             version: See `is_current`.
+
+        Returns:
+            Warnings of damaged definitions.
         """
         stored = self.stored
         self._seen, self._has_conflicts = None, False
@@ -150,24 +169,43 @@ class StoredObjects:
         missing = [each for key, each in stored.items() if self._loaded.get(key) != each or key in self.reasons]
         missing.sort(key=lambda each: _ORDER.index(type(each)))
         while missing:
-            failed = {each.key: reason for each in missing if (reason := self._create(run, each)) is not None}
+            failed = {each.key: error for each in missing if (error := self._create(run, each)) is not None}
             if len(failed) == len(missing):
                 break
             missing = [each for each in missing if each.key in failed]
         if self._has_conflicts:
-            return
+            return []
+        damaged = []
         for each in missing:
-            self._create_unreadable(run, each, failed[each.key])
+            error = failed[each.key]
+            reason = str(error).partition("\n\nLINE ")[0]
+            if isinstance(error, DamagedDefinition) and each.key not in self.reasons:
+                damaged.append(f"{each.key} is skipped: its definition is damaged: {reason}")
+            self._create_unreadable(run, each, reason)
         self._seen = (stored, version if self.reasons else None)
+        return damaged
 
-    def _create(self, run: Callable[[str, str], object], each: CatalogObject) -> str | None:
-        """Create or replace an object. Returns the reason if DuckDB refuses it."""
-        reason = self._tried(run, self.create_sql(each), self._schema_of(getattr(each, "default_namespace_path", ())))
-        if reason is None:
+    def _create(self, run: Callable[[str, str], object], each: CatalogObject) -> duckdb.Error | None:
+        """Create or replace an object. Returns the error if DuckDB refuses it."""
+        try:
+            self._check_type(each)
+        except DamagedDefinition as error:
+            return error
+        error = self._tried(run, self.create_sql(each), self._schema_of(getattr(each, "default_namespace_path", ())))
+        if error is None:
             self.keep(each.key, each)
             for statement in self.comments_sql(each):
                 self._tried(run, statement, self.main.sql)
-        return reason
+        return error
+
+    def _check_type(self, each: CatalogObject) -> None:
+        """Raise DamagedDefinition if the definition of a type is not a type."""
+        if isinstance(each, TypeDefinition):
+            with self.main.binder.spare_cursor() as cursor:
+                try:
+                    single(cursor, f"SELECT CAST(NULL AS {each.definition}\n)")
+                except duckdb.ParserException as error:
+                    raise DamagedDefinition(f"expected a type, found {each.definition}") from error
 
     def _create_unreadable(self, run: Callable[[str, str], object], each: CatalogObject, reason: str) -> None:
         """List a view that does not bind, with its stored columns. Statements that read it get the reason."""
@@ -181,15 +219,15 @@ class StoredObjects:
         self.keep(each.key, each)
         self.reasons[each.key] = reason
 
-    def _tried(self, run: Callable[[str, str], object], statement: str, schema: str) -> str | None:
-        """Run a statement. Returns the reason if DuckDB refuses it."""
+    def _tried(self, run: Callable[[str, str], object], statement: str, schema: str) -> duckdb.Error | None:
+        """Run a statement. Returns the error if DuckDB refuses it."""
         try:
             run(statement, schema)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
             self._has_conflicts |= isinstance(error, duckdb.TransactionException)
-            return str(error).partition("\n\nLINE ")[0]
+            return error
         return None
 
     def sql(self, each: CatalogObject) -> str:
