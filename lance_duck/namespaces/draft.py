@@ -249,7 +249,7 @@ class CatalogDraft:
 
     def _check_root_views(self) -> None:
         """Check the new views of the root. A transaction may drop a view and create a table with its name."""
-        stored = objects.stored_objects(self._before.settings)
+        stored = dict(objects.stored_objects(self._before.settings))
         new = [key for key in self._stored if key.kind == objects.VIEW and len(key.name) == 1 and key not in stored]
         names = {folded(key.name[0]) for key in new}
         for table in self._root_tables() if names else ():
