@@ -392,3 +392,17 @@ def test_frames_and_relations_are_appended_to_new_names(in_schema: ld.Connection
             in_schema.appender(name)
     in_schema.execute("COMMIT")
     assert rows(in_schema, f"FROM {name}") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+def test_the_row_of_a_table_of_main_follows_its_folder(tmp_path: Path, connect: Connect, frame: str) -> None:
+    namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    namespace.create_namespace("s")
+    namespace.create_table("r", {"a": [1]})
+    con = connect(tmp_path)
+    con.execute("CREATE VIEW v AS SELECT 2 AS a")
+    con.execute(frame.format("DROP VIEW v; ALTER TABLE R RENAME TO v; CREATE VIEW r AS SELECT 3 AS a"))
+    for each in (con, connect(tmp_path)):
+        assert (rows(each, "FROM v"), rows(each, "FROM r")) == ([(1,)], [(3,)])
+    assert namespace.list_tables() == ["v"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", "v.lance"]
