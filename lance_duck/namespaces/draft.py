@@ -156,6 +156,18 @@ class CatalogDraft:
         del self._rows[row.object_id]
         self._rows[object_id(new)] = replace(row, object_id=object_id(new))
 
+    def follow_folder(self, name: str, new_name: str, location: str) -> None:
+        """Rename the row of a root table, if it has one, after its folder was renamed.
+
+        A view with the new name does not prevent it: the folder hides the view already.
+        """
+        row = self._rows.get(name)
+        if row is not None and row.object_type == TABLE:
+            if new_name in self._rows:
+                raise AlreadyExistsError(TAKEN, where=new_name)
+            del self._rows[name]
+            self._rows[new_name] = replace(row, object_id=new_name, location=location)
+
     def remove_rows(self, object_type: str) -> list[NamedObject]:
         """Remove all rows of a type, and return them."""
         removed = [row for row in self._rows.values() if row.object_type == object_type]

@@ -561,3 +561,17 @@ def test_a_name_of_an_open_transaction_is_read_after_its_end(
     assert rows(cursor, "FROM n") == rows(in_schema, "FROM n") == [(2,)]
     with pytest.raises(CorruptError):
         cursor.execute("FROM damaged")
+
+
+@pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
+def test_the_row_of_a_table_of_main_follows_its_folder(tmp_path: Path, connect: Connect, frame: str) -> None:
+    namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    namespace.create_namespace("s")
+    namespace.create_table("r", {"a": [1]})
+    con = connect(tmp_path)
+    con.execute("CREATE VIEW v AS SELECT 2 AS a")
+    con.execute(frame.format("DROP VIEW v; ALTER TABLE R RENAME TO v; CREATE VIEW r AS SELECT 3 AS a"))
+    for each in (con, connect(tmp_path)):
+        assert (rows(each, "FROM v"), rows(each, "FROM r")) == ([(1,)], [(3,)])
+    assert namespace.list_tables() == ["v"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", "v.lance"]

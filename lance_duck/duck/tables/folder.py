@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, warn_of_table
-from lance_duck.namespaces import Catalog, CatalogDraft, DirectoryNamespace, Namespace
+from lance_duck.namespaces import Catalog, DirectoryNamespace, Namespace
 from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.namespaces.listing import FOLDER as MANIFEST
 from lance_duck.store.base import Store
@@ -130,7 +128,7 @@ class Folder:
             return
         rename_table(uri, target, self.storage_options)
         if self.catalog is not _PLAIN:
-            self.namespace.change_catalog(lambda draft: _rename_row(draft, name, new_name))
+            self.namespace.change_catalog(lambda draft: draft.follow_folder(name, new_name, new_name + TABLE_SUFFIX))
 
     def uri_after_rename(self, name: str, new_name: str, uri: str) -> str:
         """Return the location that a table has after `rename`."""
@@ -173,13 +171,6 @@ def catalog_with_warnings(namespace: Namespace, parts: tuple[str, ...]) -> Catal
     for key, reason in catalog.broken.items():
         warn_of_table(f"{key} is skipped: {reason}")
     return catalog
-
-
-def _rename_row(draft: CatalogDraft, name: str, new_name: str) -> None:
-    """Rename the row of a root table, if it has one, after its folder was renamed."""
-    with suppress(NotFoundError):
-        row = draft.remove_table((name,))
-        draft.add_table(replace(row, object_id=new_name, location=new_name + TABLE_SUFFIX))
 
 
 def _is_a_table(place: str) -> InvalidInputError:
