@@ -178,3 +178,17 @@ def test_a_refused_export_writes_nothing(con: ld.Connection) -> None:
         con.execute("EXPORT DATABASE 'out' (FORMAT nope)")
     with con.begin(), pytest.raises(UnsupportedError, match="COMMIT or ROLLBACK first"):
         con.execute("EXPORT DATABASE 'out'")
+
+
+def test_schemas_without_tables_are_exported(tmp_path: Path) -> None:
+    con = ld.connect(str(tmp_path / "data"))
+    con.execute('CREATE SCHEMA "Empty-1"; CREATE SCHEMA full')
+    for tables in (0, 1):
+        con.execute(f"EXPORT DATABASE '{tmp_path}/out'")
+        native = duckdb.connect()
+        native.execute(f"IMPORT DATABASE '{tmp_path}/out'")
+        found = native.execute("SELECT schema_name FROM duckdb_schemas() WHERE NOT internal ORDER BY ALL").fetchall()
+        assert found == [("Empty-1",), ("full",)]
+        listed = native.execute("SELECT function_name FROM duckdb_functions() WHERE NOT internal").fetchall()
+        assert (listed, native.execute("SELECT count(*) FROM duckdb_tables()").fetchall()) == ([], [(tables,)])
+        con.execute("CREATE TABLE IF NOT EXISTS full.t AS SELECT 1 AS a")

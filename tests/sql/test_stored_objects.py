@@ -299,3 +299,46 @@ def test_other_libraries_change_tables_and_keep_objects(
     assert set(theirs.list_tables().tables) == {"q"}
     theirs.create_table("made", [{"a": 1}])
     assert rows(again(), "SELECT a, m() FROM v JOIN made USING (a)") == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("create", "read", "stored", "expected"),
+    [
+        ("VIEW v AS SELECT lance.m(5) AS b", "FROM v", "SELECT main.m(5) AS b", [(6,)]),
+        ('VIEW v AS SELECT LANCE."M" (5) AS b', "FROM v", 'SELECT main."M" (5) AS b', [(6,)]),
+        ("VIEW v AS SELECT lance.main.m(5), lance.s.m(5)", "FROM v", "SELECT main.m(5), s.m(5)", [(6, 7)]),
+        ("VIEW v AS FROM lance.tm()", "FROM v", "FROM main.tm()", [(1,), (2,)]),
+        ("VIEW v AS SELECT 'x'::lance.ty AS b", "FROM v", "SELECT 'x'::main.ty AS b", [("x",)]),
+        ("VIEW v AS SELECT CAST('x' AS lance.ty)", "FROM v", "SELECT CAST('x' AS main.ty)", [("x",)]),
+        (
+            "VIEW v AS SELECT {'k': 'x'}::STRUCT(k lance.ty) AS b",
+            "FROM v",
+            "SELECT {'k': 'x'}::STRUCT(k main.ty) AS b",
+            [({"k": "x"},)],
+        ),
+        ("MACRO o(a) AS lance.m(a) + 1", "SELECT o(1)", "(a) AS main.m(a) + 1", [(3,)]),
+        ("MACRO o() AS TABLE FROM lance.tm()", "FROM o()", "() AS TABLE FROM main.tm()", [(1,), (2,)]),
+        ("TYPE o AS lance.ty", "SELECT 'x'::o", "main.ty", [("x",)]),
+        ("TYPE o AS STRUCT(k lance.ty)", "SELECT {'k': 'x'}::o", "STRUCT(k main.ty)", [({"k": "x"},)]),
+        ("VIEW v AS SELECT lance.a FROM q AS lance", "FROM v", "SELECT lance.a FROM q AS lance", [(1,), (2,)]),
+        (
+            "VIEW v AS SELECT lance.ty, {'k': lance.ty} FROM (SELECT 1 AS ty) AS lance",
+            "FROM v",
+            "SELECT lance.ty, {'k': lance.ty} FROM (SELECT 1 AS ty) AS lance",
+            [(1, {"k": 1})],
+        ),
+    ],
+)
+def test_macros_and_types_are_stored_without_their_database(
+    con: ld.Connection, tmp_path: Path, connect: Connect, create: str, read: str, stored: str, expected: list[Any]
+) -> None:
+    con.execute("CREATE MACRO m(a) AS a + 1; CREATE MACRO s.m(a) AS a + 2; CREATE MACRO tm() AS TABLE FROM q")
+    con.execute("CREATE TYPE ty AS ENUM ('x')")
+    con.execute(f"CREATE {create}")
+    objects = ld.connect_namespace("dir", {"root": str(tmp_path)}).objects()
+    (made,) = [each for key, each in objects.items() if key.name in (("v",), ("o",))]
+    texts = [getattr(made, field, None) for field in ("query", "definitions", "definition")]
+    assert [text for text in texts if text is not None] == [stored]
+    other = connect()
+    other.execute(f"ATTACH '{tmp_path}' AS d (TYPE lance); USE d")
+    assert rows(other, read) == expected

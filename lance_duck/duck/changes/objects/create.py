@@ -184,9 +184,8 @@ def _columns_of(session: ChangeSession, schema: DatabaseSchema, view: str) -> tu
 def _type_text(session: ChangeSession, schema: DatabaseSchema, written: CreateObjectStatement) -> str:
     """Return a type in SQL. The labels of an ENUM that a query computes are listed."""
     definition = written.definition
-    text = definition.part(1).text.strip()
     if definition.word(1) != "enum" or definition.word(3) not in ("select", "from", "with", "values"):
-        return text
+        return _without_database(session, definition.part(1), schema.database, is_type=True)
     sql = f"""
         SELECT labels FROM system.main.duckdb_types()
         WHERE database_name = {literal(schema.database)} AND schema_name = {literal(schema.name)}
@@ -195,15 +194,38 @@ def _type_text(session: ChangeSession, schema: DatabaseSchema, written: CreateOb
     return f"ENUM ({', '.join(map(literal, labels))})"
 
 
-def _without_database(session: ChangeSession, part: Clauses, database: str) -> str:
-    """Return a text whose tables and views are not qualified with their own database."""
+def _without_database(session: ChangeSession, part: Clauses, database: str, *, is_type: bool = False) -> str:
+    """Return a text whose tables, views, macros and types are not qualified with their own database.
+
+    Args:
+        session: The statement.
+        part: The text.
+        database: The database.
+        is_type: Whether the text is a type.
+    """
     edits = []
+    main = session.catalog.database(database)
     for place, token in enumerate(part.tokens):
         name = TableName.at(part, place) if folded(token.name or "") == folded(database) else None
         if name is None or part.text_at(place - 1) == "." or len(name.parts) < 2:
             continue
         is_schema = session.catalog.schema(database, name.parts[1]) is not None and len(name.parts) > 2
-        if is_schema or session.names.place(name.parts[:2], later=True) is not None:
+        kinds = [MACRO, TABLE_MACRO] if part.text_at(name.after) == "(" else []
+        kinds += [TYPE] if is_type or _follows_a_cast(part, place) else []
+        is_object = main is not None and session.catalog.objects(main).find(main, name.parts[1], kinds) is not None
+        if is_schema or is_object or session.names.place(name.parts[:2], later=True) is not None:
             end = part.tokens[place + 2].start
             edits.append(Edit(token.start, end, "" if is_schema else "main."))
     return part.edited(edits).strip()
+
+
+def _follows_a_cast(part: Clauses, place: int) -> bool:
+    """Return whether a token is in the type of a CAST: after `::` or `AS`, or in a STRUCT after one of them."""
+    if place < 1 or part.word(place - 1) == "as":
+        return place > 0
+    at = part.tokens[place - 1].start
+    if part.text_at(place - 1) == ":" and "::" in part.sql[max(at - 1, 0) : at + 2]:
+        return True
+    depth = part.depths[place]
+    opener = next((i for i in range(place - 1, 0, -1) if part.text_at(i) == "(" and part.depths[i] < depth), 0)
+    return part.word(opener - 1) in ("struct", "union", "map", "row") and _follows_a_cast(part, opener - 1)

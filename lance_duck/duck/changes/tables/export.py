@@ -71,17 +71,22 @@ class ExportStatement(LanceStatement):
 
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether Lance tables are read or written, or the path may refer to a Lance table."""
-        return is_lance(self.options) or bool(self._schemas(session)) or self.path.may_be_lance(session)
+        has_folder = any(schema.tables or schema.folder is not None for schema in self._all_schemas(session))
+        return is_lance(self.options) or has_folder or self.path.may_be_lance(session)
 
     def _schemas(self, session: ChangeSession) -> list[DatabaseSchema]:
-        """Return the schemas with Lance tables to export: of the named database, or of those of the search path."""
+        """Return the schemas with Lance tables to export."""
+        return [schema for schema in self._all_schemas(session) if schema.tables]
+
+    def _all_schemas(self, session: ChangeSession) -> list[DatabaseSchema]:
+        """Return all schemas of the named Lance database, or of those of the search path."""
         names = [self.name]
         if self.name is None:
             path = session.relation("SELECT system.main.current_setting('search_path')", {}).fetchall()[0][0]
             names = [entry[0] for entry in qualified_names(path)]
         found = (session.catalog.database(name) for name in dict.fromkeys(map(folded, filter(None, names))))
         wanted = {database.place[0] for database in found if database is not None}
-        return [schema for schema in session.catalog.schemas if schema.place[0] in wanted and schema.tables]
+        return [schema for schema in session.catalog.schemas if schema.place[0] in wanted]
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Write the files."""
@@ -118,7 +123,9 @@ class ExportStatement(LanceStatement):
                     added = self._exported(session, name, table, folder, scripts["load.sql"])
                     # Views of the native database may read the table.
                     scripts = {each: added[each] + scripts[each] for each in _SCRIPTS}
-            scripts["schema.sql"] = _schemas_first(scripts["schema.sql"])
+            empty = [each for each in self._all_schemas(session) if not each.tables and each.name != SCHEMA]
+            created = (f"CREATE SCHEMA IF NOT EXISTS {quoted(each.name)};\n" for each in empty)
+            scripts["schema.sql"] = _schemas_first("".join([scripts["schema.sql"], *created]))
             for script, text in scripts.items():
                 Path(folder, script).write_text(text, encoding="utf-8")
         self._warn_of_objects(session)
