@@ -179,8 +179,8 @@ class StoredObjects:
         """Create or replace an object. Returns the error if DuckDB refuses it."""
         try:
             self._check_type(each)
-        except DamagedDefinition as error:
-            return error
+        except DamagedDefinition as damaged:
+            return damaged
         error = self._tried(run, self.create_sql(each), self._schema_of(getattr(each, "default_namespace_path", ())))
         if error is None:
             self.keep(each.key, each)
