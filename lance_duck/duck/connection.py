@@ -211,6 +211,14 @@ class Connection:
         """Return a view, or a Lance table, by its name, as a relation."""
         return keep_connection(self._execution.run_named(name, self._native.view), self)
 
+    def get_table_names(self, query: str, *, qualified: bool = False) -> set[str]:
+        """Return the names of the tables in a query, as they are written."""
+        try:
+            with duckdb.connect() as empty:  # in this connection, Lance tables have internal names
+                return set(empty.get_table_names(query, qualified=qualified))
+        except duckdb.Error:
+            return set(self._of_duckdb("get_table_names")(query, qualified=qualified))
+
     def register(self, name: str, table: Any) -> Self:
         """Register an object under a name.
 

@@ -24,7 +24,7 @@ import duckdb
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
-from lance_duck.duck.databases.objects import one_statement
+from lance_duck.duck.databases.objects import single_statement
 from lance_duck.duck.failures import (
     identifier_not_read,
     is_about_versions,
@@ -274,7 +274,7 @@ class Execution:
         """
 
         def execute(text: str) -> Any:
-            return call_as_user(partial(self._native.execute, one_statement(self._native, text)))
+            return call_as_user(partial(self._native.execute, single_statement(self._native, text)))
 
         if not (_OF_LANCE.search(sql) or may_find(sql) or spelling.may_find(sql)):
             with_one_version(partial(execute, sql))

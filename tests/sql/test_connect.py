@@ -379,3 +379,21 @@ def test_an_unopened_connection_raises_attribute_errors() -> None:
     con = object.__new__(ld.Connection)
     with pytest.raises(AttributeError):
         con.fetchall()
+
+
+def test_table_names_are_those_of_the_query(tmp_path: Path) -> None:
+    con = ld.connect(str(tmp_path))
+    con.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE TABLE memory.n AS FROM t")
+    assert con.get_table_names("SELECT * FROM t") == {"t"}
+    assert con.get_table_names("FROM main.t JOIN n ON true", qualified=True) == {"main.t", "n"}
+
+
+def test_errors_name_the_native_database_of_a_file(tmp_path: Path) -> None:
+    con = ld.connect(str(tmp_path / "lake"), str(tmp_path / "own.duckdb"))
+    for sql, remedy in {
+        "CREATE SEQUENCE sq": "CREATE SEQUENCE own.main.sq",
+        "CREATE TEMP TABLE tt AS SELECT 1 AS a; CREATE VIEW v AS FROM tt": "CREATE VIEW own.main.v",
+    }.items():
+        with pytest.raises(UnsupportedError, match=remedy):
+            con.execute(sql)
+    con.close()

@@ -94,7 +94,7 @@ class RefusedSequence(TableStatement):
         raise UnsupportedError(
             "CREATE SEQUENCE is not supported in a database of Lance tables",
             where=self.subject,
-            remedy=f"use CREATE SEQUENCE memory.main.{self.target.name}, or a TEMP sequence",
+            remedy=f"use CREATE SEQUENCE {session.catalog.native}.main.{self.target.name}, or a TEMP sequence",
         )
 
 

@@ -1,7 +1,7 @@
 """Views, macros and types of a Lance database: definitions that the folder stores, and their copies in DuckDB.
 
-Other programs can write the definitions. DuckDB therefore parses each statement with `one_statement` before it runs. A
-type must also be valid in a CAST, where an ENUM cannot run a query.
+Other programs can write the definitions. `single_statement` therefore parses each statement before it runs. A type must
+also be valid in a CAST, where an ENUM cannot run a query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DamagedDefinition(duckdb.ParserException):
     """A stored text that is more than the definition of one object."""
 
 
-def one_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+def single_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     """Return the only statement of a text. Raises DamagedDefinition for other texts."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
@@ -189,8 +189,8 @@ class StoredObjects:
         """Create or replace an object. Returns the error if DuckDB refuses it."""
         try:
             self._check_type(each)
-        except DamagedDefinition as error:
-            return error
+        except DamagedDefinition as damaged:
+            return damaged
         error = self._tried(run, self.create_sql(each), self._schema_of(getattr(each, "default_namespace_path", ())))
         if error is None:
             self.keep(each.key, each)
@@ -203,7 +203,7 @@ class StoredObjects:
         if isinstance(each, TypeDefinition):
             with self.main.binder.spare_cursor() as cursor:
                 try:
-                    one_statement(cursor, f"SELECT CAST(NULL AS {each.definition}\n)")
+                    single_statement(cursor, f"SELECT CAST(NULL AS {each.definition}\n)")
                 except duckdb.ParserException as error:
                     raise DamagedDefinition(f"expected a type, found {each.definition}") from error
 

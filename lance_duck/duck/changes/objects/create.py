@@ -163,7 +163,7 @@ def _refuse_other_databases(session: ChangeSession, schema: DatabaseSchema, view
                 f"the view reads {'.'.join((*place, read.name[-1]))}, which other connections may not have",
                 where=view.subject,
                 expected="tables and views of its own database, and paths",
-                remedy=f"use CREATE TEMP VIEW, or CREATE VIEW memory.main.{view.target.name}",
+                remedy=f"use CREATE TEMP VIEW, or CREATE VIEW {session.catalog.native}.main.{view.target.name}",
             )
 
 

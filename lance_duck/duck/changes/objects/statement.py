@@ -100,10 +100,11 @@ class ObjectStatement(LanceStatement):
         schema = self.schema(session)
         assert schema is not None
         if schema.folder is None:
+            native = f"{session.catalog.native}.main.{self.target.name}"
             raise UnsupportedError(
                 "the connection does not have a folder that stores views, macros and types",
                 where=self.subject,
-                remedy=f"create it in a native database, such as memory.main.{self.target.name}, or use TEMP",
+                remedy=f"create it in a native database, such as {native}, or use TEMP",
             )
         executed = []
 
