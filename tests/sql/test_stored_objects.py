@@ -179,7 +179,11 @@ def test_a_macro_and_a_table_macro_have_one_name(con: ld.Connection, again: Call
     assert rows(again(), "SELECT m()") == [(3,)]
 
 
-@pytest.mark.parametrize("name", ["lower", "list", "current_database", "current_setting", "duckdb_views", "typeof"])
+NAMES = ["lower", "list", "current_setting", "duckdb_views", "typeof"]
+NAMES += ["current_database"] if duckdb.__version__ >= "2" else []  # fails in SHOW ALL TABLES of DuckDB 1 itself
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_macro_with_the_name_of_a_function_breaks_nothing(
     con: ld.Connection, again: Callable[[], ld.Connection], name: str
 ) -> None:
