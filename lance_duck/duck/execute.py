@@ -27,6 +27,7 @@ from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.databases.objects import single_statement
 from lance_duck.duck.failures import (
     identifier_not_read,
+    is_about_released,
     is_about_versions,
     own_errors,
     raise_own,
@@ -52,7 +53,7 @@ from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
-from lance_duck.errors import UnsupportedError, warn_of_table
+from lance_duck.errors import NotFoundError, UnsupportedError, warn_of_table
 
 T = TypeVar("T")
 _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
@@ -148,6 +149,11 @@ class Execution:
             run = partial(self._run_one, method, query, options, later=later)
             return self._with_a_path(query, partial(self.with_new_tables, run, None if later is None else query))
         except duckdb.Error as error:
+            if self.writer.in_transaction and is_about_released(error):
+                raise NotFoundError(
+                    "another writer dropped a table of this statement after the transaction began",
+                    remedy="ROLLBACK, then run the transaction again",
+                ) from error
             if is_about_versions(error) and (missing := self._without_versions(query, error)) is not None:
                 raise missing from None
             refused = identifier_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None

@@ -172,6 +172,11 @@ def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     return missing[1], parts[:-1] if is_there else None
 
 
+def is_about_released(error: duckdb.Error) -> bool:
+    """Return whether a view reads a source that no longer exists, because its table was dropped. DuckDB 2.0 only."""
+    return "reads an Arrow object that was released" in str(error)
+
+
 def is_about_versions(error: duckdb.Error) -> bool:
     """Return whether DuckDB refuses `AT (…)`. It also does so for tables that do not exist."""
     return "does not support time travel" in str(error) or "AT clause cannot contain" in str(error)

@@ -18,6 +18,7 @@ from lance_duck.errors import (
     CommitConflictError,
     CorruptError,
     InvalidInputError,
+    NotFoundError,
     ReferencedError,
     StoreError,
     UnsupportedError,
@@ -575,3 +576,14 @@ def test_the_row_of_a_table_of_main_follows_its_folder(tmp_path: Path, connect: 
         assert (rows(each, "FROM v"), rows(each, "FROM r")) == ([(1,)], [(3,)])
     assert namespace.list_tables() == ["v"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", "v.lance"]
+
+
+@pytest.mark.parametrize("name", ["t", "s.t", "v"])
+def test_a_table_that_was_dropped_meanwhile_is_not_found(
+    in_schema: ld.Connection, tmp_path: Path, connect: Connect, name: str
+) -> None:
+    in_schema.execute("CREATE VIEW v AS FROM t; BEGIN")
+    assert rows(in_schema, f"FROM {name}") == [(1,)]
+    connect(tmp_path).execute("DROP TABLE t; DROP TABLE s.t")
+    with pytest.raises(NotFoundError):
+        in_schema.execute(f"FROM {name}")
