@@ -23,7 +23,7 @@ from lance_duck.duck.statement.identifiers import escaped, folded, literal, part
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.namespace_folder import NamespaceFolder
-from lance_duck.errors import LanceDuckError, warn_of_table
+from lance_duck.errors import LanceDuckError, UnsupportedError, warn_of_table
 from lance_duck.forks import RLock
 from lance_duck.wire.paths import TABLE_SUFFIX
 
@@ -100,7 +100,13 @@ class TableCatalog:
             self.default.database = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
         self._schemas[self.default.place] = self.default
         self._objects[self.default.place[0]] = StoredObjects(self.default)
-        self.binder.install(connection)
+        try:
+            self.binder.install(connection)
+        except duckdb.CatalogException as error:
+            raise UnsupportedError(
+                "another connection of this process has the DuckDB database open",
+                remedy="use the cursor() of that connection, or close it",
+            ) from error
         self.default.create(connection)
         self._introduce(connection)
 

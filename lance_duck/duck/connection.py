@@ -68,6 +68,7 @@ def connect(
 
     Raises:
         NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
+        UnsupportedError: Another connection of this process has the database file open.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from itertools import count
 from typing import Any, Final, Protocol
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakValueDictionary
 
 import duckdb
 
@@ -62,16 +62,13 @@ def follow_relations(connection: Owner, native: duckdb.DuckDBPyConnection) -> No
 
 
 _HAS_HANDLES: Final = hasattr(duckdb.DuckDBPyRelation, "_handles")
-"""Whether relations, and relations derived from them, can keep Python objects alive."""
+"""Whether relations, and relations derived from them, can keep Python objects alive. DuckDB 1 cannot."""
 
 
 def keep_connection(result: Any, connection: Owner) -> Any:
     """Keep a connection open while its relation exists. Returns the relation, or any other result."""
-    if isinstance(result, duckdb.DuckDBPyRelation):
-        if _HAS_HANDLES:
-            result._handles = (*result._handles, connection)
-        else:
-            finalize(result, id, connection).atexit = False
+    if _HAS_HANDLES and isinstance(result, duckdb.DuckDBPyRelation):
+        result._handles = (*result._handles, connection)
     return result
 
 

@@ -397,3 +397,14 @@ def test_errors_name_the_native_database_of_a_file(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match=remedy):
             con.execute(sql)
     con.close()
+
+
+def test_a_database_file_is_open_on_one_connection_of_a_process(tmp_path: Path) -> None:
+    con = ld.connect(tmp_path / "lake", tmp_path / "own.duckdb")
+    con.execute("CREATE TABLE t AS SELECT 1 AS a")
+    with pytest.raises(UnsupportedError, match=r"use the cursor\(\) of that connection, or close it"):
+        ld.connect(tmp_path / "lake", tmp_path / "own.duckdb")
+    assert con.cursor().execute("FROM t").fetchall() == [(1,)]
+    con.close()
+    with ld.connect(tmp_path / "lake", tmp_path / "own.duckdb") as again:
+        assert again.execute("FROM t").fetchall() == [(1,)]
