@@ -279,8 +279,9 @@ class Execution:
             DamagedDefinition: The text, as DuckDB receives it, is not one statement.
         """
 
-        def execute(text: str) -> Any:
-            return call_as_user(partial(self._native.execute, single_statement(self._native, text)))
+        def execute(query: str | duckdb.Statement) -> Any:
+            statement = single_statement(self._native, query) if isinstance(query, str) else query
+            return call_as_user(partial(self._native.execute, statement))
 
         if not (_OF_LANCE.search(sql) or may_find(sql) or spelling.may_find(sql)):
             with_one_version(partial(execute, sql))

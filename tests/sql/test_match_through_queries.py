@@ -147,7 +147,7 @@ def test_a_match_through_queries_and_views_uses_the_index(con: ld.Connection, sq
     con.execute("CREATE VIEW v AS SELECT id, body AS words FROM t")
     con.execute("CREATE TEMP VIEW tv AS SELECT id, words AS w FROM v")
     con.execute("CREATE VIEW native.vv AS FROM temp.tv")
-    con.execute("CREATE VIEW vv AS SELECT * FROM native.vv")
+    con.execute("CREATE VIEW memory.main.vv AS SELECT * FROM native.vv")
     con.execute("CREATE VIEW vm AS SELECT rowid AS r, * FROM t WHERE match(body, 'duck') OR match(body, 'lake')")
     expected = con.execute("SELECT id FROM t WHERE match(body, 'duck') ORDER BY id").fetchall()
     assert sorted(con.execute(sql).fetchall()) == expected
@@ -198,7 +198,7 @@ def test_a_temporary_view_hides_a_view_of_the_same_name(con: ld.Connection) -> N
     con.execute("CREATE TEMP VIEW seen AS SELECT id, body AS words FROM t")
     expected = con.execute("SELECT id FROM t WHERE match(body, 'duck')").fetchall()
     assert con.execute("SELECT id FROM seen WHERE match(words, 'duck')").fetchall() == expected
-    assert con.execute("SELECT id FROM memory.seen WHERE match(words, 'duck')").fetchall() == []
+    assert con.execute("SELECT id FROM lance.seen WHERE match(words, 'duck')").fetchall() == []
     con.execute("CREATE TEMP TABLE native_words AS SELECT 'a duck' AS words")
     con.execute("CREATE VIEW memory.main.native_words AS SELECT body AS words FROM t")
     with pytest.raises(ld.InvalidInputError, match="words is not a column of a Lance table"):
