@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +62,8 @@ class RandomSources:
         else:
             query = f"{items[0]} FROM {source.sql} AS z {end}"
         self._ctes, self._known = [], []
+        if not place and any(re.search(rf"\b{re.escape(view)}\b", query) for view, _ in self.views):
+            place = "memory.main."  # a view of the folder cannot read views of other databases
         temporary = "TEMP " if place == "temp." else ""
         self.views.append((f"{'' if temporary else place}{name}", items[1]))
         return f"CREATE OR REPLACE {temporary}VIEW {'' if temporary else place}{name} AS {query}"
