@@ -8,7 +8,7 @@ CREATE TABLE lance.dim AS FROM (VALUES ('a', 'Aa'), ('b', 'Bb'), ('c', 'Cc')) v(
 --= only Lance tables have upkeep and indexes
 --each sql: OPTIMIZE own | REINDEX own | SHOW INDEXES ON own
 
-CREATE TABLE own (a INTEGER);
+CREATE TEMP TABLE own (a INTEGER);
 {sql};
 --! UnsupportedError: … own: not a Lance table
 
@@ -39,7 +39,7 @@ SELECT column_name FROM duckdb_columns() WHERE table_name = 'grown';
 COMMENT ON COLUMN grown.b IS 'new'; COMMENT ON TABLE grown IS NULL;
 SELECT comment FROM duckdb_columns() WHERE column_name = 'b';
 --> new
-SELECT comment FROM duckdb_views() WHERE view_name = 'grown';
+SELECT comment FROM duckdb_tables() WHERE table_name = 'grown';
 --> NULL
 
 --= ANALYZE does nothing
@@ -59,7 +59,8 @@ SELECT count(*) FROM memory.main.seen;
 SELECT count(*) FROM short;
 --> 3
 CREATE VIEW seen AS FROM dim;
---! UnsupportedError
+SELECT count(*) FROM lance.seen;
+--> 3
 USE memory; CREATE VIEW other AS SELECT 1;
 FROM lance.other;
 --! CatalogException

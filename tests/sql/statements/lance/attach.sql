@@ -106,13 +106,16 @@ FROM 'one/fresh.lance';
 --! NotFoundError
 FROM 'two/fresh.lance';
 CREATE TABLE one.other.fresh AS SELECT 1 AS a;
---! UnsupportedError: … expected main
+--! NotFoundError: … Schema with name other does not exist!
 CREATE SCHEMA one.other;
---! UnsupportedError: … expected the schema main, the only one
+CREATE TABLE one.other.fresh AS SELECT 1 AS a;
+--> 1
+FROM one.other.fresh;
+--> 1
 DROP SCHEMA one.main CASCADE;
---! UnsupportedError: … expected the schema main, the only one
+--! UnsupportedError
+DROP SCHEMA one.other CASCADE;
 CREATE SCHEMA IF NOT EXISTS lance.x;
---! UnsupportedError: … expected the schema main, the only one
 
 --= in a database that is used new tables are Lance tables
 --each database: lance | one | lance.main

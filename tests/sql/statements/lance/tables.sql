@@ -31,14 +31,19 @@ CREATE TABLE lance.other ({column});
 FROM 'other.lance';
 --! NotFoundError
 
---= names without a database of Lance tables are tables of DuckDB
+--= names without a database are tables of the folder
 
 CREATE TABLE own AS FROM trips;
 --> 5
-SELECT database_name FROM duckdb_tables() WHERE table_name = 'own';
+CREATE TABLE memory.native AS FROM trips;
+--> 5
+SELECT database_name FROM duckdb_tables() WHERE table_name IN ('own', 'native') ORDER BY ALL;
+--> lance
 --> memory
 DROP TABLE own;
 FROM 'own.lance';
+--! NotFoundError
+FROM 'native.lance';
 --! NotFoundError
 
 --= dropped tables are gone
@@ -152,14 +157,22 @@ ALTER TABLE trips ALTER id TYPE nope;
 SELECT version FROM lance_info('trips');
 --> 1
 
---= tables are neither made nor dropped in a transaction or on a connection for reading
---each sql: CREATE TABLE lance.q AS SELECT 1 AS a | DROP TABLE trips | COPY dim TO 'q.lance'
+--= tables are not copied to paths in a transaction
+
+EXPLAIN COPY dim TO 'q.lance';
+--~ lance_change
+BEGIN; COPY dim TO 'q.lance';
+--! UnsupportedError: … transaction
+
+--= tables are neither made nor dropped by a transaction that is rolled back, or on a connection for reading
+--each sql: CREATE TABLE lance.q AS SELECT 1 AS a | DROP TABLE trips
 
 EXPLAIN {sql};
 --~ lance_change
-BEGIN; {sql};
---! UnsupportedError: … transaction
-ROLLBACK;
+BEGIN; {sql}; ROLLBACK;
+SHOW TABLES;
+--> dim
+--> trips
 --on reader
 {sql};
 --! UnsupportedError: … read-only
@@ -371,14 +384,14 @@ CREATE VIEW seen AS SELECT 1 AS a;
 COMMENT ON VIEW seen IS 'mine'; ALTER VIEW seen RENAME TO looked;
 SELECT comment FROM duckdb_views() WHERE view_name = 'looked';
 --> mine
-CREATE OR REPLACE VIEW trips AS SELECT 2 AS own;
+CREATE OR REPLACE TEMP VIEW trips AS SELECT 2 AS own;
 FROM trips;
 --> 2
 ATTACH ':memory:' AS side; ALTER DATABASE side SET ALIAS TO other; CREATE TABLE other.t AS SELECT 3 AS a;
 --> 1
 FROM other.t;
 --> 3
-USE lance; CREATE OR REPLACE TEMP VIEW dim AS SELECT 4 AS own; CREATE VIEW IF NOT EXISTS trips AS SELECT 5;
+CREATE OR REPLACE TEMP VIEW dim AS SELECT 4 AS own;
 FROM temp.dim;
 --> 4
 SELECT count(*) FROM lance.trips;
@@ -398,12 +411,12 @@ ALTER DATABASE lance SET ALIAS TO foo;
 ALTER DATABASE IF EXISTS LANCE SET ALIAS TO foo;
 --! database LANCE: ALTER DATABASE
 CREATE OR REPLACE VIEW trips AS SELECT 1 AS id;
---! table trips: … DROP TABLE
+--! AlreadyExistsError: view trips: … DROP TABLE
 CREATE OR REPLACE VIEW main.trips AS SELECT 1 AS id;
---! table trips: a Lance table already has this name
+--! AlreadyExistsError: view trips: … DROP TABLE
 SELECT count(*) FROM lance.trips;
 --> 5
-SELECT comment FROM duckdb_views() WHERE view_name = 'trips';
+SELECT comment FROM duckdb_tables() WHERE table_name = 'trips';
 --> NULL
 
 --= a script that changes the view of a table is refused, and a connection for reading refuses all
@@ -413,7 +426,7 @@ SELECT comment FROM duckdb_views() WHERE view_name = 'trips';
 
 USE lance;
 SELECT 1; {sql};
---! UnsupportedError
+--! Error
 --on reader
 USE lance;
 --on reader

@@ -303,7 +303,7 @@ CALL nope('small');
 --! Error
 CALL lance_nothing_like_it('small');
 --! Error
-CREATE MACRO lance_compct(t) AS TABLE SELECT t AS t;
+CREATE TEMP MACRO lance_compct(t) AS TABLE SELECT t AS t;
 CALL lance_compct('small');
 --> small
 --on reader
