@@ -357,7 +357,7 @@ def test_keys_that_change_before_the_scan_are_not_used(
     monkeypatch.setattr(planner, "RULES", rules)
     found = ours.execute("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k").fetchall()
     assert found == [(4,)]
-    assert held == [False]
+    assert held == ([False] if SPEAKS_SOURCE else [])
 
 
 @pytest.mark.usefixtures("eager")
@@ -387,7 +387,7 @@ def test_results_become_tables_and_files(both: tuple[ld.Connection, Any], held: 
     ours.execute(f"CREATE OR REPLACE TEMP TABLE kept AS {query}")
     ours.execute(f"INSERT INTO kept {query}")
     expected = plain.execute(query).fetchall() * 2
-    assert held == [True, True]
+    assert held == ([True, True] if SPEAKS_SOURCE else [])
     assert _sorted(ours.execute("FROM kept").fetchall()) == _sorted(expected)
 
 

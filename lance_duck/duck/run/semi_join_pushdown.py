@@ -129,10 +129,11 @@ class _Pushdown:
                 rows += handle.current().count_rows()
             elif objects.has(name):
                 size = None if later else objects.rows(name)
-                if size is None:
+                is_native = not objects.is_temporary(name)
+                if size is None or (is_native and not objects.counts_changes):
                     return None
                 rows += size
-                native = native or not objects.is_temporary(name)
+                native = native or is_native
             else:
                 size = _length(user_variable(name), later)
                 if size is None:
@@ -255,27 +256,31 @@ class _Objects:
         transaction: DuckDB's id of the transaction that found them.
         found: Row count, and whether the table is temporary, by lower-case name. The row count is None for objects that
             must not be read twice.
+        counts_changes: Whether the transaction id grows with each change of a native table. DuckDB 1 counts the
+            transactions of the current database only.
     """
 
     transaction: int
     found: Mapping[str, tuple[int | None, bool]]
+    counts_changes: bool
 
     @classmethod
     def of(cls, run: _Runner, names: set[str], native: str, databases: Sequence[str]) -> _Objects:
         listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
-            SELECT system.main.txid_current(), (SELECT system.main.list((name, rows, temporary)) FROM (
+            SELECT system.main.txid_current(), system.main.current_database() = {literal(native)},
+                (SELECT system.main.list((name, rows, temporary)) FROM (
                 SELECT system.main.lower(table_name) AS name, temporary,
                     CASE WHEN temporary OR database_name = {literal(native)} THEN estimated_size END AS rows
                 FROM system.main.duckdb_tables() WHERE system.main.lower(table_name) IN ({listed})
                 UNION ALL
                 SELECT system.main.lower(view_name), false, NULL FROM system.main.duckdb_views()
                 WHERE lower(view_name) IN ({listed}) AND database_name NOT IN ({ours})))"""  # noqa: S608
-        transaction, rows = run.rows(text)[0]
+        transaction, is_current, rows = run.rows(text)[0]
         found: dict[str, tuple[int | None, bool]] = {}
         for name, size, temporary in map(_fields, rows or []):
             found[name] = (None, False) if name in found else (size, bool(temporary))
-        return cls(transaction, found)
+        return cls(transaction, found, SPEAKS_SOURCE or is_current)
 
     def has(self, name: str) -> bool:
         """Return whether DuckDB has a table or view with this name."""
