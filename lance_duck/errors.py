@@ -18,6 +18,7 @@
     ├── CommitConflictError     also OSError
     │   ├── RetryableError      repeat the whole operation on the newest version
     │   └── IncompatibleError   the other change removed an object that this change needs
+    ├── PartlyCommittedError    also OSError: some tables of a transaction have its changes, others do not
     ├── ReferencedError         also OSError: a tag or branch still needs the object
     ├── StoreError              also OSError: the disk or the object store failed
     ├── ForkedError             also RuntimeError: work begun before a fork needs threads that the child does not have
@@ -290,6 +291,18 @@ class IncompatibleError(CommitConflictError):
 
     Remedy:
         Open the table again, and decide if the change still makes sense.
+    """
+
+
+class PartlyCommittedError(LanceDuckError, OSError):
+    """A transaction of several tables is committed in some of them only.
+
+    Cause:
+        While the tables were published, another program changed the same rows of one table, and others built on the
+        new version of another table.
+
+    Remedy:
+        Repeat the changes of the tables that the message calls "not in", or restore the others.
     """
 
 

@@ -10,18 +10,13 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from lance_duck import lazy
 from lance_duck.arrow.distinct import intersection_of
-from lance_duck.checksums.sealed import sealed_transaction
 from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, Segments, bitmap_fragments
@@ -43,6 +38,7 @@ from lance_duck.commit.operations import (
 from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected, rebase
 from lance_duck.commit.row_lineage import recall_created_at
+from lance_duck.commit.version_files import dictionaries_of, manifest_bytes, publish
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -56,21 +52,13 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.retry import RetryPolicy
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot, derived, mem_wal, versions
-from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.snapshot.turns import own_turn
-from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
-from lance_duck.wire.fragment import LEGACY
 from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import table_pb2, transaction_pb2
-
-if TYPE_CHECKING:
-    from lance_duck.file.v01 import dictionaries
-else:
-    dictionaries = lazy.modules(globals(), "lance_duck.file.v01", "dictionaries")
 
 DEFAULT_RETRIES: Final = 20
 _CHANGES_VALUES: Final = (Append, Update, Delete, Overwrite, Merge, Project, DataReplacement, DataOverlay, Restore)
@@ -121,10 +109,16 @@ def commit(
             still appear. Only a cleanup may then delete its files.
     """
     if snapshot.collect is not None:
-        return snapshot.collect(operation)
+        if amend is not None or properties or detached:
+            raise UnsupportedError(
+                "one change of a transaction has no commit message, properties or conditions of its own",
+                where=snapshot.uri,
+                remedy="pass the message to the transaction",
+            )
+        return snapshot.collect(operation, guard is not None)
     if retries < 0:
         raise InvalidInputError("retries", expected="at least 0", found=retries)
-    attempts = _Commit(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))
+    attempts = CommitAttempts(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))
     attempts.affected, attempts.guard, attempts.may_rebase = affected, guard, retries > 0
     attempts.amend = amend
     _warn_of_log(snapshot, operation)
@@ -210,84 +204,6 @@ def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMet
     return result
 
 
-def dictionaries_of(
-    draft: ManifestDraft, snapshot_of: Callable[[Manifest], Snapshot], before: Snapshot | None = None
-) -> Mapping[int, pa.Array]:
-    """Return the dictionaries of a table in file format 0.1, by field id. Its manifest stores them.
-
-    A dictionary is read from the data files, or from the previous version if no file contains the field.
-
-    Args:
-        draft: The version.
-        snapshot_of: Creates a version from its manifest.
-        before: The previous version. Its files have equal dictionaries.
-
-    Raises:
-        IncompatibleError: New files have different dictionaries.
-    """
-    fields = draft.manifest.fields
-    if draft.manifest.data_format.version not in ("", LEGACY) or not any(f.HasField("dictionary") for f in fields):
-        return {}
-    snapshot = snapshot_of(Manifest(f"{draft.manifest.version} (new)", 0, draft.manifest, b""))
-    files = [file for fragment in snapshot.fragments for file in fragment.files]
-    known = {file.path for fragment in before.fragments for file in fragment.files} if before is not None else set()
-    earlier = {} if before is None else {f.id: f for f in before.schema.walk() if f.dictionary is not None}
-    result = {
-        f.id: earlier[f.id].dictionary
-        for f in snapshot.schema.walk()
-        if f.id in earlier and f.logical_type == earlier[f.id].logical_type
-    }
-    return {**result, **dictionaries.shared_dictionaries(snapshot.schema.walk(), files, known, snapshot.data_file)}
-
-
-def publish(
-    store: Store,
-    draft: ManifestDraft,
-    transaction: transaction_pb2.Transaction,
-    name: ManifestName,
-    not_before: datetime | None = None,
-    values: Mapping[int, pa.Array] = MappingProxyType({}),
-    lock: CommitLock | None = None,
-    *,
-    late: bool = False,
-) -> Manifest:
-    """Write a built version and make it visible.
-
-    Args:
-        store: Root of the branch. It also flushes files written below the base paths.
-        draft: The version. This function sets its writer, time and transaction file.
-        transaction: Transaction that produced the version.
-        name: Version number and manifest naming.
-        not_before: Time of the previous version. The new version's time is never earlier, even if clocks differ.
-        values: Dictionaries by field id: see `dictionaries_of`.
-        lock: Lock that is held while the version is published: see `Location`.
-        late: Whether the caller calls `Store.sync` later. Until then, a power failure may lose the version.
-
-    Raises:
-        AlreadyExistsError: The version exists already.
-        StoreError: The write failed, or its outcome is unknown.
-    """
-    file = paths.transaction_name(transaction.read_version, transaction.uuid)
-    draft.manifest.transaction_file = file
-    now = datetime.now(UTC)
-    stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
-    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values, sealed=store.checksums)
-    message = transaction.SerializeToString()
-    beside = {paths.transaction_file(file): sealed_transaction(message) if store.checksums else message}
-    if name.naming and local_path(store.uri) is None:
-        # The hint is written concurrently, because a second sequential request would double the time. If the manifest
-        # cannot be written, the hint names a version that does not exist.
-        with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
-            hint = pool.submit(write_version_hint, store, name.version)
-            publish_manifest(store, name, data, beside, lock, late=late)
-            hint.result()
-    else:
-        publish_manifest(store, name, data, beside, lock, late=late)
-        if name.naming:
-            write_version_hint(store, name.version)
-    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
-
-
 def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     """Return the version that an operation produces, in memory only. No manifest is written.
 
@@ -313,8 +229,13 @@ def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     return after
 
 
-class _Commit:
-    """The commit of one change."""
+class CommitAttempts:
+    """The attempts to commit one change.
+
+    Args:
+        snapshot: Version that the change is based on.
+        transaction: The change. `commit` describes the other attributes.
+    """
 
     affected: Affected | None = None
     guard: Guard | None = None
@@ -325,10 +246,10 @@ class _Commit:
     def __init__(self, snapshot: Snapshot, transaction: transaction_pb2.Transaction) -> None:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
         self._read = snapshot
-        self._newest = snapshot
+        self.newest = snapshot
         self._transaction = transaction
         self._overtook: list[tuple[int, Footprint]] = []
-        self._written: list[str] = []
+        self.written: list[str] = []
         if transaction.HasField("update") and snapshot.has_stable_row_ids:
             recall_created_at(transaction, snapshot)
 
@@ -336,18 +257,18 @@ class _Commit:
         """Try once to publish a version. Raises AlreadyExistsError if another commit came first."""
         self.races = number + 1
         with own_turn(self._read.store):
-            name, own = self._catch_up()
+            name, own = self.catch_up()
             if own is not None:
                 return own
-            stale = list(self._written)
-            transaction = self._rebased()
+            stale = list(self.written)
+            transaction = self.rebased()
             try:
-                name = ManifestName(self._newest.version + 1, name.naming)
+                name = ManifestName(self.newest.version + 1, name.naming)
                 after = self._publish(transaction, name, late=True)
             except StoreError as error:
                 return self.own_or(error)
         try:
-            self._newest.store.sync()  # flushes only the name, after the lock is released
+            self.newest.store.sync()  # flushes only the name, after the lock is released
         except StoreError as error:
             return self.own_or(error)
         with suppress(LanceDuckError):
@@ -364,7 +285,7 @@ class _Commit:
         """Return the version of this change if it was committed but the response was lost. Otherwise, raise `error`."""
         own = None
         try:
-            own = self._catch_up()[1]
+            own = self.catch_up()[1]
         except StoreError as unknown:
             raise error if isinstance(error, StoreError) else unknown from cause
         except LanceDuckError:
@@ -381,14 +302,14 @@ class _Commit:
         """Delete the files of an abandoned change."""
         file = paths.transaction_name(self._transaction.read_version, self._transaction.uuid)
         with suppress(LanceDuckError):
-            self._read.store.delete([*self._written, paths.transaction_file(file)])
+            self._read.store.delete([*self.written, paths.transaction_file(file)])
 
-    def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
+    def catch_up(self) -> tuple[ManifestName, Snapshot | None]:
         """Read concurrent commits. Returns the name of the newest version, and the version of this change, if any."""
         store = self._read.store
-        latest = newest_of_same_table(self._newest)
+        latest = newest_of_same_table(self.newest)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
-        base = self._newest.version
+        base = self.newest.version
         for version in range(base + 1, latest.version + 1):
             newer, theirs = self._load(ManifestName(version, latest.naming))
             if theirs is not None and theirs.transaction.uuid == self._transaction.uuid:
@@ -404,9 +325,9 @@ class _Commit:
             if newer is not None and theirs is not None:
                 self._overtook.append((version, theirs))
                 flags.check_writable(newer.manifest.writer_flags, store.uri)
-                self._newest = newer
+                self.newest = newer
         if latest.version > base and self.guard is not None:
-            self.guard(self._newest)
+            self.guard(self.newest)
         return latest, None
 
     def _load(self, name: ManifestName) -> tuple[Snapshot | None, Footprint | None]:
@@ -419,12 +340,13 @@ class _Commit:
         transaction = newer.transaction()
         return newer, None if transaction is None else Footprint(transaction.proto)
 
-    def _rebased(self) -> transaction_pb2.Transaction:
-        if self._newest is self._read:
+    def rebased(self) -> transaction_pb2.Transaction:
+        """Return the change as it applies to the newest version. Writes deletion files."""
+        if self.newest is self._read:
             return self._transaction
         moved = {i for _, theirs in self._overtook if theirs.moves_rows for i in theirs.touched}
-        written = self._written.append
-        return rebase(self._transaction, self._read, self._newest, self.affected, written, self._winner, moved)
+        written = self.written.append
+        return rebase(self._transaction, self._read, self.newest, self.affected, written, self._winner, moved)
 
     def _winner(self, fragment_id: int | None = None) -> str | None:
         """Describe the transaction that came first. For a fragment, describe the last one that changed it."""
@@ -434,7 +356,15 @@ class _Commit:
         return None
 
     def _publish(self, transaction: transaction_pb2.Transaction, name: ManifestName, *, late: bool = False) -> Snapshot:
-        base = self._newest
+        base, lock = self.newest, self._read.location.commit_lock
+        draft = self.build(transaction, name)
+        values = dictionaries_of(draft, base.sharing_files, base)
+        manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
+        return base.followed_by(manifest)
+
+    def build(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> ManifestDraft:
+        """Build the version after the newest one."""
+        base = self.newest
         restored = None
         if transaction.HasField("restore"):
             old = base.checkout(transaction.restore.version)
@@ -445,7 +375,13 @@ class _Commit:
             base.fragments.check_ids()
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
-            self.amend(base, draft, self._written.append)
-        values, lock = dictionaries_of(draft, base.sharing_files, base), self._read.location.commit_lock
-        manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
-        return base.followed_by(manifest)
+            self.amend(base, draft, self.written.append)
+        return draft
+
+
+def manifest_of_next(attempts: CommitAttempts, transaction: transaction_pb2.Transaction, naming: int) -> bytes:
+    """Return the manifest file of the version that a change makes after the newest version, without writing it."""
+    base = attempts.newest
+    draft = attempts.build(transaction, ManifestName(base.version + 1, naming))
+    values = dictionaries_of(draft, base.sharing_files, base)
+    return manifest_bytes(base.store, draft, transaction, base.timestamp, values)[0]

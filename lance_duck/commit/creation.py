@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_duck.commit.committer import dictionaries_of, draft_of, new_transaction, publish
+from lance_duck.commit.committer import draft_of, new_transaction
 from lance_duck.commit.manifest_builder import ManifestDraft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
+from lance_duck.commit.version_files import dictionaries_of, publish
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.snapshot import Location, Snapshot, versions
 from lance_duck.store import Store

@@ -79,15 +79,16 @@ class Snapshot:
 
     Attributes:
         base: The committed version on which an uncommitted version is based. None for a committed version.
-        collect: Takes an operation that is committed on this version, and returns the next version in memory. The
-            operations are committed together later. None for a version whose operations are committed at once.
+        collect: Takes an operation that is committed on this version, and whether newer versions would have to be
+            checked. Returns the next version in memory. The operations are committed together later. None for a
+            version whose operations are committed at once.
     """
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
         self.location = location
         self.manifest = manifest
         self.base: Snapshot | None = None
-        self.collect: Callable[[Any], Snapshot] | None = None
+        self.collect: Callable[[Any, bool], Snapshot] | None = None
         self._files: LruCache[LanceFile] = LruCache(CACHED_FILES)
         self._deletions: LruCache[DeletionVector] = LruCache(CACHED_SEQUENCES)
         self._sequences: LruCache[Any] = LruCache(CACHED_SEQUENCES)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lance_duck.commit.committer import DEFAULT_RETRIES, Amend, draft_of, new_transaction
 from lance_duck.commit.manifest_builder import ManifestDraft
 from lance_duck.commit.operations import (
+    REWRITE_ROWS,
     Append,
     Delete,
     Merge,
@@ -73,7 +74,9 @@ def check_collectable(operation: Operation) -> None:
     """Check that a transaction can commit an operation together with others. Raises UnsupportedError."""
     if isinstance(operation, UpdateConfig) and not _is_metadata(operation):
         found = "UpdateConfig of settings, of schema metadata, or of all keys"
-    elif is_schema_change(operation) or isinstance(operation, UpdateConfig):
+    elif is_schema_change(operation) or isinstance(operation, UpdateConfig | Append | Delete):
+        return
+    elif isinstance(operation, Update) and operation.update_mode == REWRITE_ROWS and not operation.fields_modified:
         return
     else:
         found = operation.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -19,8 +19,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.commit import same_table
-from lance_duck.commit.committer import unpublished
+from lance_duck.commit.committer import (
+    DEFAULT_RETRIES,
+    Amend,
+    CommitAttempts,
+    Guard,
+    new_transaction,
+    unpublished,
+)
 from lance_duck.commit.operations import Append, Delete, Merge, Operation, Update
+from lance_duck.commit.rebase import Affected
 from lance_duck.errors import InternalError, LanceDuckError, RetryableError
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ID
@@ -43,7 +51,73 @@ from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 UInt64s = NDArray[np.uint64]
+_ROWS: Final = (Append, Delete, Update)
 _NO_ROWS: Final = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class PreparedChange:
+    """All changes of a table as one operation, whose files are written.
+
+    Attributes:
+        base: The version that the changes start from.
+        operation: See `commit.committer.commit`, also for the following attributes.
+        amend: Changes the manifest as well.
+        properties: More properties of the transaction.
+        retries: 0 if no other version may come between.
+        affected: The rows that are deleted or changed.
+        guard: Checks newer versions.
+        has_guards: Whether `guard` checks more than the columns.
+    """
+
+    base: Snapshot
+    operation: Operation
+    amend: Amend | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    retries: int = DEFAULT_RETRIES
+    affected: Affected | None = None
+    guard: Guard | None = None
+    has_guards: bool = False
+
+    @property
+    def follows_base_only(self) -> bool:
+        """Whether only this process can rebase the operation."""
+        return self.retries == 0 or self.amend is not None or self.has_guards or not isinstance(self.operation, _ROWS)
+
+    def attempts(self, properties: Mapping[str, str], transaction: str) -> CommitAttempts:
+        """Return the operation as attempts to commit it: see `commit.staging.stage`."""
+        message = new_transaction(self.base.version, self.operation, {**self.properties, **properties}, transaction)
+        attempts = CommitAttempts(self.base, message)
+        attempts.affected, attempts.guard, attempts.amend = self.affected, self.guard, self.amend
+        attempts.may_rebase = self.retries > 0
+        return attempts
+
+
+def _committed(change: PreparedChange, draft: UncommittedFiles, properties: Mapping[str, str] | None) -> Snapshot:
+    try:
+        return draft.commit(
+            change.operation,
+            affected=change.affected,
+            guard=change.guard,
+            amend=change.amend,
+            properties={**(properties or {}), **change.properties},
+            retries=change.retries,
+        )
+    except RetryableError as error:
+        if change.retries:
+            raise
+        raise overtaken(change, error) from error
+
+
+def overtaken(change: PreparedChange, error: RetryableError) -> RetryableError:
+    """Return the error for a change that may only follow its base version."""
+    return RetryableError(
+        "another writer changed a table that the transaction altered",
+        where=error.where,
+        expected=f"version {change.base.version} as the newest version",
+        found=error.found,
+        remedy="nothing was committed: run the transaction again",
+    )
 
 
 class PendingChanges:
@@ -63,6 +137,7 @@ class PendingChanges:
         self._deletions: set[str] = set()
         self._guards: list[Callable[[Snapshot], None]] = []
         self._operations: list[Operation] = []
+        self._follows_base_only = False
 
     @property
     def alters(self) -> bool:
@@ -75,13 +150,14 @@ class PendingChanges:
         snapshot.base, snapshot.collect = self.base, partial(self._collect, self.current)
         return snapshot
 
-    def _collect(self, expected: Snapshot, operation: Operation) -> Snapshot:
+    def _collect(self, expected: Snapshot, operation: Operation, is_guarded: bool) -> Snapshot:
         if expected is not self.current:
             raise InternalError("a change of a transaction does not start from its last change", where=self.base.uri)
         flags.check_writable(self.base.manifest.writer_flags, self.base.uri)
         check_collectable(operation)
         if isinstance(operation, Merge):
             self._fragments += new_files(self.current, operation.fragments)
+        self._follows_base_only |= is_guarded
         self.apply(operation)
         return self.collecting()
 
@@ -116,51 +192,51 @@ class PendingChanges:
             CommitConflictError: Another writer changed the same rows, or dropped and recreated the table. If both
                 columns and rows change, any version of another writer is a conflict. All changes are discarded.
         """
-        if self.alters:
-            return self._commit_columns(properties)
-        metadata = joined_metadata(self._operations)
-        amend = None
         with same_table(self.base), UncommittedFiles(self.base) as draft:
-            fragments = self._added(draft)
-            deletion = delete_offsets(self.base, self._affected(), draft)
-            operation = _folded(self.base, fragments, deletion)
-            if operation is None:
-                operation = metadata
-            elif metadata is not None:
-                amend = amend_metadata(self.base, metadata)
-            after = self.base
-            if operation is not None:
-                draft.note_fragments(fragments)
-                affected = deletion.affected
-                after = draft.commit(
-                    operation, affected=affected, guard=self._guard, amend=amend, properties=properties
-                )
-        self._discard_but(fragments)
+            change = self.prepare(draft)
+            after = self.base if change is None else _committed(change, draft, properties)
+        self.keep(change)
         return after
 
-    def _commit_columns(self, properties: Mapping[str, str] | None) -> Snapshot:
-        with same_table(self.base), UncommittedFiles(self.base) as draft:
+    def prepare(self, draft: UncommittedFiles) -> PreparedChange | None:
+        """Combine all changes into one operation, and write its files. Returns None if nothing changes.
+
+        Args:
+            draft: Records the files that are written.
+        """
+        if self.alters:
             folded = folded_columns(self.base, self.current, self._operations, draft)
-            try:
-                after = draft.commit(
-                    folded.operation,
-                    amend=folded.amend,
-                    properties={**(properties or {}), **folded.properties},
-                    retries=folded.retries,
-                )
-            except RetryableError as error:
-                if folded.retries:
-                    raise
-                raise RetryableError(
-                    "another writer changed a table that the transaction altered",
-                    where=error.where,
-                    expected=f"version {self.base.version} as the newest version",
-                    found=error.found,
-                    remedy="nothing was committed: run the transaction again",
-                ) from error
-        self._deletions -= _deletion_files(after)
-        self._discard_but(after.fragments)
-        return after
+            return PreparedChange(self.base, **vars(folded))
+        metadata = joined_metadata(self._operations)
+        fragments = self._added(draft)
+        deletion = delete_offsets(self.base, self._affected(), draft)
+        operation = _folded(self.base, fragments, deletion)
+        if operation is None:
+            return None if metadata is None else PreparedChange(self.base, metadata, guard=self._guard)
+        draft.note_fragments(fragments)
+        return PreparedChange(
+            self.base,
+            operation,
+            amend=None if metadata is None else amend_metadata(self.base, metadata),
+            retries=0 if self._follows_base_only else DEFAULT_RETRIES,
+            affected=deletion.affected,
+            guard=self._guard,
+            has_guards=bool(self._guards),
+        )
+
+    def keep(self, change: PreparedChange | None) -> None:
+        """Delete the files of the changes that a committed operation does not contain."""
+        operation = None if change is None else change.operation
+        if isinstance(operation, Merge):
+            kept: Sequence[Fragment] = operation.fragments
+        elif isinstance(operation, Append):
+            kept = operation.fragments
+        else:
+            kept = operation.new_fragments if isinstance(operation, Update) else ()
+        self._deletions -= {
+            path for each in kept if each.deletion_file is not None for path in [each.deletion_file.path(each.id)]
+        }
+        self._discard_but(kept)
 
     def _guard(self, newest: Snapshot) -> None:
         check_still_fits(self.base.schema, newest)

@@ -26,7 +26,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lance_duck.commit import committer
+from lance_duck.commit import version_files
 from lance_duck.errors import StoreError
 from lance_duck.spark.io.datasource import LanceDataSource
 from lance_duck.spark.io.stream_sink import DataSourceStreamArrowWriter
@@ -117,7 +117,7 @@ class Fault:
     @contextmanager
     def publishing(self) -> Iterator[None]:
         """Let the store fail while a version is published."""
-        real = committer.publish_manifest
+        real = version_files.publish_manifest
 
         def publish(*arguments: Any, **more: Any) -> None:
             if self.strikes("unknown"):
@@ -126,11 +126,11 @@ class Fault:
             if self.strikes("lost"):
                 raise StoreError("the answer of the store was lost")
 
-        committer.publish_manifest = publish
+        version_files.publish_manifest = publish
         try:
             yield
         finally:
-            committer.publish_manifest = real
+            version_files.publish_manifest = real
 
 
 class FaultyWriter(DataSourceArrowWriter):

@@ -40,9 +40,9 @@ def test_the_simulation_finds_a_commit_that_does_not_recognise_itself(monkeypatc
     def raise_it(self: Any, error: Exception, cause: Exception | None = None) -> Any:
         raise error
 
-    monkeypatch.setattr(committer._Commit, "own_or", raise_it)
-    catch_up = committer._Commit._catch_up
-    monkeypatch.setattr(committer._Commit, "_catch_up", lambda self: (catch_up(self)[0], None))
+    monkeypatch.setattr(committer.CommitAttempts, "own_or", raise_it)
+    catch_up = committer.CommitAttempts.catch_up
+    monkeypatch.setattr(committer.CommitAttempts, "catch_up", lambda self: (catch_up(self)[0], None))
     assert found()
 
 

@@ -56,6 +56,10 @@ class UncommittedFiles:
         """Record the data files of new fragments."""
         self._fragments.extend(fragments)
 
+    def commit_elsewhere(self) -> None:
+        """Record that a commit begins which `commit` does not run."""
+        self._committing = True
+
     def commit(
         self,
         operation: Operation,

@@ -292,10 +292,11 @@ def _add(
 
     def attempt(snapshot: Snapshot) -> Snapshot:
         check(snapshot)
+        is_collected = snapshot.collect is not None  # whoever commits the collected changes checks the columns
         return commit(
             snapshot,
             Append(staged.fragments),
-            guard=check,
+            guard=guard if is_collected else check,
             amend=amend,
             properties=settings.properties,
             transaction_uuid=uuid,

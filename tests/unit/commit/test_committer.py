@@ -371,10 +371,10 @@ def test_a_commit_that_loses_every_race_names_the_winner(table: Snapshot, monkey
     def rival(*_: Any, **options: Any) -> None:
         monkeypatch.undo()
         commit(reopened(table), Append([NEW]))
-        monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+        monkeypatch.setattr("lance_duck.commit.version_files.publish_manifest", rival)
         raise AlreadyExistsError("taken")
 
-    monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+    monkeypatch.setattr("lance_duck.commit.version_files.publish_manifest", rival)
     with pytest.raises(RetryableError, match=r"Append lost 3 races to other writers: found Append .* at version 4"):
         commit(table, Append([NEW]), retries=2)
     monkeypatch.undo()
@@ -390,7 +390,7 @@ def test_deletion_files_of_lost_races_are_deleted(table: Snapshot, monkeypatch: 
         delete(reopened(table), 0, 2)
         raise AlreadyExistsError("taken")
 
-    monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+    monkeypatch.setattr("lance_duck.commit.version_files.publish_manifest", rival)
     after = commit(table, operation, affected={0: np.array([5], np.uint32)})
     assert rows_of(after, 0) == [1, 2, 5]
     # One of each change, and the one that was merged last.

@@ -1,0 +1,213 @@
+"""Finishes a group: publishes all its changes, or takes all of them back.
+
+The writer and any number of helpers may run this at the same time, and each may stop at any step: every step is a put
+if absent, and is recognized afterwards by the UUID of its transaction. Changes that may conflict come first. Folders
+are moved last, under a lock: see `moves`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from lance_duck.checksums.digests import digest
+from lance_duck.commit.rebase import Affected
+from lance_duck.commit.staging import StagedCommit, publish_staged, take_back
+from lance_duck.errors import (
+    CommitConflictError,
+    CorruptError,
+    LanceDuckError,
+    NotFoundError,
+    PartlyCommittedError,
+    RetryableError,
+)
+from lance_duck.groups.affected import affected_rows, check_files
+from lance_duck.groups.entry import GroupEntry, GroupTable
+from lance_duck.groups.log import PUBLISHED, STAGED, UNDO, CommitLog
+from lance_duck.groups.moves import move_all, move_back
+from lance_duck.snapshot import Snapshot, open_snapshot
+from lance_duck.store import join_uri, local_path, remove_empty_folders
+from lance_duck.verbs.writing.schema_compat import check_still_fits
+from lance_duck.wire.pb import transaction_pb2
+
+WAIT: Final = 1.0
+"""Seconds that others leave a writer to finish its group."""
+_POLL: Final = 0.005
+GROUP_KEY: Final = "lance_duck.group"
+NUMBER_KEY: Final = "lance_duck.commit"
+
+
+class GroupEnded(RetryableError):  # noqa: N818
+    """Another process has decided how the group ends."""
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """A staged change of a table, and the rows that it deletes or changes."""
+
+    staged: StagedCommit
+    affected: Affected | None
+
+
+def settle(log: CommitLog, *, wait: float = WAIT) -> int:
+    """Finish the newest entry if its writer does not. Returns the number of the newest entry.
+
+    Args:
+        log: The log.
+        wait: Seconds that the writer has left.
+
+    Raises:
+        StoreError: The store failed.
+        FormatError: The entry, or a table that it changes, cannot be read.
+    """
+    state = log.state()
+    end = time.monotonic() + wait
+    while not state.is_finished and time.monotonic() < end and log.state() == state:
+        time.sleep(_POLL)
+    state = log.state()
+    if not state.is_finished:
+        with suppress(CommitConflictError):  # for the writer
+            finish(log, log.read(state.number))
+    return state.number
+
+
+def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] | None = None) -> dict[str, Snapshot]:
+    """Publish or take back the changes of an entry, whichever is decided. May be called again and concurrently.
+
+    Args:
+        log: The log.
+        entry: Its newest entry.
+        staged: The staged changes by place, if the caller has them in memory.
+
+    Returns:
+        The new versions by place.
+
+    Raises:
+        CommitConflictError: The group was taken back, because another writer changed the same rows or names.
+        PartlyCommittedError: It was taken back, but other writers have built on some of its versions.
+        StoreError: The store failed. The group is finished later.
+    """
+    if log.outcome(entry.number) == UNDO:
+        _undo(log, entry)
+    try:
+        published = _publish(log, entry, staged or {})
+        move_all(log, entry)
+        reason = ""
+    except GroupEnded:
+        reason = "ended"
+    except (CommitConflictError, NotFoundError, CorruptError) as error:
+        reason = str(error)
+    decided = log.end(entry.number, UNDO, reason=reason) if reason else log.end(entry.number, PUBLISHED)
+    if decided == UNDO:
+        _undo(log, entry)
+    _clean(log, entry)
+    return published if not reason else _versions(log, entry)
+
+
+def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable]) -> dict[str, Snapshot]:
+    published = {}
+
+    def guard(newest: Snapshot) -> None:
+        if log.outcome(entry.number) is not None:
+            raise GroupEnded("the group has ended", where=newest.uri)
+
+    for number, table in enumerate(entry.tables):
+        change = staged.get(table.place) or staged_table(log, entry, number)
+        base = change.staged.base
+
+        def check(newest: Snapshot, base: Snapshot = base) -> None:
+            guard(newest)
+            check_still_fits(base.schema, newest)
+
+        published[table.place] = publish_staged(change.staged, change.affected, check)
+    return published
+
+
+def staged_table(log: CommitLog, entry: GroupEntry, number: int) -> StagedTable:
+    """Read a staged change.
+
+    Raises:
+        NotFoundError: The table or a staged file does not exist any more.
+        CorruptError: A staged file is damaged.
+    """
+    table = entry.tables[number]
+    base = base_of(log, table)
+    data = log.store.get(log.staged(entry.id, number, "txn"))
+    manifest = log.store.get(log.staged(entry.id, number, "manifest")) if table.whole else None
+    if staged_digest(data, manifest) != table.xxh3:
+        raise CorruptError("a staged change is damaged", where=f"{log.root}: {table.place}")
+    transaction = transaction_pb2.Transaction.FromString(data)
+    check_files(base, transaction)
+    staged = StagedCommit(base, transaction, manifest)
+    return StagedTable(staged, None if table.whole else affected_rows(base, transaction))
+
+
+def staged_digest(transaction: bytes, manifest: bytes | None) -> str:
+    """Return the digest of the staged files of a table."""
+    return f"{digest(transaction + (manifest or b'')):016x}"
+
+
+def base_of(log: CommitLog, table: GroupTable) -> Snapshot:
+    """Open the version that a staged change follows. Raises NotFoundError."""
+    return open_snapshot(join_uri(log.root, table.place), table.base, storage_options=log.storage_options)
+
+
+def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
+    kept = log.undone(entry.number)
+    if kept is None:
+        move_back(log, entry)
+        kept = {}
+        for table in reversed(entry.tables):
+            with suppress(NotFoundError):  # the table was dropped, and its change with it
+                version = take_back(base_of(log, table), table.transaction, table.undo, properties_of(entry))
+                if version is not None:
+                    kept[table.place] = version
+        log.put_undone(entry.number, kept)
+        kept = log.undone(entry.number) or {}
+    _clean(log, entry)
+    raise _refusal(log, entry, kept)
+
+
+def properties_of(entry: GroupEntry) -> dict[str, str]:
+    """Return the properties of all transactions of a group."""
+    return {GROUP_KEY: entry.id, NUMBER_KEY: str(entry.number)}
+
+
+def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> CommitConflictError | PartlyCommittedError:
+    reason = log.reason(entry.number)
+    if not kept:
+        return CommitConflictError(
+            "nothing was committed, because another writer came first",
+            where=log.root,
+            found=reason,
+            remedy="run the transaction again",
+        )
+    undone = [table.place for table in entry.tables if table.place not in kept]
+    names = ", ".join(f"{place} (version {version})" for place, version in sorted(kept.items()))
+    return PartlyCommittedError(
+        "the transaction is committed only in part, because other writers have built on its versions",
+        where=log.root,
+        found=f"in: {names}; not in: {', '.join(undone)}; {reason}",
+        remedy="repeat the changes of the other tables, or restore these versions",
+    )
+
+
+def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
+    """Return the newest versions of the tables of a group that another process has published."""
+    found = {}
+    for table in entry.tables:
+        with suppress(NotFoundError):
+            found[table.place] = base_of(log, table).checkout()
+    return found
+
+
+def _clean(log: CommitLog, entry: GroupEntry) -> None:
+    """Remove the staged files of a finished group. Never raises."""
+    with suppress(LanceDuckError, OSError):
+        folder = f"{STAGED}/{entry.id}"
+        log.store.delete([each.path for each in log.store.walk(folder)])
+        if (path := local_path(join_uri(log.root, folder))) is not None:
+            remove_empty_folders(path)
