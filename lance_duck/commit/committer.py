@@ -47,6 +47,7 @@ from lance_duck.errors import (
     NotFoundError,
     RetryableError,
     StoreError,
+    UnsupportedError,
 )
 from lance_duck.index.reuse import reuse_of
 from lance_duck.retry import RetryPolicy

@@ -26,7 +26,7 @@ from lance_duck.version import __version__
 _RETRIES: Final = 30
 
 
-class Change(Protocol):
+class TableChange(Protocol):
     """A change of one table whose files are written."""
 
     @property
@@ -53,7 +53,7 @@ class Group:
         check: Called before each attempt. Raises an error if the group must not be committed.
     """
 
-    changes: Sequence[Change]
+    changes: Sequence[TableChange]
     moves: Sequence[FolderMove] = ()
     dropped: Sequence[str] = ()
     properties: Mapping[str, str] | None = None

@@ -45,6 +45,7 @@ from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.transaction import CHANGES_ROWS
 from lance_duck.write.deletions import write_deletions
 
+_COLLECTABLE: Final = (Append, Delete, Merge, Project, Update, UpdateConfig)
 _ROW_VERSIONS: Final = ("inline_created_at_versions", "inline_last_updated_at_versions")
 
 
@@ -74,9 +75,9 @@ def check_collectable(operation: Operation) -> None:
     """Check that a transaction can commit an operation together with others. Raises UnsupportedError."""
     if isinstance(operation, UpdateConfig) and not _is_metadata(operation):
         found = "UpdateConfig of settings, of schema metadata, or of all keys"
-    elif is_schema_change(operation) or isinstance(operation, UpdateConfig | Append | Delete):
-        return
-    elif isinstance(operation, Update) and operation.update_mode == REWRITE_ROWS and not operation.fields_modified:
+    elif isinstance(operation, Update) and (operation.update_mode != REWRITE_ROWS or operation.fields_modified):
+        found = "Update of columns in place"
+    elif isinstance(operation, _COLLECTABLE):
         return
     else:
         found = operation.name
