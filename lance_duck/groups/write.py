@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,23 +41,35 @@ class TableChange(Protocol):
         """Return the change as attempts to commit it."""
 
 
+class GroupNames(Protocol):
+    """Changes of names that are committed with changes of tables.
+
+    Attributes:
+        moves: Folders of the root that change their names.
+    """
+
+    moves: Sequence[FolderMove]
+
+    def check(self) -> None:
+        """Check the changes before each attempt. Raises CommitConflictError."""
+
+    def prepare(self) -> TableChange | None:
+        """Return the change of the table of names for one attempt, or None."""
+
+
 @dataclass(frozen=True)
 class Group:
     """The changes of a group.
 
     Attributes:
         changes: Changes of tables.
-        moves: Folders of the root that change their names.
-        dropped: Folders of dropped tables to remove if no name refers to them.
+        names: Changes of names, or None.
         properties: Properties of all transactions.
-        check: Called before each attempt. Raises an error if the group must not be committed.
     """
 
     changes: Sequence[TableChange]
-    moves: Sequence[FolderMove] = ()
-    dropped: Sequence[str] = ()
+    names: GroupNames | None = None
     properties: Mapping[str, str] | None = None
-    check: Callable[[], object] = lambda: None
 
 
 def place_of(root: str, snapshot: Snapshot) -> str:
@@ -89,7 +101,8 @@ def put_group(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, Stage
 
     def attempt(_: int) -> tuple[GroupEntry, dict[str, StagedTable]]:
         number = settle(log) + 1
-        group.check()
+        if group.names is not None:
+            group.names.check()
         return _put(log, group, number)
 
     try:
@@ -117,7 +130,9 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
     staged: dict[str, StagedTable] = {}
     written: list[str] = []
     try:
-        for position, change in enumerate(sorted(group.changes, key=lambda each: not each.follows_base_only)):
+        names = None if group.names is None else group.names.prepare()
+        changes = [*group.changes, *([] if names is None else [names])]
+        for position, change in enumerate(sorted(changes, key=lambda each: not each.follows_base_only)):
             place = place_of(log.root, change.base)
             attempts = change.attempts(properties, str(uuid4()))
             ready = stage(attempts, whole=change.follows_base_only)
@@ -129,8 +144,7 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             writer=f"lance_duck {__version__}",
             tables=tuple(tables),
-            moves=tuple(group.moves),
-            dropped=tuple(group.dropped),
+            moves=() if group.names is None else tuple(group.names.moves),
         )
         _put_entry(log, entry)
     except BaseException as error:

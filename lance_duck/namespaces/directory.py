@@ -24,6 +24,7 @@ from lance_duck.errors import (
     UnsupportedError,
     warn_of_table,
 )
+from lance_duck.groups.log import CommitLog
 from lance_duck.maintenance.validation.problems import Problem
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
@@ -33,6 +34,7 @@ from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
+from lance_duck.verbs.pending_changes import PreparedChange
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ class DirectoryNamespace(Namespace):
             names are stored if `__manifest` exists or a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row in `__manifest` are tables of the root.
         storage_options: Settings of the store.
+
+    Attributes:
+        log: The commit log of the folder.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class DirectoryNamespace(Namespace):
         self._manifest_enabled = manifest_enabled
         self._folders = TableFolders(self.root, options, is_listing=dir_listing_enabled)
         self._listing = Listing(self.root, options or None)
+        self.log = CommitLog(self.root, options or None)
 
     def __repr__(self) -> str:
         return f"DirectoryNamespace({self.root!r})"
@@ -166,6 +172,36 @@ class DirectoryNamespace(Namespace):
         draft = CatalogDraft(self._listing.names(), root_tables, self._listing.uri)
         edit(draft)
         draft.change()
+
+    def prepare_catalog(
+        self, edit: Callable[[CatalogDraft], object], root_tables: Callable[[], Iterable[str]]
+    ) -> tuple[PreparedChange | None, CatalogDraft]:
+        """Prepare a change of names that is committed together with changes of tables.
+
+        Args:
+            edit: See `change_catalog`.
+            root_tables: See `check_catalog`.
+
+        Returns:
+            The change of `__manifest`, or None if nothing changes. And the names after it.
+        """
+        self._check_manifest_enabled()
+        drafts: list[CatalogDraft] = []
+
+        def change(names: ListedNames) -> ListingChange:
+            drafts.append(CatalogDraft(names, root_tables, self._listing.uri))
+            edit(drafts[-1])
+            return drafts[-1].change()
+
+        return self._listing.prepare(change), drafts[-1]
+
+    def remove_dropped(self, draft: CatalogDraft) -> None:
+        """Remove the files of tables whose names a committed change has dropped."""
+        for row in draft.dropped:
+            with suppress(LanceDuckError, OSError):  # an invalid location, or a folder that cannot be removed now
+                folder = self._location(row)
+                if not self._folders.is_used(folder, draft.folders()):
+                    self.discard(self._folders.place(folder))
 
     def _check_manifest_enabled(self) -> None:
         if self._manifest_enabled is False:
@@ -320,20 +356,15 @@ class DirectoryNamespace(Namespace):
 
     def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Commit the changes of a draft. Then remove the files of dropped tables."""
-        draft = CatalogDraft(ListedNames(), tuple, self._listing.uri)
+        drafts: list[CatalogDraft] = []
 
         def change(names: ListedNames) -> ListingChange:
-            nonlocal draft
-            draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
-            edit(draft)
-            return draft.change()
+            drafts.append(CatalogDraft(names, self._folders.listed, self._listing.uri))
+            edit(drafts[-1])
+            return drafts[-1].change()
 
         self._listing.change(change)
-        for row in draft.dropped:
-            with suppress(LanceDuckError, OSError):  # an invalid location, or a folder that cannot be removed now
-                folder = self._location(row)
-                if not self._folders.is_used(folder, draft.folders()):
-                    self.discard(self._folders.place(folder))
+        self.remove_dropped(drafts[-1])
 
     def _place_of(self, row: NamedObject) -> TableDescription:
         return self._folders.place(self._location(row), row.properties())
