@@ -7,7 +7,7 @@ undone, unless other writers have built on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,25 +93,26 @@ def publish_staged(staged: StagedCommit, affected: Affected | None, guard: Guard
 
 def _publish_manifest(staged: StagedCommit, data: bytes, guard: Guard) -> Snapshot:
     base = staged.base
-    naming = newest_of_same_table(base).naming
-    name = ManifestName(base.version + 1, naming)
-    found = version_of(base, staged.transaction.uuid)
-    if found is None:
+    newest = newest_of_same_table(base)
+    name = ManifestName(base.version + 1, newest.naming)
+    if newest.version == base.version:
         files = transaction_files(base.store, staged.transaction)
         try:
             put_manifest(base.store, name, data, files, base.location.commit_lock)
-        except AlreadyExistsError as error:
-            found = version_of(base, staged.transaction.uuid)
-            if found is None:
-                newest = base.checkout()
-                guard(newest)
-                raise RetryableError(
-                    f"Commit conflict for version {name.version}: the change may only follow version {base.version}",
-                    where=base.uri,
-                    found=f"version {newest.version}",
-                    remedy=MAKE_AGAIN,
-                ) from error
-    return base.followed_by(versions.load_version(base.store, name.version if found is None else found))
+            return base.followed_by(versions.load_version(base.store, name.version))
+        except AlreadyExistsError:
+            pass
+    found = version_of(base, staged.transaction.uuid)
+    if found is not None:
+        return base.followed_by(versions.load_version(base.store, found))
+    later = base.checkout()
+    guard(later)
+    raise RetryableError(
+        f"Commit conflict for version {name.version}: the change may only follow version {base.version}",
+        where=base.uri,
+        found=f"version {later.version}",
+        remedy=MAKE_AGAIN,
+    )
 
 
 def version_of(base: Snapshot, transaction: str) -> int | None:
@@ -122,18 +123,32 @@ def version_of(base: Snapshot, transaction: str) -> int | None:
         IncompatibleError: Another table replaced it.
     """
     newest = newest_of_same_table(base)
-    for version in range(newest.version, base.version, -1):
-        if _made(base, version, transaction):
-            return version
-    return None
+    found = (version for version in range(newest.version, base.version, -1) if _made(base, version, (transaction,)))
+    return next(found, None)
 
 
-def _made(base: Snapshot, version: int, transaction: str) -> bool:
+def version_before(newest: Snapshot, base: int, transactions: Collection[str]) -> int | None:
+    """Return the version before the first one after `base` that one of these transactions made, or None."""
+    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, transactions))
+    first = next(found, None)
+    return None if first is None else first - 1
+
+
+def _made(snapshot: Snapshot, version: int, transactions: Collection[str]) -> bool:
+    """Return whether one of these transactions made a version. False if the version was removed."""
     try:
-        manifest = versions.load_version(base.store, version)
+        name = versions.load_version(snapshot.store, version).transaction_name
     except NotFoundError:
         return False
-    return manifest.transaction_name is not None and paths.is_transaction(manifest.transaction_name, transaction)
+    return name is not None and any(paths.is_transaction(name, each) for each in transactions)
+
+
+def _is_present(snapshot: Snapshot, version: int) -> bool:
+    try:
+        versions.load_version(snapshot.store, version)
+    except NotFoundError:
+        return False
+    return True
 
 
 def take_back(base: Snapshot, transaction: str, undo: str, properties: Mapping[str, str]) -> int | None:
@@ -149,7 +164,8 @@ def take_back(base: Snapshot, transaction: str, undo: str, properties: Mapping[s
         properties: Properties of that transaction.
 
     Returns:
-        None if the change is not visible any more. Its version if other writers have built on it.
+        None if the change is not visible any more. Its version if other writers have built on it. 0 if that is not
+        known, because old versions were removed.
 
     Raises:
         StoreError: The store failed, or all attempts lost a race.
@@ -162,9 +178,12 @@ def take_back(base: Snapshot, transaction: str, undo: str, properties: Mapping[s
         published = version_of(base, transaction)
         if published is not None and published < newest.version:
             return published
+        if published is not None and not _is_present(base, published - 1):
+            return 0
         operation: Operation = UpdateConfig() if published is None else Restore(published - 1)
         commit(newest, operation, properties=properties, retries=0, transaction_uuid=undo)
-        return None
+        between = range(base.version + 1, newest.version)
+        return None if published is not None or all(_is_present(base, version) for version in between) else 0
 
     try:
         return RetryPolicy(_RETRIES).run(attempt, RetryableError)

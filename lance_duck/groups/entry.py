@@ -74,9 +74,9 @@ class GroupEntry:
         """Return the entry as JSON."""
         return json.dumps({**asdict(self), _FORM_KEY: FORM}, sort_keys=True, separators=(",", ":")).encode()
 
-    def base_of(self, place: str) -> int | None:
-        """Return the version of a table before the group, or None if the group does not change it."""
-        return next((table.base for table in self.tables if table.place == place), None)
+    def change_of(self, place: str) -> GroupTable | None:
+        """Return the change of a table, or None if the group does not change it."""
+        return next((table for table in self.tables if table.place == place), None)
 
 
 def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:

@@ -2,7 +2,8 @@
 
     __lance_duck/commits/{n}.json      entry n, from 1: see `entry`. `{n}` is 2**64 - 1 - n with 20 digits
     __lance_duck/commits/{n}.end       {"outcome": "published"}, or {"outcome": "undo", "reason": "…"}
-    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}
+    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}. 0 stands
+                                       for an unknown version, because old versions were removed
     __lance_duck/staged/{id}/{k}.txn       the transaction of table k of the group, as in Lance's transaction files
     __lance_duck/staged/{id}/{k}.manifest  its manifest, if it may only follow the version `base`
 
@@ -133,11 +134,6 @@ class CommitLog:
         for each in range(number + 1, self.state().number + 1):
             yield self.read(each)
 
-    def base_after(self, number: int, place: str) -> int | None:
-        """Return the version of a table before the first later group that changes it, or None if there is none."""
-        bases = (entry.base_of(place) for entry in self.entries_after(number))
-        return next((base for base in bases if base is not None), None)
-
     def put(self, entry: GroupEntry) -> None:
         """Add an entry. Raises AlreadyExistsError if its number is taken."""
         self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json())
@@ -159,7 +155,8 @@ class CommitLog:
 
         Args:
             number: The entry.
-            kept: Versions with changes that could not be taken back, by place of the table.
+            kept: Versions with changes that could not be taken back, by place of the table. 0 if it is not known whether
+                there is one.
         """
         self._put(_file(number, _UNDONE), {"outcome": PARTLY if kept else UNDONE, "kept": dict(kept)})
 

@@ -72,7 +72,7 @@ class Group:
     properties: Mapping[str, str] | None = None
 
 
-def place_of(root: str, snapshot: Snapshot) -> str:
+def relative_folder(root: str, snapshot: Snapshot) -> str:
     """Return the folder of a table, relative to the root of a database.
 
     Raises:
@@ -133,7 +133,7 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
         names = None if group.names is None else group.names.prepare()
         changes = [*group.changes, *([] if names is None else [names])]
         for position, change in enumerate(sorted(changes, key=lambda each: not each.follows_base_only)):
-            place = place_of(log.root, change.base)
+            place = relative_folder(log.root, change.base)
             attempts = change.attempts(properties, str(uuid4()))
             ready = stage(attempts, whole=change.follows_base_only)
             staged[place] = StagedTable(ready, attempts.affected)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_duck.commit import REFUSALS, same_table
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import UnsupportedError
-from lance_duck.groups.finish import finish
 from lance_duck.groups.log import CommitLog
-from lance_duck.groups.write import Group, GroupNames, place_of, put_group
+from lance_duck.groups.pending import commit_alone, commit_together
+from lance_duck.groups.write import GroupNames, relative_folder
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange, commit_prepared
-from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.pending_changes import PendingChanges
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class TransactionBlock:
             return found.pending
         base = handle.current().handle.base
         if self._changed:
-            place_of(self._log_of(next(iter(self._changed.values()))).root, base)
+            relative_folder(self._log_of(next(iter(self._changed.values()))).root, base)
         return self.begin(handle, name, base)
 
     def _log_of(self, first: ChangedTable) -> CommitLog:
@@ -105,7 +102,7 @@ class TransactionBlock:
 
         Raises:
             CommitConflictError: Other writers changed the same rows. All changes are lost.
-            PartlyCommittedError: See `groups.finish.finish`.
+            PartlyCommittedError: See `groups.pending.commit_together`.
         """
         if self._changed:
             self.commit_with_names(None, None)
@@ -118,17 +115,14 @@ class TransactionBlock:
             log: The commit log. None uses that of the tables.
         """
         changed, self._changed = list(self._changed.values()), {}
-        try:
-            if len(changed) == 1 and names is None:
-                after = changed[0].pending.commit(self.properties)
-                if after is not changed[0].pending.base:
-                    changed[0].handle.move_to(after)
-            else:
-                _commit_together(log or self._log_of(changed[0]), changed, names, self.properties)
-        except REFUSALS:
-            for each in changed:
-                each.pending.discard()
-            raise
+        pending = [table.pending for table in changed]
+        if names is None and len(pending) == 1:
+            after = [commit_alone(pending[0], self.properties)]
+        else:
+            after = commit_together(log or self._log_of(changed[0]), pending, names, self.properties)
+        for table, version in zip(changed, after, strict=True):
+            if version is not table.pending.base:
+                table.handle.move_to(version)
 
     def discard(self) -> None:
         """Discard all changes."""
@@ -142,33 +136,3 @@ class TransactionBlock:
 
     def show_columns(self, handle: TableHandle) -> None:
         """Show the columns and comments of a changed table, after its schema changed."""
-
-
-def _commit_together(
-    log: CommitLog, changed: Sequence[ChangedTable], names: GroupNames | None, properties: Mapping[str, str] | None
-) -> None:
-    """Commit changes of several tables and names as a group."""
-    put = None
-    versions: Mapping[str, Snapshot] = {}
-    with ExitStack() as stack:
-        prepared: list[tuple[ChangedTable, PreparedChange, UncommittedFiles]] = []
-        for table in changed:
-            stack.enter_context(same_table(table.pending.base))
-            files = stack.enter_context(UncommittedFiles(table.pending.base))
-            change = table.pending.prepare(files)
-            if change is not None:
-                prepared.append((table, change, files))
-        if names is not None or len(prepared) > 1:
-            for _, _, files in prepared:
-                files.commit_elsewhere()
-            put = put_group(log, Group([change for _, change, _ in prepared], names, properties))
-        for table, change, files in prepared if put is None else ():
-            versions = {place_of(log.root, table.pending.base): commit_prepared(change, files, properties)}
-    if put is not None:
-        versions = finish(log, *put)
-        log.remove_old()
-    for table, change, _ in prepared:
-        table.pending.keep(change)
-        after = versions.get(place_of(log.root, table.pending.base))
-        if after is not None:
-            table.handle.move_to(after)
