@@ -2,8 +2,8 @@
 
     __lance_duck/commits/{n}.json      entry n, from 1: see `entry`. `{n}` is 2**64 - 1 - n with 20 digits
     __lance_duck/commits/{n}.end       {"outcome": "published"}, or {"outcome": "undo", "reason": "…"}
-    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}. 0 stands
-                                       for an unknown version, because old versions were removed
+    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}, where
+                                       0 is an unknown version, because old versions were removed
     __lance_duck/staged/{id}/{k}.txn       the transaction of table k of the group, as in Lance's transaction files
     __lance_duck/staged/{id}/{k}.manifest  its manifest, if it may only follow the version `base`
 
@@ -155,8 +155,8 @@ class CommitLog:
 
         Args:
             number: The entry.
-            kept: Versions with changes that could not be taken back, by place of the table. 0 if it is not known whether
-                there is one.
+            kept: Versions with changes that could not be taken back, by place of the table. 0 if it is not
+                known whether there is one.
         """
         self._put(_file(number, _UNDONE), {"outcome": PARTLY if kept else UNDONE, "kept": dict(kept)})
 

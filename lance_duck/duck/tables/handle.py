@@ -205,13 +205,9 @@ class TableHandle:
             return self._look_up()
         pinned = pinned_versions()
         point = statement_point() if pinned is None or pinned.is_over else pinned.point
-        newest, base = point.version(
-            log,
-            self._look_up,
-            lambda found: relative_folder(log.root, found.handle.snapshot),
-            may_finish=self.may_finish,
-        )
-        return newest if base is None or base >= newest.version else newest.checkout_version(base)
+        newest = point.newest(log, self._look_up, may_finish=self.may_finish)
+        version = point.version(log, newest.handle.snapshot)
+        return newest if version is None else newest.checkout_version(version)
 
     def _look_up(self) -> LanceDataset:
         if self.check is not None:
