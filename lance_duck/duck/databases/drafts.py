@@ -369,10 +369,7 @@ class DraftNames(ChangedNames):
 
 
 def _rename_row(name: str, new_name: str, draft: CatalogDraft, *, moves: bool) -> None:
-    if moves:
-        draft.follow_folder(name, new_name, new_name + TABLE_SUFFIX)
-    else:
-        draft.rename_table((name,), (new_name,))
+    draft.follow_folder(name, new_name, new_name + TABLE_SUFFIX if moves else None)
 
 
 def _drop_row(name: str, draft: CatalogDraft) -> None:
