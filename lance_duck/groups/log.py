@@ -25,10 +25,8 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
 from lance_duck.store import join_uri, local_path, open_store
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
-FOLDER: Final = "__lance_duck"
-COMMITS: Final = f"{FOLDER}/commits"
-STAGED: Final = f"{FOLDER}/staged"
 PUBLISHED: Final = "published"
 UNDO: Final = "undo"
 UNDONE: Final = "undone"
@@ -72,7 +70,7 @@ class CommitLog:
         self.root = root
         self.storage_options = storage_options
         self.store = open_store(root, storage_options)
-        path = local_path(join_uri(root, COMMITS))
+        path = local_path(join_uri(root, GROUP_COMMITS))
         self._path = path
         self._entries: LruCache[GroupEntry] = LruCache(64)
         self._known: tuple[object, LogState] | None = None
@@ -101,7 +99,7 @@ class CommitLog:
 
     def _listed(self) -> LogState:
         number, files = 0, set()
-        for name in self.store.names(COMMITS):
+        for name in self.store.names(GROUP_COMMITS):
             found, kind = _parsed(name)
             if found and number and found != number:
                 break
@@ -114,7 +112,7 @@ class CommitLog:
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, newest first."""
-        return [number for number, kind in map(_parsed, self.store.names(COMMITS)) if kind == _ENTRY]
+        return [number for number, kind in map(_parsed, self.store.names(GROUP_COMMITS)) if kind == _ENTRY]
 
     def read(self, number: int) -> GroupEntry:
         """Return an entry.
@@ -185,7 +183,7 @@ class CommitLog:
         """Remove entries that are older than a week, except the newest ones. Never raises."""
         with suppress(LanceDuckError, OSError):
             limit = time.time() - KEPT_SECONDS
-            entries = {entry.path: entry for entry in self.store.entries(COMMITS)}
+            entries = {entry.path: entry for entry in self.store.entries(GROUP_COMMITS)}
             numbers = sorted({_parsed(path.rpartition("/")[2])[0] for path in entries}, reverse=True)
             old = set(numbers[KEPT_ENTRIES:]) - {0}
             for path, entry in entries.items():
@@ -194,11 +192,11 @@ class CommitLog:
 
     def staged(self, entry_id: str, table: int, kind: str) -> str:
         """Return the path of a staged file, relative to the root."""
-        return f"{STAGED}/{entry_id}/{table}.{kind}"
+        return f"{STAGED_GROUPS}/{entry_id}/{table}.{kind}"
 
 
 def _file(number: int, kind: str) -> str:
-    return f"{COMMITS}/{_LAST - number:0{_DIGITS}d}{kind}"
+    return f"{GROUP_COMMITS}/{_LAST - number:0{_DIGITS}d}{kind}"
 
 
 def _parsed(name: str) -> tuple[int, str]:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 
 from lance_duck.errors import CommitConflictError, StoreError, UnsupportedError
 from lance_duck.groups.entry import FolderMove, GroupEntry
-from lance_duck.groups.log import COMMITS, STAGED, CommitLog
+from lance_duck.groups.log import CommitLog
 from lance_duck.store import local_path
 from lance_duck.store.local_write import move_folder
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 try:
     import fcntl
@@ -61,7 +62,7 @@ def _stops(root: str, entry: GroupEntry, number: int) -> tuple[str, str, str]:
     move = entry.moves[number]
     waits = move.target is None or move.source in {each.target for each in entry.moves}
     source = os.path.join(root, move.source)
-    between = os.path.join(root, STAGED, entry.id, f"moved-{number}") if waits else source
+    between = os.path.join(root, STAGED_GROUPS, entry.id, f"moved-{number}") if waits else source
     return source, between, between if move.target is None else os.path.join(root, move.target)
 
 
@@ -99,7 +100,7 @@ def _lock(log: CommitLog) -> Iterator[str]:
     if root is None:
         raise UnsupportedError("folders on an object store cannot be moved", where=log.root)
     try:
-        handle = os.open(os.path.join(root, COMMITS), os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(os.path.join(root, GROUP_COMMITS), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise StoreError("the commit log cannot be locked", where=log.root, found=str(error)) from error
     try:

@@ -42,9 +42,8 @@ from lance_duck.namespaces.names import TABLE, object_id
 from lance_duck.store import join_uri, local_path
 from lance_duck.store.local_write import move_folder
 from lance_duck.verbs.pending_changes import PreparedChange
-from lance_duck.wire.paths import TABLE_SUFFIX
+from lance_duck.wire.paths import STAGED_GROUPS, TABLE_SUFFIX
 
-STAGED: Final = "__lance_duck/staged"
 _WEEK: Final = 7 * 24 * 3600.0
 
 
@@ -123,7 +122,7 @@ class DraftNames(ChangedNames):
                 where=f"table {name}",
                 remedy="COMMIT or ROLLBACK first, or create it in another schema, where a name is a row",
             )
-        staged = join_uri(folder.uri, STAGED)
+        staged = join_uri(folder.uri, STAGED_GROUPS)
         _remove_old(local_path(staged) or "")
         return join_uri(staged, str(uuid4())), folder.storage_options
 
@@ -422,7 +421,7 @@ def _move(start: str, end: str) -> None:
 def _remove_empty(uri: str) -> None:
     """Remove the folders of staged tables if they are empty."""
     staged = os.path.dirname(local_path(uri) or "")
-    if staged.endswith(STAGED):
+    if staged.endswith(STAGED_GROUPS):
         with suppress(OSError):
             os.rmdir(staged)
             os.rmdir(os.path.dirname(staged))
