@@ -45,6 +45,7 @@ from lance_duck.duck.tables.text_functions import TextFunctions
 from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.forks import RLock
+from lance_duck.groups.log import CommitLog
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.text.request import query_of_text
 

@@ -38,8 +38,10 @@ from lance_duck.verbs.pending_changes import PreparedChange
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 if TYPE_CHECKING:
+    from lance_duck.groups import check as group_check
     from lance_duck.namespaces import check
 else:
+    group_check = lazy.modules(globals(), "lance_duck.groups", "check")
     check = lazy.modules(globals(), "lance_duck.namespaces", "check")
 
 
@@ -123,15 +125,16 @@ class DirectoryNamespace(Namespace):
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
 
     def find_problems(self) -> list[Problem]:
-        """Return the problems of `__manifest`: unreadable data, names and objects. The tables are not read.
+        """Return the problems of `__manifest` and of the commit log. The tables are not read.
 
         Raises:
             StoreError: The folder cannot be read.
         """
-        return [] if self._manifest_enabled is False else check.folder_problems(self._listing, self._folders)
+        own = [] if self._manifest_enabled is False else check.folder_problems(self._listing, self._folders)
+        return [*own, *group_check.log_problems(self.log)]
 
     def repair(self, *, dry_run: bool = False) -> list[Problem]:
-        """Remove the rows in `__manifest` with which newer versions of pylance refuse to change the folder.
+        """Finish a commit of several tables, and remove rows of `__manifest` that newer versions of pylance refuse.
 
         pylance 4 to 6 could store versions of tables as rows of the type "table_version". The versions themselves are
         files in the folders of the tables, and stay.
@@ -143,6 +146,7 @@ class DirectoryNamespace(Namespace):
             The problems that the repair removes.
         """
         problems: list[Problem] = []
+        unfinished = group_check.repair_log(self.log, dry_run=dry_run)
 
         def edit(draft: CatalogDraft) -> None:
             problems[:] = check.version_rows(draft.remove_rows(check.TABLE_VERSION))
@@ -151,7 +155,7 @@ class DirectoryNamespace(Namespace):
             edit(CatalogDraft(self._listing.names(), tuple, self._listing.uri))
         else:
             self.change_catalog(edit)
-        return problems
+        return [*unfinished, *problems]
 
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
