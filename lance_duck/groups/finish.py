@@ -27,7 +27,7 @@ from lance_duck.errors import (
 from lance_duck.groups.affected import affected_rows, check_files
 from lance_duck.groups.entry import GroupEntry, GroupTable
 from lance_duck.groups.log import PUBLISHED, STAGED, UNDO, CommitLog
-from lance_duck.groups.moves import move_all, move_back
+from lance_duck.groups.moves import have_begun, move_all, move_back, turn
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path, remove_empty_folders
 from lance_duck.verbs.writing.schema_compat import check_still_fits
@@ -83,7 +83,7 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
         staged: The staged changes by place, if the caller has them in memory.
 
     Returns:
-        The new versions by place.
+        The new versions by place. Tables that another process has moved may be missing.
 
     Raises:
         CommitConflictError: The group was taken back, because another writer changed the same rows or names.
@@ -92,9 +92,14 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
     """
     if log.outcome(entry.number) == UNDO:
         _undo(log, entry)
+    published: dict[str, Snapshot] | None = None
     try:
-        published = _publish(log, entry, staged or {})
-        move_all(log, entry)
+        with turn(log, entry):
+            if entry.moves and log.outcome(entry.number) is not None:
+                raise GroupEnded("the group has ended", where=log.root)
+            if not have_begun(log, entry):
+                published = _publish(log, entry, staged or {})
+            move_all(log, entry)
         reason = ""
     except GroupEnded:
         reason = "ended"
@@ -104,7 +109,7 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
     if decided == UNDO:
         _undo(log, entry)
     _clean(log, entry)
-    return published if not reason else _versions(log, entry)
+    return _versions(log, entry) if published is None else published
 
 
 def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable]) -> dict[str, Snapshot]:
@@ -196,9 +201,11 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
 
 
 def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
-    """Return the newest versions of the tables of a group that another process has published."""
+    """Return the newest versions of the tables that another process has published, except tables that are moved."""
     found = {}
     for table in entry.tables:
+        if any(f"{table.place}/".startswith(f"{move.source}/") for move in entry.moves):
+            continue
         with suppress(NotFoundError):
             found[table.place] = base_of(log, table).checkout()
     return found
