@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from lance_duck.checksums.digests import digest
 from lance_duck.commit.rebase import Affected
-from lance_duck.commit.staging import StagedCommit, publish_staged, take_back
+from lance_duck.commit.staging import StagedCommit, publish_staged, take_back, version_of
 from lance_duck.errors import (
     CommitConflictError,
     CorruptError,
@@ -120,7 +120,13 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
             raise GroupEnded("the group has ended", where=newest.uri)
 
     for number, table in enumerate(entry.tables):
-        change = staged.get(table.place) or staged_table(log, entry, number)
+        change = staged.get(table.place)
+        if change is None:
+            done = _done(log, table)
+            if done is not None:
+                published[table.place] = done
+                continue
+            change = staged_table(log, entry, number)
         base = change.staged.base
 
         def check(newest: Snapshot, base: Snapshot = base) -> None:
@@ -129,6 +135,13 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
 
         published[table.place] = publish_staged(change.staged, change.affected, check)
     return published
+
+
+def _done(log: CommitLog, table: GroupTable) -> Snapshot | None:
+    """Return the version with a change that is published already. Its base may have been removed since."""
+    newest = newest_of(log, table)
+    version = version_of(newest, table.base, table.transaction)
+    return None if version is None else newest.checkout(version)
 
 
 def staged_table(log: CommitLog, entry: GroupEntry, number: int) -> StagedTable:
@@ -160,6 +173,11 @@ def base_of(log: CommitLog, table: GroupTable) -> Snapshot:
     return open_snapshot(join_uri(log.root, table.place), table.base, storage_options=log.storage_options)
 
 
+def newest_of(log: CommitLog, table: GroupTable) -> Snapshot:
+    """Open the newest version of a table. Raises NotFoundError."""
+    return open_snapshot(join_uri(log.root, table.place), storage_options=log.storage_options)
+
+
 def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
     kept = log.undone(entry.number)
     if kept is None:
@@ -167,7 +185,8 @@ def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
         kept = {}
         for table in reversed(entry.tables):
             with suppress(NotFoundError):  # the table was dropped, and its change with it
-                version = take_back(base_of(log, table), table.transaction, table.undo, properties_of(entry))
+                newest, properties = newest_of(log, table), properties_of(entry)
+                version = take_back(newest, table.base, table.transaction, table.undo, properties)
                 if version is not None:
                     kept[table.place] = version
         log.put_undone(entry.number, kept)
@@ -207,7 +226,7 @@ def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
         if any(f"{table.place}/".startswith(f"{move.source}/") for move in entry.moves):
             continue
         with suppress(NotFoundError):
-            found[table.place] = base_of(log, table).checkout()
+            found[table.place] = newest_of(log, table)
     return found
 
 
