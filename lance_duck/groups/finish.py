@@ -69,7 +69,7 @@ def settle(log: CommitLog, *, wait: float = WAIT) -> int:
         time.sleep(_POLL)
     state = log.state()
     if not state.is_finished:
-        with suppress(CommitConflictError):  # for the writer
+        with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
             finish(log, log.read(state.number))
     return state.number
 
