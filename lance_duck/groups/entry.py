@@ -36,7 +36,7 @@ class GroupTable:
         transaction: UUID of the change.
         undo: UUID of the transaction that undoes it.
         whole: Whether the staged manifest is published unchanged, directly after `base`.
-        xxh3: Digest of the staged files.
+        xxh3: Digest of the staged files and of the version `base`.
     """
 
     place: str

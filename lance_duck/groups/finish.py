@@ -19,6 +19,7 @@ from lance_duck.commit.staging import StagedCommit, publish_staged, take_back, v
 from lance_duck.errors import (
     CommitConflictError,
     CorruptError,
+    InvalidInputError,
     LanceDuckError,
     NotFoundError,
     PartlyCommittedError,
@@ -31,6 +32,7 @@ from lance_duck.groups.moves import have_begun, move_all, move_back, turn
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path, remove_empty_folders
 from lance_duck.verbs.writing.schema_compat import check_still_fits
+from lance_duck.wire.manifest import parse_message
 from lance_duck.wire.pb import transaction_pb2
 
 WAIT: Final = 1.0
@@ -103,7 +105,7 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
         reason = ""
     except GroupEnded:
         reason = "ended"
-    except (CommitConflictError, NotFoundError, CorruptError) as error:
+    except (CommitConflictError, NotFoundError, CorruptError, InvalidInputError) as error:
         reason = str(error)
     decided = log.end(entry.number, UNDO, reason=reason) if reason else log.end(entry.number, PUBLISHED)
     if decided == UNDO:
@@ -149,23 +151,29 @@ def staged_table(log: CommitLog, entry: GroupEntry, number: int) -> StagedTable:
 
     Raises:
         NotFoundError: The table or a staged file does not exist any more.
-        CorruptError: A staged file is damaged.
+        CorruptError: A staged file is damaged, or another table replaced the table.
     """
     table = entry.tables[number]
     base = base_of(log, table)
-    data = log.store.get(log.staged(entry.id, number, "txn"))
+    path = log.staged(entry.id, number, "txn")
+    data = log.store.get(path)
     manifest = log.store.get(log.staged(entry.id, number, "manifest")) if table.whole else None
-    if staged_digest(data, manifest) != table.xxh3:
-        raise CorruptError("a staged change is damaged", where=f"{log.root}: {table.place}")
-    transaction = transaction_pb2.Transaction.FromString(data)
+    where = f"{log.root}: {table.place}"
+    if staged_digest(base, data, manifest) != table.xxh3:
+        raise CorruptError("a staged change is damaged, or another table replaced its table", where=where)
+    transaction = parse_message(data, transaction_pb2.Transaction.FromString, path)
+    is_known = transaction.WhichOneof("operation") is not None
+    if not is_known or (transaction.uuid, transaction.read_version) != (table.transaction, base.version):
+        raise CorruptError("a staged change does not match its entry", where=where)
     check_files(base, transaction)
     staged = StagedCommit(base, transaction, manifest)
     return StagedTable(staged, None if table.whole else affected_rows(base, transaction))
 
 
-def staged_digest(transaction: bytes, manifest: bytes | None) -> str:
-    """Return the digest of the staged files of a table."""
-    return f"{digest(transaction + (manifest or b'')):016x}"
+def staged_digest(base: Snapshot, transaction: bytes, manifest: bytes | None) -> str:
+    """Return the digest of the staged files of a table, and of the name of the transaction that made `base`."""
+    made_by = f"{base.manifest.transaction_name} {base.timestamp.isoformat()}".encode()
+    return f"{digest(made_by + transaction + (manifest or b'')):016x}"
 
 
 def base_of(log: CommitLog, table: GroupTable) -> Snapshot:
