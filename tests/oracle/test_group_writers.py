@@ -149,8 +149,8 @@ class Foreign:
     def possible(self, name: str, is_in: bool, is_published: bool) -> list[Rows | None]:
         """Return the rows that a table may have, with the change of the group or without.
 
-        The change of the group may have come before, between or after the acts. After a cleanup, nobody may know whether
-        a table has the change, and it is listed with the others.
+        The change of the group may have come before, between or after the acts. After a cleanup, a partly committed
+        group may also list a table without the change.
         """
         rows, acts = self._start[name], self._acts[name]
         if rows is None or name in self._ended or not is_in:

@@ -10,15 +10,21 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from support.faults import Faults, Plan, answer_twice, fail_at, fail_from, lose_answer
 from unit.groups.group_tables import (
     EDITS,
     OPTIONS,
+    Edit,
     after,
+    alter,
+    append,
     before,
+    change_rows,
     copy_folder,
+    delete_fragment,
     files_of,
     group_of,
     make_folder,
@@ -26,17 +32,17 @@ from unit.groups.group_tables import (
     write_table,
 )
 
+import lance_duck as ld
 from lance_duck.errors import (
-    CommitConflictError,
     CorruptError,
-    FormatError,
     LanceDuckError,
     StoreError,
     UnsupportedError,
 )
-from lance_duck.groups.finish import finish, settle
+from lance_duck.groups.finish import base_of, finish, settle, staged_digest
 from lance_duck.groups.log import COMMITS, PUBLISHED, STAGED, CommitLog
 from lance_duck.groups.write import commit_group, put_group
+from lance_duck.wire.pb import transaction_pb2
 
 BEYOND: Final = 2**64 - 1
 VALUES: Final = [
@@ -222,6 +228,59 @@ def test_a_group_is_undone_if_a_staged_file_is_missing(folder: Path) -> None:
         staged_files(folder)[number].unlink()
         assert settled(folder).undone(1) == {}
         check_unchanged(folder)
+
+
+def drop_column(dataset: ld.LanceDataset) -> None:
+    dataset.drop_columns(["v"])
+
+
+@pytest.mark.parametrize("edit", [append, change_rows, delete_fragment, alter, drop_column])
+def test_a_change_is_not_published_into_another_table_of_the_same_name(tmp_path: Path, edit: Edit) -> None:
+    root = str(tmp_path)
+    log = make_folder(root)
+    put_group(log, group_of(root, {"a": edit, "b": append}))
+    shutil.rmtree(tmp_path / "a.lance")
+    make_folder(root, "a")
+    assert settled(tmp_path).undone(1) == {}
+    assert rows_of(root, "a") == before("a")
+    assert rows_of(root, "b") == before("b")
+
+
+def messages(table: dict[str, Any]) -> Iterator[bytes]:
+    """Yield messages that are no transactions, or not of a table, in place of the transaction of the table."""
+    change = transaction_pb2.Transaction(uuid=table["transaction"], read_version=table["base"])
+    yield b"?"
+    yield b""
+    yield change.SerializeToString()
+    for other in ({"uuid": str(UUID(int=7))}, {"read_version": 7}):
+        found = transaction_pb2.Transaction(delete=transaction_pb2.Transaction.Delete(), **other)
+        change.MergeFrom(found)
+        yield change.SerializeToString()
+    change = transaction_pb2.Transaction(uuid=table["transaction"], read_version=table["base"])
+    for fragment in (7, 2**63):
+        change.delete.deleted_fragment_ids[:] = [fragment]
+        yield change.SerializeToString()
+    change.delete.deleted_fragment_ids[:] = []
+    for path in ("../x", "missing.lance"):
+        change.delete.updated_fragments.add(id=0).files.add(path=path)
+        yield change.SerializeToString()
+        change.append.fragments.add(id=0).files.add(path=path)
+        yield change.SerializeToString()
+
+
+def test_messages_with_a_right_digest_are_checked(tmp_path: Path) -> None:
+    template, root = str(tmp_path / "template"), str(tmp_path / "folder")
+    put_group(make_folder(template), group_of(template, {"a": append, "b": append}))
+    entry = json.loads(entry_file(Path(template)).read_text())
+    for data in messages(entry["tables"][0]):
+        folder = Path(copy_folder(template, root))
+        log = CommitLog(root, OPTIONS)
+        base = base_of(log, log.read(1).tables[0])
+        entry["tables"][0]["xxh3"] = staged_digest(base, data, None)
+        entry_file(folder).write_text(json.dumps(entry))
+        staged_files(folder)[0].write_bytes(data)
+        assert settled(folder).undone(1) == {}, data
+        assert [rows_of(root, name) for name in "ab"] == [before("a"), before("b")]
 
 
 def test_a_group_is_undone_if_a_staged_file_is_damaged(folder: Path) -> None:
