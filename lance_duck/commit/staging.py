@@ -8,6 +8,7 @@ undone, unless other writers have built on it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,49 +93,42 @@ def publish_staged(staged: StagedCommit, affected: Affected | None, guard: Guard
 
 
 def _publish_manifest(staged: StagedCommit, data: bytes, guard: Guard) -> Snapshot:
-    base = staged.base
-    newest = newest_of_same_table(base)
-    name = ManifestName(base.version + 1, newest.naming)
-    if newest.version == base.version:
-        files = transaction_files(base.store, staged.transaction)
-        try:
-            put_manifest(base.store, name, data, files, base.location.commit_lock)
-            return base.followed_by(versions.load_version(base.store, name.version))
-        except AlreadyExistsError:
-            pass
-    found = version_of(base, staged.transaction.uuid)
-    if found is not None:
-        return base.followed_by(versions.load_version(base.store, found))
-    later = base.checkout()
-    guard(later)
-    raise RetryableError(
-        f"Commit conflict for version {name.version}: the change may only follow version {base.version}",
-        where=base.uri,
-        found=f"version {later.version}",
-        remedy=MAKE_AGAIN,
-    )
+    base, store = staged.base, staged.base.store
+    latest = newest_of_same_table(base)
+    if latest.version == base.version:
+        name = ManifestName(base.version + 1, latest.naming)
+        with suppress(AlreadyExistsError):
+            put_manifest(store, name, data, transaction_files(store, staged.transaction), base.location.commit_lock)
+            return base.followed_by(versions.load_version(store, name.version))
+    newest = base.checkout()
+    found = version_of(newest, base.version, staged.transaction.uuid)
+    if found is None:
+        guard(newest)
+        raise RetryableError(
+            f"Commit conflict for version {base.version + 1}: the change may only follow version {base.version}",
+            where=base.uri,
+            found=f"version {newest.version}",
+            remedy=MAKE_AGAIN,
+        )
+    return base.followed_by(versions.load_version(store, found))
 
 
-def version_of(base: Snapshot, transaction: str) -> int | None:
-    """Return the version after `base` that a transaction made, or None. Versions that were removed are skipped.
+def version_of(newest: Snapshot, base: int, transaction: str) -> int | None:
+    """Return the version after `base` and up to `newest` that a transaction made, or None.
 
-    Raises:
-        NotFoundError: The table was dropped.
-        IncompatibleError: Another table replaced it.
+    Versions that were removed are skipped.
     """
-    newest = newest_of_same_table(base)
-    found = (version for version in range(newest.version, base.version, -1) if _made(base, version, (transaction,)))
-    return next(found, None)
+    return next((each for each in range(newest.version, base, -1) if _made(newest, each, transaction)), None)
 
 
 def version_before(newest: Snapshot, base: int, transactions: Collection[str]) -> int | None:
     """Return the version before the first one after `base` that one of these transactions made, or None."""
-    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, transactions))
+    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, *transactions))
     first = next(found, None)
     return None if first is None else first - 1
 
 
-def _made(snapshot: Snapshot, version: int, transactions: Collection[str]) -> bool:
+def _made(snapshot: Snapshot, version: int, *transactions: str) -> bool:
     """Return whether one of these transactions made a version. False if the version was removed."""
     try:
         name = versions.load_version(snapshot.store, version).transaction_name
@@ -143,47 +137,40 @@ def _made(snapshot: Snapshot, version: int, transactions: Collection[str]) -> bo
     return name is not None and any(paths.is_transaction(name, each) for each in transactions)
 
 
-def _is_present(snapshot: Snapshot, version: int) -> bool:
-    try:
-        versions.load_version(snapshot.store, version)
-    except NotFoundError:
-        return False
-    return True
-
-
-def take_back(base: Snapshot, transaction: str, undo: str, properties: Mapping[str, str]) -> int | None:
+def take_back(table: Snapshot, base: int, transaction: str, undo: str, properties: Mapping[str, str]) -> int | None:
     """Undo a staged change, or prevent that it is published later.
 
     If the change is not published, a version without changes follows the newest version. A writer that still tries to
     publish it meets this version and calls its guard.
 
     Args:
+        table: A version of the table.
         base: The version that the change was staged for.
         transaction: UUID of the change.
         undo: UUID of the transaction that undoes it. The same for all processes that undo it.
         properties: Properties of that transaction.
 
     Returns:
-        None if the change is not visible any more. Its version if other writers have built on it. 0 if that is not
-        known, because old versions were removed.
+        None if the change is not visible any more. Its version if other writers have built on it. The newest version if
+        other writers have removed versions, so that nobody knows whether it contains the change.
 
     Raises:
         StoreError: The store failed, or all attempts lost a race.
     """
 
     def attempt(_: int) -> int | None:
-        newest = base.checkout()
-        if version_of(base, undo) is not None:
+        newest = table.checkout()
+        if newest.version < base or version_of(newest, base, undo) is not None:
             return None
-        published = version_of(base, transaction)
-        if published is not None and published < newest.version:
+        present = {name.version for name in versions.all_versions(newest.store)}
+        published = version_of(newest, base, transaction)
+        if published is not None and (published < newest.version or published - 1 not in present):
             return published
-        if published is not None and not _is_present(base, published - 1):
-            return 0
+        if published is None and not present.issuperset(range(base + 1, newest.version)):
+            return newest.version
         operation: Operation = UpdateConfig() if published is None else Restore(published - 1)
         commit(newest, operation, properties=properties, retries=0, transaction_uuid=undo)
-        between = range(base.version + 1, newest.version)
-        return None if published is not None or all(_is_present(base, version) for version in between) else 0
+        return None
 
     try:
         return RetryPolicy(_RETRIES).run(attempt, RetryableError)
@@ -191,5 +178,5 @@ def take_back(base: Snapshot, transaction: str, undo: str, properties: Mapping[s
         return None
     except RetryableError as error:
         raise StoreError(
-            "other writers were faster in all attempts", where=base.uri, remedy="run the statement again"
+            "other writers were faster in all attempts", where=table.uri, remedy="run the statement again"
         ) from error

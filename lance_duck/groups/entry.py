@@ -12,6 +12,7 @@ staged files: see `log`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -21,6 +22,7 @@ from lance_duck.store.base import normal_path
 
 FORM: Final = 1
 _FORM_KEY: Final = "lance_duck_commit"
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class GroupTable:
         transaction: UUID of the change.
         undo: UUID of the transaction that undoes it.
         whole: Whether the staged manifest is published unchanged, directly after `base`.
-        xxh3: Digest of the staged files.
+        xxh3: Digest of the staged files and of the version `base`.
     """
 
     place: str
@@ -104,7 +106,7 @@ def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:
     try:
         entry = GroupEntry(
             number=_number(values["number"]),
-            id=_text(values["id"]),
+            id=_uuid(values["id"]),
             time=_text(values["time"]),
             writer=_text(values["writer"]),
             tables=tuple(_table(each, where) for each in _items(values["tables"])),
@@ -112,7 +114,7 @@ def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:
         )
     except (KeyError, TypeError, InvalidInputError) as error:
         raise CorruptError("a damaged entry of the commit log", where=where, found=str(error)) from error
-    if entry.number != number or form != FORM or "/" in entry.id:
+    if entry.number != number or form != FORM:
         raise CorruptError("a damaged entry of the commit log", where=where, found=f"number {entry.number}")
     return entry
 
@@ -135,8 +137,8 @@ def _table(values: Mapping[str, Any], where: str) -> GroupTable:
     return GroupTable(
         place=normal_path(_text(values["place"]), where),
         base=_number(values["base"]),
-        transaction=_text(values["transaction"]),
-        undo=_text(values["undo"]),
+        transaction=_uuid(values["transaction"]),
+        undo=_uuid(values["undo"]),
         whole=whole,
         xxh3=_text(values["xxh3"]),
     )
@@ -155,6 +157,14 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"not a string: {value!r}")
     return value
+
+
+def _uuid(value: object) -> str:
+    """Return a UUID, which becomes part of paths."""
+    text = _text(value)
+    if _UUID.fullmatch(text) is None:
+        raise TypeError(f"not a UUID: {text!r}")
+    return text
 
 
 def _number(value: object) -> int:

@@ -15,10 +15,11 @@ from typing import Final, NoReturn
 
 from lance_duck.checksums.digests import digest
 from lance_duck.commit.rebase import Affected
-from lance_duck.commit.staging import StagedCommit, publish_staged, take_back
+from lance_duck.commit.staging import StagedCommit, publish_staged, take_back, version_of
 from lance_duck.errors import (
     CommitConflictError,
     CorruptError,
+    InvalidInputError,
     LanceDuckError,
     NotFoundError,
     PartlyCommittedError,
@@ -27,10 +28,11 @@ from lance_duck.errors import (
 from lance_duck.groups.affected import affected_rows, check_files
 from lance_duck.groups.entry import GroupEntry, GroupTable
 from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog
-from lance_duck.groups.moves import move_all, move_back
+from lance_duck.groups.moves import have_begun, move_all, move_back, turn
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path, remove_empty_folders
 from lance_duck.verbs.writing.schema_compat import check_still_fits
+from lance_duck.wire.manifest import parse_message
 from lance_duck.wire.paths import STAGED_GROUPS
 from lance_duck.wire.pb import transaction_pb2
 
@@ -70,7 +72,7 @@ def settle(log: CommitLog, *, wait: float = WAIT) -> int:
         time.sleep(_POLL)
     state = log.state()
     if not state.is_finished:
-        with suppress(CommitConflictError):  # for the writer
+        with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
             finish(log, log.read(state.number))
     return state.number
 
@@ -84,7 +86,7 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
         staged: The staged changes by place, if the caller has them in memory.
 
     Returns:
-        The new versions by place.
+        The new versions by place. Tables that another process has moved may be missing.
 
     Raises:
         CommitConflictError: The group was taken back, because another writer changed the same rows or names.
@@ -93,19 +95,24 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
     """
     if log.outcome(entry.number) == UNDO:
         _undo(log, entry)
+    published: dict[str, Snapshot] | None = None
     try:
-        published = _publish(log, entry, staged or {})
-        move_all(log, entry)
+        with turn(log, entry):
+            if entry.moves and log.outcome(entry.number) is not None:
+                raise GroupEnded("the group has ended", where=log.root)
+            if not have_begun(log, entry):
+                published = _publish(log, entry, staged or {})
+            move_all(log, entry)
         reason = ""
     except GroupEnded:
         reason = "ended"
-    except (CommitConflictError, NotFoundError, CorruptError) as error:
+    except (CommitConflictError, NotFoundError, CorruptError, InvalidInputError) as error:
         reason = str(error)
     decided = log.end(entry.number, UNDO, reason=reason) if reason else log.end(entry.number, PUBLISHED)
     if decided == UNDO:
         _undo(log, entry)
     _clean(log, entry)
-    return published if not reason else _versions(log, entry)
+    return _versions(log, entry) if published is None else published
 
 
 def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable]) -> dict[str, Snapshot]:
@@ -116,7 +123,13 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
             raise GroupEnded("the group has ended", where=newest.uri)
 
     for number, table in enumerate(entry.tables):
-        change = staged.get(table.place) or staged_table(log, entry, number)
+        change = staged.get(table.place)
+        if change is None:
+            done = _done(log, table)
+            if done is not None:
+                published[table.place] = done
+                continue
+            change = staged_table(log, entry, number)
         base = change.staged.base
 
         def check(newest: Snapshot, base: Snapshot = base) -> None:
@@ -127,33 +140,51 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
     return published
 
 
+def _done(log: CommitLog, table: GroupTable) -> Snapshot | None:
+    """Return the version with a change that is published already. Its base may have been removed since."""
+    newest = newest_of(log, table)
+    version = version_of(newest, table.base, table.transaction)
+    return None if version is None else newest.checkout(version)
+
+
 def staged_table(log: CommitLog, entry: GroupEntry, number: int) -> StagedTable:
     """Read a staged change.
 
     Raises:
         NotFoundError: The table or a staged file does not exist any more.
-        CorruptError: A staged file is damaged.
+        CorruptError: A staged file is damaged, or another table replaced the table.
     """
     table = entry.tables[number]
     base = base_of(log, table)
-    data = log.store.get(log.staged(entry.id, number, "txn"))
+    path = log.staged(entry.id, number, "txn")
+    data = log.store.get(path)
     manifest = log.store.get(log.staged(entry.id, number, "manifest")) if table.whole else None
-    if staged_digest(data, manifest) != table.xxh3:
-        raise CorruptError("a staged change is damaged", where=f"{log.root}: {table.place}")
-    transaction = transaction_pb2.Transaction.FromString(data)
+    where = f"{log.root}: {table.place}"
+    if staged_digest(base, data, manifest) != table.xxh3:
+        raise CorruptError("a staged change is damaged, or another table replaced its table", where=where)
+    transaction = parse_message(data, transaction_pb2.Transaction.FromString, path)
+    is_known = transaction.WhichOneof("operation") is not None
+    if not is_known or (transaction.uuid, transaction.read_version) != (table.transaction, base.version):
+        raise CorruptError("a staged change does not match its entry", where=where)
     check_files(base, transaction)
     staged = StagedCommit(base, transaction, manifest)
     return StagedTable(staged, None if table.whole else affected_rows(base, transaction))
 
 
-def staged_digest(transaction: bytes, manifest: bytes | None) -> str:
-    """Return the digest of the staged files of a table."""
-    return f"{digest(transaction + (manifest or b'')):016x}"
+def staged_digest(base: Snapshot, transaction: bytes, manifest: bytes | None) -> str:
+    """Return the digest of the staged files of a table, and of the name of the transaction that made `base`."""
+    made_by = f"{base.manifest.transaction_name} {base.timestamp.isoformat()}".encode()
+    return f"{digest(made_by + transaction + (manifest or b'')):016x}"
 
 
 def base_of(log: CommitLog, table: GroupTable) -> Snapshot:
     """Open the version that a staged change follows. Raises NotFoundError."""
     return open_snapshot(join_uri(log.root, table.place), table.base, storage_options=log.storage_options)
+
+
+def newest_of(log: CommitLog, table: GroupTable) -> Snapshot:
+    """Open the newest version of a table. Raises NotFoundError."""
+    return open_snapshot(join_uri(log.root, table.place), storage_options=log.storage_options)
 
 
 def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
@@ -163,7 +194,8 @@ def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
         kept = {}
         for table in reversed(entry.tables):
             with suppress(NotFoundError):  # the table was dropped, and its change with it
-                version = take_back(base_of(log, table), table.transaction, table.undo, properties_of(entry))
+                newest, properties = newest_of(log, table), properties_of(entry)
+                version = take_back(newest, table.base, table.transaction, table.undo, properties)
                 if version is not None:
                     kept[table.place] = version
         log.put_undone(entry.number, kept)
@@ -187,7 +219,7 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
             remedy="run the transaction again",
         )
     undone = [table.place for table in entry.tables if table.place not in kept]
-    names = ", ".join(f"{place} (version {version or 'unknown'})" for place, version in sorted(kept.items()))
+    names = ", ".join(f"{place} (version {version})" for place, version in sorted(kept.items()))
     return PartlyCommittedError(
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,
@@ -197,11 +229,13 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
 
 
 def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
-    """Return the newest versions of the tables of a group that another process has published."""
+    """Return the newest versions of the tables that another process has published, except tables that are moved."""
     found = {}
     for table in entry.tables:
+        if any(f"{table.place}/".startswith(f"{move.source}/") for move in entry.moves):
+            continue
         with suppress(NotFoundError):
-            found[table.place] = base_of(log, table).checkout()
+            found[table.place] = newest_of(log, table)
     return found
 
 

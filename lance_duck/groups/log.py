@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lance_duck.cache import LruCache
-from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError
+from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
 from lance_duck.store import join_uri, local_path, open_store
 from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
@@ -154,8 +154,11 @@ class CommitLog:
 
     def outcome(self, number: int) -> str | None:
         """Return "published" or "undo", or None if that is not decided."""
-        found = self._json(_file(number, _END))
-        return None if found is None else str(found.get("outcome"))
+        found = self._json(path := _file(number, _END))
+        outcome = None if found is None else found.get("outcome")
+        if found is not None and outcome not in (PUBLISHED, UNDO):
+            raise CorruptError("a damaged end in the commit log", where=f"{self.store.uri}/{path}", found=repr(outcome))
+        return outcome
 
     def put_undone(self, number: int, kept: Mapping[str, int]) -> None:
         """Record that all changes were taken back, or all but those of some tables.
@@ -169,9 +172,13 @@ class CommitLog:
 
     def undone(self, number: int) -> dict[str, int] | None:
         """Return the versions that could not be taken back, by place. None if the group was not taken back."""
-        found = self._json(_file(number, _UNDONE))
-        kept = None if found is None else found.get("kept")
-        return None if found is None else {str(place): int(version) for place, version in dict(kept or {}).items()}
+        found = self._json(path := _file(number, _UNDONE))
+        if found is None:
+            return None
+        kept = found.get("kept")
+        if not isinstance(kept, dict) or not all(isinstance(version, int) for version in kept.values()):
+            raise CorruptError("a damaged end in the commit log", where=f"{self.store.uri}/{path}", found=repr(kept))
+        return kept
 
     def reason(self, number: int) -> str:
         """Return why a group was taken back."""

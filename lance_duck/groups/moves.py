@@ -4,8 +4,11 @@
     __lance_duck/staged/{id}/{table}                           →  u.lance     a new table
 
 A folder whose old name is the new name of another one waits in the staged folder. A removed folder stays there until
-the group is finished. One process at a time moves folders: it holds a lock (`flock`) that the system releases when the
-process ends. A folder is recognized by its number on the disk, so that every process sees which moves are over.
+the group is finished. A folder is recognized by its number on the disk, so that every process sees which moves are
+over.
+
+One process at a time publishes and moves: it holds a lock (`flock`) that the system releases when the process ends.
+Otherwise a slow process could publish the change of a table into another table that now has its place.
 """
 
 from __future__ import annotations
@@ -27,34 +30,58 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def move_all(log: CommitLog, entry: GroupEntry) -> None:
-    """Move the folders of a group. Does nothing for folders that are moved already.
+@contextlib.contextmanager
+def turn(log: CommitLog, entry: GroupEntry) -> Iterator[None]:
+    """Hold the lock of the moves during the block. A group without moves needs no lock.
 
     Raises:
-        CommitConflictError: Another program has removed a folder, or has taken its new name. Or the group has ended.
-        StoreError: A folder cannot be moved.
+        UnsupportedError: The folders are on an object store.
+        StoreError: The log cannot be locked.
     """
     if not entry.moves:
+        yield
         return
-    with _lock(log) as root:
-        if log.outcome(entry.number) is not None:
-            return
-        stops = [_stops(root, entry, number) for number in range(len(entry.moves))]
-        for step in (1, 2):
-            for move, stop in zip(entry.moves, stops, strict=True):
-                _move(move, stop, step, max)
+    try:
+        handle = os.open(os.path.join(_root(log), GROUP_COMMITS), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError("the commit log cannot be locked", where=log.root, found=str(error)) from error
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def have_begun(log: CommitLog, entry: GroupEntry) -> bool:
+    """Return whether a folder of a group has left its old name. Then all changes of its tables are published."""
+    places = [_found(entry.moves[number], stops) for number, stops in _all_stops(log, entry)]
+    return any(found and found[0] > 0 for found in places)
+
+
+def move_all(log: CommitLog, entry: GroupEntry) -> None:
+    """Move the folders of a group, in its turn. Does nothing for folders that are moved already.
+
+    Raises:
+        CommitConflictError: Another program has removed a folder, or has taken its new name.
+        StoreError: A folder cannot be moved.
+    """
+    for step in (1, 2):
+        for number, stops in _all_stops(log, entry):
+            _move(entry.moves[number], stops, step, max)
 
 
 def move_back(log: CommitLog, entry: GroupEntry) -> None:
     """Move the folders of a group back, as far as their old names are free."""
-    if not entry.moves:
-        return
-    with _lock(log) as root:
-        stops = [_stops(root, entry, number) for number in range(len(entry.moves))]
+    with turn(log, entry):
         for step in (1, 0):
-            for move, stop in zip(entry.moves, stops, strict=True):
+            for number, stops in _all_stops(log, entry):
                 with contextlib.suppress(CommitConflictError):
-                    _move(move, stop, step, min)
+                    _move(entry.moves[number], stops, step, min)
+
+
+def _all_stops(log: CommitLog, entry: GroupEntry) -> list[tuple[int, tuple[str, str, str]]]:
+    return [(number, _stops(_root(log), entry, number)) for number in range(len(entry.moves))]
 
 
 def _stops(root: str, entry: GroupEntry, number: int) -> tuple[str, str, str]:
@@ -75,7 +102,7 @@ def _move(move: FolderMove, stops: tuple[str, str, str], step: int, nearest: Cal
         step: The stop.
         nearest: Returns the stop where the folder is, in the direction of the move: `max` forward, `min` back.
     """
-    found = [place for place, path in enumerate(stops) if _inode(path) == move.inode]
+    found = _found(move, stops)
     if not found:
         raise CommitConflictError("another program has removed the folder of a table", where=stops[0])
     place = nearest(found)
@@ -87,6 +114,11 @@ def _move(move: FolderMove, stops: tuple[str, str, str], step: int, nearest: Cal
     move_folder(stops[place], stops[step])
 
 
+def _found(move: FolderMove, stops: tuple[str, str, str]) -> list[int]:
+    """Return the stops where a folder is, as positions. There may be several, because stops may be equal."""
+    return [place for place, path in enumerate(stops) if _inode(path) == move.inode]
+
+
 def _inode(path: str) -> int | None:
     try:
         return os.stat(path).st_ino
@@ -94,18 +126,8 @@ def _inode(path: str) -> int | None:
         return None
 
 
-@contextlib.contextmanager
-def _lock(log: CommitLog) -> Iterator[str]:
+def _root(log: CommitLog) -> str:
     root = local_path(log.root)
     if root is None:
         raise UnsupportedError("folders on an object store cannot be moved", where=log.root)
-    try:
-        handle = os.open(os.path.join(root, GROUP_COMMITS), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StoreError("the commit log cannot be locked", where=log.root, found=str(error)) from error
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield root
-    finally:
-        os.close(handle)
+    return root

@@ -168,7 +168,7 @@ def _stage_files(
         transaction=ready.transaction.uuid,
         undo=str(uuid4()),
         whole=ready.manifest is not None,
-        xxh3=staged_digest(message, ready.manifest),
+        xxh3=staged_digest(ready.base, message, ready.manifest),
     )
 
 
