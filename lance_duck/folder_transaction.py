@@ -351,11 +351,19 @@ class FolderTransaction:
             names.remove_dropped()
         named = {original: name for name, original in self._renamed.items() if original is not None}
         for (key, table), version in zip(self._open.items(), after, strict=True):
+            name = named.get(key, key)
+            if name != key and "$" not in name:
+                version = self._reopened(name)
             table.dataset.handle.move_to(version)
-            if version is not table.pending.base:
-                self.versions[named.get(key, key)] = version.version
+            if version.version != table.pending.base.version:
+                self.versions[name] = version.version
         self.versions |= {name: table.version for name, table in self._new.items()}
         return self.versions
+
+    def _reopened(self, name: str) -> Snapshot:
+        """Open a table of the root whose folder was renamed."""
+        place = self._namespace.describe_table(name)
+        return open_snapshot(place.location, storage_options=dict(place.storage_options))
 
     def rollback(self) -> None:
         """Discard all changes."""

@@ -22,11 +22,13 @@ from support.faults import Do, Faults, Plan
 
 import lance_duck as ld
 from lance_duck.groups.entry import FolderMove
-from lance_duck.groups.log import COMMITS, STAGED, CommitLog
+from lance_duck.groups.log import CommitLog
 from lance_duck.groups.write import Group, folder_moves
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange
 from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.wire.paths import GROUP_COMMITS as COMMITS
+from lance_duck.wire.paths import STAGED_GROUPS as STAGED
 
 OPTIONS: Final = {"fsync": "false"}
 KILLED: Final = 9
