@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         WrongTypeError,
     )
     from lance_duck.file.blobs.file import BlobColumn, BlobFile
+    from lance_duck.folder_transaction import FolderTransaction, transaction
     from lance_duck.fragment import FragmentMetadata, LanceFragment
     from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
@@ -96,6 +97,7 @@ lazy.package(
             "WrongTypeError",
         ),
         "file.blobs.file": ("BlobColumn", "BlobFile"),
+        "folder_transaction": ("FolderTransaction", "transaction"),
         "fragment": ("FragmentMetadata", "LanceFragment"),
         "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
         "precompile": ("KernelBuild", "WarmUp", "build_kernels", "warm_up"),
@@ -159,6 +161,7 @@ __all__ = [
     "DuplicateKeyError",
     "ExternalManifestStore",
     "FieldStatistics",
+    "FolderTransaction",
     "FormatError",
     "FragmentMetadata",
     "FtsToken",
@@ -213,6 +216,7 @@ __all__ = [
     "schema_to_json",
     "snippet",
     "tokenize",
+    "transaction",
     "warm_up",
     "write_dataset",
 ]

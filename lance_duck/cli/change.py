@@ -59,11 +59,12 @@ def cleanup(
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
     """Read the whole table and list its problems. The exit code is 1 if there is damage.
 
-    For a folder with `__manifest`, checks the names and objects in it, but not the tables.
+    For a folder with `__manifest` or commits of several tables, checks these, but not the tables.
     """
     folder = open_folder(table) if version is None and tag is None else None
-    dataset = open_table(table if folder is None else manifest_of(folder), version, tag)
-    problems = dataset.find_problems() if folder is None else folder.find_problems()
+    place = table if folder is None else manifest_of(folder)
+    dataset = None if place is None else open_table(place, version, tag)
+    problems = folder.find_problems() if folder is not None else [] if dataset is None else dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():
         rows = ({"where": problem.where, "problem": problem.what} for problem in problems)
         show(rows, ["where", "problem"], as_json, max_rows=1000)
@@ -72,6 +73,9 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
             complain(f"{problem.where}: {problem.remedy}")
     if any(problem.is_damage for problem in problems):
         sys.exit(1)
+    if dataset is None:
+        complain(f"no {'damage' if problems else 'problem'} in the commits of several tables")
+        return
     counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
     counts["indices"] = len(dataset.describe_indices())
     summary = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
@@ -81,7 +85,12 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
     """Commit a version without unreadable data. It omits unreadable rows and index segments, and renames list items."""
     folder = open_folder(table)
-    dataset = open_table(table if folder is None else manifest_of(folder))
+    place = table if folder is None else manifest_of(folder)
+    if place is None and folder is not None:
+        problems = folder.repair(dry_run=dry_run)
+        show(({"what": each.what} for each in problems), ["what"], as_json, max_rows=1000)
+        return
+    dataset = open_table(place or table)
     losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [
         {"what": f"fragment {number}", "rows": len(offsets), "columns": ", ".join(losses.columns[number])}

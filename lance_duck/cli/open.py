@@ -10,7 +10,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.namespaces.listing import FOLDER
 from lance_duck.store import join_uri, open_store
-from lance_duck.wire.paths import VERSIONS
+from lance_duck.wire.paths import GROUP_COMMITS, VERSIONS
 
 
 def open_table(
@@ -25,17 +25,18 @@ def open_table(
 
 
 def open_folder(path: str) -> DirectoryNamespace | None:
-    """Open a folder that has `__manifest`, by its path or the path of `__manifest`. Returns None for other paths."""
+    """Open a folder that has `__manifest` or a commit log, by its path or that of `__manifest`. Returns None for others."""
     root, _, last = path.rstrip("/").rpartition("/")
     if last == FOLDER:
         return DirectoryNamespace(root or ".")
     folders = open_store(path).folders() or ()
-    return DirectoryNamespace(path) if FOLDER in folders and VERSIONS not in folders else None
+    is_database = FOLDER in folders or GROUP_COMMITS.partition("/")[0] in folders
+    return DirectoryNamespace(path) if is_database and VERSIONS not in folders else None
 
 
-def manifest_of(folder: DirectoryNamespace) -> str:
-    """Return the path of `__manifest` in a folder."""
-    return join_uri(folder.root, FOLDER)
+def manifest_of(folder: DirectoryNamespace) -> str | None:
+    """Return the path of `__manifest` in a folder, or None if it does not exist."""
+    return join_uri(folder.root, FOLDER) if FOLDER in (open_store(folder.root).folders() or ()) else None
 
 
 def listed_names(text: str | None) -> list[str] | None:

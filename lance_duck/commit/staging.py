@@ -7,7 +7,7 @@ undone, unless other writers have built on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -118,15 +118,23 @@ def version_of(newest: Snapshot, base: int, transaction: str) -> int | None:
 
     Versions that were removed are skipped.
     """
-    return next((each for each in range(newest.version, base, -1) if _made(newest, each, transaction)), None)
+    return next((each for each in range(newest.version, base, -1) if _made(newest, each, (transaction,))), None)
 
 
-def _made(snapshot: Snapshot, version: int, transaction: str) -> bool:
+def version_before(newest: Snapshot, base: int, transactions: Collection[str]) -> int | None:
+    """Return the version before the first one after `base` that one of these transactions made, or None."""
+    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, transactions))
+    first = next(found, None)
+    return None if first is None else first - 1
+
+
+def _made(snapshot: Snapshot, version: int, transactions: Collection[str]) -> bool:
+    """Return whether one of these transactions made a version. False if the version was removed."""
     try:
         name = versions.load_version(snapshot.store, version).transaction_name
     except NotFoundError:
         return False
-    return name is not None and paths.is_transaction(name, transaction)
+    return name is not None and any(paths.is_transaction(name, each) for each in transactions)
 
 
 def take_back(table: Snapshot, base: int, transaction: str, undo: str, properties: Mapping[str, str]) -> int | None:
@@ -143,8 +151,8 @@ def take_back(table: Snapshot, base: int, transaction: str, undo: str, propertie
         properties: Properties of that transaction.
 
     Returns:
-        None if the change is not visible any more. Its version if other writers have built on it. The newest version if
-        other writers have removed versions, so that nobody knows whether it contains the change.
+        None if the change is not visible any more. Its version if other writers have built on it. 0 if that is not
+        known, because other writers have removed versions. Then it is not published later either.
 
     Raises:
         StoreError: The store failed, or all attempts lost a race.
@@ -159,7 +167,7 @@ def take_back(table: Snapshot, base: int, transaction: str, undo: str, propertie
         if published is not None and (published < newest.version or published - 1 not in present):
             return published
         if published is None and not present.issuperset(range(base + 1, newest.version)):
-            return newest.version
+            return 0
         operation: Operation = UpdateConfig() if published is None else Restore(published - 1)
         commit(newest, operation, properties=properties, retries=0, transaction_uuid=undo)
         return None

@@ -25,7 +25,10 @@ from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
+from lance_duck.duck.function_types import HISTORY_TYPES, HYBRID_TYPES, SEARCH_TYPES, TEXT_TYPES
+from lance_duck.duck.history.commits import commits
 from lance_duck.duck.history.functions import HistoryCall
+from lance_duck.duck.history.names import COMMITS
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.search_filters import SearchFilters
 from lance_duck.duck.statement.identifiers import folded, literal, may_be_name, quoted, stored_name
@@ -42,6 +45,7 @@ from lance_duck.duck.tables.text_functions import TextFunctions
 from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.forks import RLock
+from lance_duck.groups.log import CommitLog
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.text.request import query_of_text
 
@@ -58,18 +62,6 @@ _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _OPENS: Final[ContextVar[bool]] = ContextVar("lance_duck_opens_tables", default=True)
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
-_SEARCH_TYPES: Final[list[Any]] = [
-    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
-    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
-]
-_TEXT_TYPES: Final[list[Any]] = [
-    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BOOLEAN", "VARCHAR"),
-    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
-]
-_HYBRID_TYPES: Final[list[Any]] = [
-    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "DOUBLE", "BIGINT", "VARCHAR"),
-    *("BIGINT", "BIGINT", "BIGINT", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR"),
-]
 
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
@@ -108,6 +100,7 @@ class Binder:
         qualify: Returns a name with the database in which a search path finds it. Returns a path unchanged.
         roots: Returns the locations of the connected folders and tables.
         missing: Returns the error if the folder of the name's database does not exist, or None.
+        log: Returns the commit log of a database or folder. None is the first database of a search path.
 
     Attributes:
         texts: The functions behind `match` and `score`.
@@ -123,12 +116,14 @@ class Binder:
         qualify: Callable[[str, str], str] = lambda text, _: text,
         roots: Callable[[], Iterable[str]] = tuple,
         missing: Callable[[str], LanceDuckError | None] = lambda _: None,
+        log: Callable[[str | None, str], CommitLog | None] = lambda folder, _: CommitLog(folder) if folder else None,
     ) -> None:
         self._find = find
         self._options = options
         self._names = names
         self._qualify = qualify
         self._missing = missing
+        self._log = log
         self.access = FileAccess(self.spare_cursor, roots)
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
@@ -157,13 +152,11 @@ class Binder:
         key = str(id(self))
         _BINDERS[key] = self
         connection.create_function(FUNCTION, self.bind, [text] * 7, text, null_handling=_SPECIAL)
-        connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
-        connection.create_function(_TEXT, self.bind_text, _TEXT_TYPES, text, null_handling=_SPECIAL)
-        connection.create_function(_HYBRID, self.bind_hybrid, _HYBRID_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_NEAREST, self.bind_nearest, SEARCH_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_TEXT, self.bind_text, TEXT_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_HYBRID, self.bind_hybrid, HYBRID_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_MATCHING, self.bind_matching, [text, text], text, null_handling=_SPECIAL)
-        texts: Any = "VARCHAR[]"
-        history: list[Any] = [text, text, text, texts, texts, text]
-        connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
+        connection.create_function(_HISTORY, self.bind_history, HISTORY_TYPES, text, null_handling=_SPECIAL)
         self.texts.install(connection)
         connection.create_function(_WHICH, lambda: key, [], text)
         self.add(connection)
@@ -364,7 +357,8 @@ class Binder:
 
         Args:
             name: Name of the function, without its prefix.
-            database: Database of the table. Defaults to the table name's qualifier, then the search path.
+            database: Database of the table. Defaults to the table name's qualifier, then the search path. For
+                `commits`, the database or folder.
             table: Name or path.
             which: Arguments of `VersionChoice`.
             arguments: Arguments of `HistoryCall`, or the column for functions of `FACTS`.
@@ -373,6 +367,11 @@ class Binder:
         Raises:
             LanceDuckError: The table or version does not exist or cannot be read, or an argument is invalid.
         """
+        if name == COMMITS:
+            log = self._log(database, search_path or "")
+            if log is not None:
+                self.access.check(log.root)
+            return f"SELECT * FROM {self._readable(BatchRows.of(commits(log)))}"  # noqa: S608
         if table is None:
             raise InvalidInputError(f"lance_{name} needs a table", expected="its name or path", found="NULL")
         by_path = self._qualify(table, search_path or "")

@@ -25,6 +25,7 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import LanceDuckError, UnsupportedError, warn_of_table
 from lance_duck.forks import RLock
+from lance_duck.groups.log import CommitLog
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 Place = tuple[str, str]
@@ -69,6 +70,7 @@ class TableCatalog:
             self.qualified,
             self._roots,
             self.missing_folder,
+            self.log,
         )
         self.default = DatabaseSchema(_NAME, self.binder, self._forget, given=dict(given), folder=folder)
         self._schemas: dict[Place, DatabaseSchema] = {}
@@ -269,6 +271,19 @@ class TableCatalog:
         """
         self.binder.access.check(uri)
         return self.secrets.options_for(uri)
+
+    def log(self, folder: str | None, search_path: str) -> CommitLog | None:
+        """Return the commit log of a folder.
+
+        Args:
+            folder: Name of a database, or path of a folder. None is the first Lance database of the search path.
+            search_path: The value of DuckDB's `search_path` setting.
+        """
+        if folder is not None and self.database(folder) is None:
+            return CommitLog(folder, self.options_for(folder))
+        names = (place[0] for place in qualified_names(search_path)) if folder is None else (folder,)
+        found = next(filter(None, map(self.database, names)), self.default)
+        return found.log
 
     # Tables.
 

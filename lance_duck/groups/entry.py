@@ -1,7 +1,6 @@
 """An entry of the commit log, as JSON.
 
-    {"dropped": ["1a2b3c4d_s$old"],                       folders to remove if no name refers to them
-     "id": "<UUID>", "lance_duck_commit": 1, "number": 7, "time": "…", "writer": "lance_duck 0.1.0",
+    {"id": "<UUID>", "lance_duck_commit": 1, "number": 7, "time": "…", "writer": "lance_duck 0.1.0",
      "moves": [{"inode": 81234, "source": "a.lance", "target": "b.lance"}],          target null: the folder is removed
      "tables": [{"base": 12, "place": "t.lance", "transaction": "<UUID>", "undo": "<UUID>", "whole": false,
                  "xxh3": "<hex>"}]}
@@ -72,15 +71,14 @@ class GroupEntry:
     writer: str
     tables: tuple[GroupTable, ...] = ()
     moves: tuple[FolderMove, ...] = ()
-    dropped: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the entry as JSON."""
         return json.dumps({**asdict(self), _FORM_KEY: FORM}, sort_keys=True, separators=(",", ":")).encode()
 
-    def base_of(self, place: str) -> int | None:
-        """Return the version of a table before the group, or None if the group does not change it."""
-        return next((table.base for table in self.tables if table.place == place), None)
+    def change_of(self, place: str) -> GroupTable | None:
+        """Return the change of a table, or None if the group does not change it."""
+        return next((table for table in self.tables if table.place == place), None)
 
 
 def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:
@@ -113,7 +111,6 @@ def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:
             writer=_text(values["writer"]),
             tables=tuple(_table(each, where) for each in _items(values["tables"])),
             moves=tuple(_move(each, where) for each in _items(values["moves"])),
-            dropped=tuple(normal_path(_text(each), where) for each in _items(values["dropped"])),
         )
     except (KeyError, TypeError, InvalidInputError) as error:
         raise CorruptError("a damaged entry of the commit log", where=where, found=str(error)) from error

@@ -27,12 +27,13 @@ from lance_duck.errors import (
 )
 from lance_duck.groups.affected import affected_rows, check_files
 from lance_duck.groups.entry import GroupEntry, GroupTable
-from lance_duck.groups.log import PUBLISHED, STAGED, UNDO, CommitLog
+from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog
 from lance_duck.groups.moves import have_begun, move_all, move_back, turn
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path, remove_empty_folders
 from lance_duck.verbs.writing.schema_compat import check_still_fits
 from lance_duck.wire.manifest import parse_message
+from lance_duck.wire.paths import STAGED_GROUPS
 from lance_duck.wire.pb import transaction_pb2
 
 WAIT: Final = 1.0
@@ -218,7 +219,7 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
             remedy="run the transaction again",
         )
     undone = [table.place for table in entry.tables if table.place not in kept]
-    names = ", ".join(f"{place} (version {version})" for place, version in sorted(kept.items()))
+    names = ", ".join(f"{place} (version {version or 'unknown'})" for place, version in sorted(kept.items()))
     return PartlyCommittedError(
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,
@@ -241,7 +242,7 @@ def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
 def _clean(log: CommitLog, entry: GroupEntry) -> None:
     """Remove the staged files of a finished group. Never raises."""
     with suppress(LanceDuckError, OSError):
-        folder = f"{STAGED}/{entry.id}"
+        folder = f"{STAGED_GROUPS}/{entry.id}"
         log.store.delete([each.path for each in log.store.walk(folder)])
         if (path := local_path(join_uri(log.root, folder))) is not None:
             remove_empty_folders(path)

@@ -2,7 +2,8 @@
 
     __lance_duck/commits/{n}.json      entry n, from 1: see `entry`. `{n}` is 2**64 - 1 - n with 20 digits
     __lance_duck/commits/{n}.end       {"outcome": "published"}, or {"outcome": "undo", "reason": "…"}
-    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}
+    __lance_duck/commits/{n}.undone    {"outcome": "undone"}, or {"outcome": "partly", "kept": {"t.lance": 13}}, where
+                                       0 is an unknown version, because old versions were removed
     __lance_duck/staged/{id}/{k}.txn       the transaction of table k of the group, as in Lance's transaction files
     __lance_duck/staged/{id}/{k}.manifest  its manifest, if it may only follow the version `base`
 
@@ -24,10 +25,8 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
 from lance_duck.store import join_uri, local_path, open_store
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
-FOLDER: Final = "__lance_duck"
-COMMITS: Final = f"{FOLDER}/commits"
-STAGED: Final = f"{FOLDER}/staged"
 PUBLISHED: Final = "published"
 UNDO: Final = "undo"
 UNDONE: Final = "undone"
@@ -71,7 +70,7 @@ class CommitLog:
         self.root = root
         self.storage_options = storage_options
         self.store = open_store(root, storage_options)
-        path = local_path(join_uri(root, COMMITS))
+        path = local_path(join_uri(root, GROUP_COMMITS))
         self._path = path
         self._entries: LruCache[GroupEntry] = LruCache(64)
         self._known: tuple[object, LogState] | None = None
@@ -100,7 +99,7 @@ class CommitLog:
 
     def _listed(self) -> LogState:
         number, files = 0, set()
-        for name in self.store.names(COMMITS):
+        for name in self.store.names(GROUP_COMMITS):
             found, kind = _parsed(name)
             if found and number and found != number:
                 break
@@ -113,7 +112,7 @@ class CommitLog:
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, newest first."""
-        return [number for number, kind in map(_parsed, self.store.names(COMMITS)) if kind == _ENTRY]
+        return [number for number, kind in map(_parsed, self.store.names(GROUP_COMMITS)) if kind == _ENTRY]
 
     def read(self, number: int) -> GroupEntry:
         """Return an entry.
@@ -132,11 +131,6 @@ class CommitLog:
         """Yield the entries after a number, oldest first."""
         for each in range(number + 1, self.state().number + 1):
             yield self.read(each)
-
-    def base_after(self, number: int, place: str) -> int | None:
-        """Return the version of a table before the first later group that changes it, or None if there is none."""
-        bases = (entry.base_of(place) for entry in self.entries_after(number))
-        return next((base for base in bases if base is not None), None)
 
     def put(self, entry: GroupEntry) -> None:
         """Add an entry. Raises AlreadyExistsError if its number is taken."""
@@ -162,7 +156,8 @@ class CommitLog:
 
         Args:
             number: The entry.
-            kept: Versions with changes that could not be taken back, by place of the table.
+            kept: Versions with changes that could not be taken back, by place of the table. 0 if it is not
+                known whether there is one.
         """
         self._put(_file(number, _UNDONE), {"outcome": PARTLY if kept else UNDONE, "kept": dict(kept)})
 
@@ -195,7 +190,7 @@ class CommitLog:
         """Remove entries that are older than a week, except the newest ones. Never raises."""
         with suppress(LanceDuckError, OSError):
             limit = time.time() - KEPT_SECONDS
-            entries = {entry.path: entry for entry in self.store.entries(COMMITS)}
+            entries = {entry.path: entry for entry in self.store.entries(GROUP_COMMITS)}
             numbers = sorted({_parsed(path.rpartition("/")[2])[0] for path in entries}, reverse=True)
             old = set(numbers[KEPT_ENTRIES:]) - {0}
             for path, entry in entries.items():
@@ -204,11 +199,11 @@ class CommitLog:
 
     def staged(self, entry_id: str, table: int, kind: str) -> str:
         """Return the path of a staged file, relative to the root."""
-        return f"{STAGED}/{entry_id}/{table}.{kind}"
+        return f"{STAGED_GROUPS}/{entry_id}/{table}.{kind}"
 
 
 def _file(number: int, kind: str) -> str:
-    return f"{COMMITS}/{_LAST - number:0{_DIGITS}d}{kind}"
+    return f"{GROUP_COMMITS}/{_LAST - number:0{_DIGITS}d}{kind}"
 
 
 def _parsed(name: str) -> tuple[int, str]:

@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 
 from lance_duck.errors import CommitConflictError, StoreError, UnsupportedError
 from lance_duck.groups.entry import FolderMove, GroupEntry
-from lance_duck.groups.log import COMMITS, STAGED, CommitLog
+from lance_duck.groups.log import CommitLog
 from lance_duck.store import local_path
 from lance_duck.store.local_write import move_folder
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 try:
     import fcntl
@@ -41,7 +42,7 @@ def turn(log: CommitLog, entry: GroupEntry) -> Iterator[None]:
         yield
         return
     try:
-        handle = os.open(os.path.join(_root(log), COMMITS), os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(os.path.join(_root(log), GROUP_COMMITS), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise StoreError("the commit log cannot be locked", where=log.root, found=str(error)) from error
     try:
@@ -88,7 +89,7 @@ def _stops(root: str, entry: GroupEntry, number: int) -> tuple[str, str, str]:
     move = entry.moves[number]
     waits = move.target is None or move.source in {each.target for each in entry.moves}
     source = os.path.join(root, move.source)
-    between = os.path.join(root, STAGED, entry.id, f"moved-{number}") if waits else source
+    between = os.path.join(root, STAGED_GROUPS, entry.id, f"moved-{number}") if waits else source
     return source, between, between if move.target is None else os.path.join(root, move.target)
 
 

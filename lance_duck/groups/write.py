@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from lance_duck.commit.committer import CommitAttempts
 from lance_duck.commit.staging import StagedCommit, stage
 from lance_duck.errors import AlreadyExistsError, CommitConflictError, LanceDuckError, StoreError, UnsupportedError
 from lance_duck.groups.entry import FolderMove, GroupEntry, GroupTable
-from lance_duck.groups.finish import GROUP_KEY, NUMBER_KEY, StagedTable, finish, settle, staged_digest
+from lance_duck.groups.finish import GROUP_KEY, NUMBER_KEY, StagedTable, settle, staged_digest
 from lance_duck.groups.log import CommitLog
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot
@@ -41,26 +41,38 @@ class TableChange(Protocol):
         """Return the change as attempts to commit it."""
 
 
+class GroupNames(Protocol):
+    """Changes of names that are committed with changes of tables.
+
+    Attributes:
+        moves: Folders of the root that change their names.
+    """
+
+    moves: Sequence[FolderMove]
+
+    def check(self) -> None:
+        """Check the changes before each attempt. Raises CommitConflictError."""
+
+    def prepare(self) -> TableChange | None:
+        """Return the change of the table of names for one attempt, or None."""
+
+
 @dataclass(frozen=True)
 class Group:
     """The changes of a group.
 
     Attributes:
         changes: Changes of tables.
-        moves: Folders of the root that change their names.
-        dropped: Folders of dropped tables to remove if no name refers to them.
+        names: Changes of names, or None.
         properties: Properties of all transactions.
-        check: Called before each attempt. Raises an error if the group must not be committed.
     """
 
     changes: Sequence[TableChange]
-    moves: Sequence[FolderMove] = ()
-    dropped: Sequence[str] = ()
+    names: GroupNames | None = None
     properties: Mapping[str, str] | None = None
-    check: Callable[[], object] = lambda: None
 
 
-def place_of(root: str, snapshot: Snapshot) -> str:
+def relative_folder(root: str, snapshot: Snapshot) -> str:
     """Return the folder of a table, relative to the root of a database.
 
     Raises:
@@ -79,17 +91,21 @@ def place_of(root: str, snapshot: Snapshot) -> str:
     return normal_path(path.removeprefix(f"{start}/"), root)
 
 
-def put_group(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, StagedTable]]:
+def put_group(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, StagedTable]] | None:
     """Stage the changes of a group and add its entry to the log. From then on, `finish` decides.
+
+    Returns:
+        The entry and the staged changes by place. None if nothing changes.
 
     Raises:
         CommitConflictError: Another writer changed the same rows or names. Nothing was committed.
         StoreError: The store failed, and the entry does not exist.
     """
 
-    def attempt(_: int) -> tuple[GroupEntry, dict[str, StagedTable]]:
+    def attempt(_: int) -> tuple[GroupEntry, dict[str, StagedTable]] | None:
         number = settle(log) + 1
-        group.check()
+        if group.names is not None:
+            group.names.check()
         return _put(log, group, number)
 
     try:
@@ -102,23 +118,20 @@ def put_group(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, Stage
         ) from error
 
 
-def commit_group(log: CommitLog, group: Group) -> dict[str, Snapshot]:
-    """Commit a group. Returns the new versions by place: see `put_group` and `finish.finish`."""
-    entry, staged = put_group(log, group)
-    versions = finish(log, entry, staged)
-    log.remove_old()
-    return versions
-
-
-def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[str, StagedTable]]:
+def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[str, StagedTable]] | None:
+    moves = () if group.names is None else tuple(group.names.moves)
+    names = None if group.names is None else group.names.prepare()
+    changes = [*group.changes, *([] if names is None else [names])]
+    if not changes and not moves:
+        return None
     group_id = str(uuid4())
     properties = {**(group.properties or {}), GROUP_KEY: group_id, NUMBER_KEY: str(number)}
     tables: list[GroupTable] = []
     staged: dict[str, StagedTable] = {}
     written: list[str] = []
     try:
-        for position, change in enumerate(sorted(group.changes, key=lambda each: not each.follows_base_only)):
-            place = place_of(log.root, change.base)
+        for position, change in enumerate(sorted(changes, key=lambda each: not each.follows_base_only)):
+            place = relative_folder(log.root, change.base)
             attempts = change.attempts(properties, str(uuid4()))
             ready = stage(attempts, whole=change.follows_base_only)
             staged[place] = StagedTable(ready, attempts.affected)
@@ -129,8 +142,7 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             writer=f"lance_duck {__version__}",
             tables=tuple(tables),
-            moves=tuple(group.moves),
-            dropped=tuple(group.dropped),
+            moves=moves,
         )
         _put_entry(log, entry)
     except BaseException as error:

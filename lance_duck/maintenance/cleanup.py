@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lance_duck.arguments import suggest_names
-from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
 from lance_duck.maintenance.costs import DELETED_AT_ONCE
+from lance_duck.maintenance.staged import StagedChanges
 from lance_duck.snapshot import Snapshot, refs, versions
 from lance_duck.store import Entry, Store, local_path
 from lance_duck.wire import flags, paths
@@ -22,6 +23,7 @@ from lance_duck.wire.fragment import ExternalFile, Fragment
 from lance_duck.wire.manifest import Manifest
 
 _MANIFEST: Final = "manifest"
+_OWN: Final[frozenset[int | None]] = frozenset({None})
 
 
 @suggest_names
@@ -139,6 +141,8 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
 def _plan(
     snapshot: Snapshot, policy: CleanupPolicy, current: int
 ) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
+    if snapshot.collect is not None:
+        raise UnsupportedError("a table of an open transaction cannot be cleaned up", where=snapshot.uri)
     now = datetime.now(UTC)
     store = snapshot.store
     # Files are listed before manifests are read, so the list does not contain files of later versions.
@@ -154,10 +158,12 @@ def _plan(
             paths_in_use.setdefault(tag.version, []).append(name)
     for branch in branches.values():
         paths_in_use.setdefault(branch.parent_version, [])
+    staged = StagedChanges.beside(snapshot)
     old = old_versions({v: m.timestamp for v, m in manifests.items()}, paths_in_use, current, policy, now)
+    old = [version for version in old if version not in staged.versions]
     old_set = set(old)
     in_use = set().union(*(_references(m) for v, m in manifests.items() if v not in old_set), _borrowed(snapshot))
-    in_use |= set().union(*map(_references, detached))
+    in_use |= set().union(*map(_references, detached), *(_of_fragment(each, _OWN) for each in staged.fragments))
     old_references = set().union(*(_references(manifests[v]) for v in old))
     files = removable(entries, in_use, old_references, policy.delete_unverified, now)
     files += _manifest_files(entries, manifests, old_set)
@@ -257,7 +263,7 @@ def _stats(old: Sequence[int], files: Sequence[CleanupCandidateFile], failed: in
     )
 
 
-def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
+def _references(manifest: Manifest, base_ids: frozenset[int | None] = _OWN) -> set[str]:
     """Return the files and directories below the root of a table that a manifest refers to.
 
     A directory is given by its path with a trailing slash. A data file includes its blobs, in the directory named after

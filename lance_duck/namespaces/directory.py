@@ -24,6 +24,7 @@ from lance_duck.errors import (
     UnsupportedError,
     warn_of_table,
 )
+from lance_duck.groups.log import CommitLog
 from lance_duck.maintenance.validation.problems import Problem
 from lance_duck.namespaces import catalog_objects as objects
 from lance_duck.namespaces.base import Catalog, Namespace, TableDescription
@@ -33,11 +34,14 @@ from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
+from lance_duck.verbs.pending_changes import PreparedChange
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 if TYPE_CHECKING:
+    from lance_duck.groups import check as group_check
     from lance_duck.namespaces import check
 else:
+    group_check = lazy.modules(globals(), "lance_duck.groups", "check")
     check = lazy.modules(globals(), "lance_duck.namespaces", "check")
 
 
@@ -51,6 +55,9 @@ class DirectoryNamespace(Namespace):
             names are stored if `__manifest` exists or a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row in `__manifest` are tables of the root.
         storage_options: Settings of the store.
+
+    Attributes:
+        log: The commit log of the folder.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class DirectoryNamespace(Namespace):
         self._manifest_enabled = manifest_enabled
         self._folders = TableFolders(self.root, options, is_listing=dir_listing_enabled)
         self._listing = Listing(self.root, options or None)
+        self.log = CommitLog(self.root, options or None)
 
     def __repr__(self) -> str:
         return f"DirectoryNamespace({self.root!r})"
@@ -117,15 +125,16 @@ class DirectoryNamespace(Namespace):
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))
 
     def find_problems(self) -> list[Problem]:
-        """Return the problems of `__manifest`: unreadable data, names and objects. The tables are not read.
+        """Return the problems of `__manifest` and of the commit log. The tables are not read.
 
         Raises:
             StoreError: The folder cannot be read.
         """
-        return [] if self._manifest_enabled is False else check.folder_problems(self._listing, self._folders)
+        own = [] if self._manifest_enabled is False else check.folder_problems(self._listing, self._folders)
+        return [*own, *group_check.log_problems(self.log)]
 
     def repair(self, *, dry_run: bool = False) -> list[Problem]:
-        """Remove the rows in `__manifest` with which newer versions of pylance refuse to change the folder.
+        """Finish a commit of several tables, and remove rows of `__manifest` that newer versions of pylance refuse.
 
         pylance 4 to 6 could store versions of tables as rows of the type "table_version". The versions themselves are
         files in the folders of the tables, and stay.
@@ -137,6 +146,7 @@ class DirectoryNamespace(Namespace):
             The problems that the repair removes.
         """
         problems: list[Problem] = []
+        unfinished = group_check.repair_log(self.log, dry_run=dry_run)
 
         def edit(draft: CatalogDraft) -> None:
             problems[:] = check.version_rows(draft.remove_rows(check.TABLE_VERSION))
@@ -145,7 +155,7 @@ class DirectoryNamespace(Namespace):
             edit(CatalogDraft(self._listing.names(), tuple, self._listing.uri))
         else:
             self.change_catalog(edit)
-        return problems
+        return [*unfinished, *problems]
 
     def change_catalog(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Change namespaces, views, macros and types in one version: see `Namespace.change_catalog`.
@@ -166,6 +176,36 @@ class DirectoryNamespace(Namespace):
         draft = CatalogDraft(self._listing.names(), root_tables, self._listing.uri)
         edit(draft)
         draft.change()
+
+    def prepare_catalog(
+        self, edit: Callable[[CatalogDraft], object], root_tables: Callable[[], Iterable[str]]
+    ) -> tuple[PreparedChange | None, CatalogDraft]:
+        """Prepare a change of names that is committed together with changes of tables.
+
+        Args:
+            edit: See `change_catalog`.
+            root_tables: See `check_catalog`.
+
+        Returns:
+            The change of `__manifest`, or None if nothing changes. And the names after it.
+        """
+        self._check_manifest_enabled()
+        drafts: list[CatalogDraft] = []
+
+        def change(names: ListedNames) -> ListingChange:
+            drafts.append(CatalogDraft(names, root_tables, self._listing.uri))
+            edit(drafts[-1])
+            return drafts[-1].change()
+
+        return self._listing.prepare(change), drafts[-1]
+
+    def remove_dropped(self, draft: CatalogDraft) -> None:
+        """Remove the files of tables whose names a committed change has dropped."""
+        for row in draft.dropped:
+            with suppress(LanceDuckError, OSError):  # an invalid location, or a folder that cannot be removed now
+                folder = self._location(row)
+                if not self._folders.is_used(folder, draft.folders()):
+                    self.discard(self._folders.place(folder))
 
     def _check_manifest_enabled(self) -> None:
         if self._manifest_enabled is False:
@@ -320,20 +360,15 @@ class DirectoryNamespace(Namespace):
 
     def _change(self, edit: Callable[[CatalogDraft], object]) -> None:
         """Commit the changes of a draft. Then remove the files of dropped tables."""
-        draft = CatalogDraft(ListedNames(), tuple, self._listing.uri)
+        drafts: list[CatalogDraft] = []
 
         def change(names: ListedNames) -> ListingChange:
-            nonlocal draft
-            draft = CatalogDraft(names, self._folders.listed, self._listing.uri)
-            edit(draft)
-            return draft.change()
+            drafts.append(CatalogDraft(names, self._folders.listed, self._listing.uri))
+            edit(drafts[-1])
+            return drafts[-1].change()
 
         self._listing.change(change)
-        for row in draft.dropped:
-            with suppress(LanceDuckError, OSError):  # an invalid location, or a folder that cannot be removed now
-                folder = self._location(row)
-                if not self._folders.is_used(folder, draft.folders()):
-                    self.discard(self._folders.place(folder))
+        self.remove_dropped(drafts[-1])
 
     def _place_of(self, row: NamedObject) -> TableDescription:
         return self._folders.place(self._location(row), row.properties())

@@ -156,17 +156,22 @@ class CatalogDraft:
         del self._rows[row.object_id]
         self._rows[object_id(new)] = replace(row, object_id=object_id(new))
 
-    def follow_folder(self, name: str, new_name: str, location: str) -> None:
-        """Rename the row of a root table, if it has one, after its folder was renamed.
+    def follow_folder(self, name: str, new_name: str, location: str | None = None) -> None:
+        """Rename the row of a root table, if it has one, after the folder was renamed or registered elsewhere.
 
         A view with the new name does not prevent it: the folder hides the view already.
+
+        Args:
+            name: The name before.
+            new_name: The name afterwards.
+            location: The new folder. None keeps the location.
         """
         row = self._rows.get(name)
         if row is not None and row.object_type == TABLE:
             if new_name in self._rows:
                 raise AlreadyExistsError(TAKEN, where=new_name)
             del self._rows[name]
-            self._rows[new_name] = replace(row, object_id=new_name, location=location)
+            self._rows[new_name] = replace(row, object_id=new_name, location=location or row.location)
 
     def remove_rows(self, object_type: str) -> list[NamedObject]:
         """Remove all rows of a type, and return them."""

@@ -19,6 +19,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from lance_duck.namespaces.names import NAMESPACE
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Location, Snapshot
 from lance_duck.store import join_uri, local_path
+from lance_duck.verbs.pending_changes import PreparedChange
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import StagedRows, commit_created, stage_new
 from lance_duck.wire.paths import VERSIONS
@@ -208,24 +210,51 @@ class Listing:
 
         return RetryPolicy(RETRIES).run(attempt, CommitConflictError)
 
+    def prepare(self, edit: Callable[[ListedNames], ListingChange]) -> PreparedChange | None:
+        """Write the rows of a change that is committed later, directly after the newest version.
+
+        Creates the table if it does not exist.
+
+        Args:
+            edit: See `change`.
+
+        Returns:
+            The change. None if it is empty.
+        """
+        table = self._open()
+        if table is None:
+            with suppress(RetryableError):
+                self._create(self._staged(SCHEMA.empty_table(), None), self._settings, {})
+            table = dataset(self.uri, storage_options=self._options)
+        rows = table.to_table()
+        change = edit(self._names(table, rows))
+        if not change:
+            return None
+        snapshot = table.handle.snapshot
+        staged = self._staged(_changed(rows, change), snapshot)
+        return PreparedChange(snapshot, Overwrite(staged.schema, staged.fragments, change.settings), retries=0)
+
     def _change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         table = self._open()
         rows = SCHEMA.empty_table() if table is None else table.to_table()
         change = edit(ListedNames() if table is None else self._names(table, rows))
         if not change:
             return
-        keep = [object_id not in change.removed for object_id in rows["object_id"].to_pylist()]
-        added = [each.row(rows.schema) for each in change.added]
-        after = pa.concat_tables([rows.filter(pa.array(keep, pa.bool_())), *added])
-        settings = WriteSettings(storage_options=self._options)
         snapshot = None if table is None else table.handle.snapshot
-        with reading(after) as reader:
-            staged = stage_new(reader, Location.of(self.uri, self._options), {}, settings, snapshot)
+        staged = self._staged(_changed(rows, change), snapshot)
         if snapshot is None:
-            self._create(staged, settings, change.settings)
+            self._create(staged, self._settings, change.settings)
             return
         operation = Overwrite(staged.schema, staged.fragments, change.settings)
         staged.commit(lambda uuid: commit(snapshot, operation, retries=0, transaction_uuid=uuid))
+
+    @property
+    def _settings(self) -> WriteSettings:
+        return WriteSettings(storage_options=self._options)
+
+    def _staged(self, rows: pa.Table, snapshot: Snapshot | None) -> StagedRows:
+        with reading(rows) as reader:
+            return stage_new(reader, Location.of(self.uri, self._options), {}, self._settings, snapshot)
 
     def _create(self, staged: StagedRows, settings: WriteSettings, config: Mapping[str, str]) -> None:
         try:
@@ -245,3 +274,10 @@ class Listing:
             raise CorruptError("wrong columns", where=self.uri, expected=", ".join(columns), found=rows.schema.names)
         named = (NamedObject(**row) for row in rows.select(columns).to_pylist() if row["object_id"])
         return ListedNames({each.object_id: each for each in named}, table.handle.snapshot.config)
+
+
+def _changed(rows: pa.Table, change: ListingChange) -> pa.Table:
+    """Return the rows after a change."""
+    keep = [object_id not in change.removed for object_id in rows["object_id"].to_pylist()]
+    added = [each.row(rows.schema) for each in change.added]
+    return pa.concat_tables([rows.filter(pa.array(keep, pa.bool_())), *added])

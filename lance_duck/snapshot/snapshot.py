@@ -323,6 +323,8 @@ class Snapshot:
         return self.followed_by(snapshot.manifest) if snapshot.location == self.location else snapshot
 
     def _newest(self) -> Snapshot:
+        if self.collect is not None:
+            return self  # the newest version within its transaction
         latest = versions.latest_version(self.store)
         if latest.version == self.version and versions.is_present(self.store, self.manifest):
             return self

@@ -93,7 +93,8 @@ class PreparedChange:
         return attempts
 
 
-def _committed(change: PreparedChange, draft: UncommittedFiles, properties: Mapping[str, str] | None) -> Snapshot:
+def commit_prepared(change: PreparedChange, draft: UncommittedFiles, properties: Mapping[str, str] | None) -> Snapshot:
+    """Commit a prepared change as one version: see `PendingChanges.commit`."""
     try:
         return draft.commit(
             change.operation,
@@ -194,7 +195,7 @@ class PendingChanges:
         """
         with same_table(self.base), UncommittedFiles(self.base) as draft:
             change = self.prepare(draft)
-            after = self.base if change is None else _committed(change, draft, properties)
+            after = self.base if change is None else commit_prepared(change, draft, properties)
         self.keep(change)
         return after
 

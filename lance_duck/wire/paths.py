@@ -43,6 +43,9 @@ FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", 
 ROOT_ENTRIES = FOLDERS | {MANAGED_BLOBS, WRITE_AHEAD_LOG}
 """Entries directly in the root of a table, also of other writers."""
 TABLE_SUFFIX = ".lance"
+GROUP_COMMITS = "__lance_duck/commits"
+STAGED_GROUPS = "__lance_duck/staged"
+"""Beside tables: the log of commits of several tables, and changes that are not published yet."""
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 
 MAX_VERSION = 2**64 - 1

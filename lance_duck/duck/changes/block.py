@@ -10,7 +10,7 @@ which is dropped at COMMIT. DuckDB then treats the change as a write to that dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,19 +20,19 @@ from typing import Any, Final, NoReturn
 import duckdb
 import pyarrow as pa
 
-from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.changed_tables import ChangedTable, TransactionBlock
 from lance_duck.duck.changes.result import returned
-from lance_duck.duck.changes.target import dataset_of
 from lance_duck.duck.databases.database_schema import DatabaseSchema, show_comments
 from lance_duck.duck.databases.drafts import DraftNames
+from lance_duck.duck.databases.group_names import NamesOfGroup
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice, unpinned
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 from lance_duck.verbs.versions.rename import check_renamable
@@ -86,93 +86,6 @@ class ShownTable:
         return self.view != self.name
 
 
-class TransactionBlock:
-    """Changes of one table that are not committed yet.
-
-    Attributes:
-        handle: The changed table, or None before the first change.
-        name: Its unqualified name.
-        shown: Tables that the connection reads through views, keyed by identity.
-        properties: Transaction properties to store with the commit.
-    """
-
-    def __init__(self) -> None:
-        self.handle: TableHandle | None = None
-        self.name = ""
-        self.shown: dict[tuple[str, VersionChoice], ShownTable] = {}
-        self.properties: Mapping[str, str] | None = None
-        self._pending: PendingChanges | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no table was changed."""
-        return self._pending is None
-
-    def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
-        """Start collecting changes of a table."""
-        self.handle, self.name, self._pending = handle, name, PendingChanges(base)
-        return self._pending
-
-    def changes_of(self, handle: TableHandle, name: str) -> PendingChanges:
-        """Return the pending changes of a table. They are based on its newest version.
-
-        Raises:
-            UnsupportedError: A different table was changed before.
-        """
-        if self._pending is None:
-            return self.begin(handle, name, handle.current().handle.base)
-        assert self.handle is not None
-        if handle.place != self.handle.place:
-            raise UnsupportedError(
-                "a transaction can change only one Lance table",
-                where=name,
-                found=f"earlier changes of {self.name}",
-                remedy="COMMIT this change first, then change the other table in a new transaction",
-            )
-        return self._pending
-
-    def commit(self) -> None:
-        """Commit all changes as one version.
-
-        Raises:
-            CommitConflictError: Other writers changed the same rows. All changes are lost.
-        """
-        pending, handle = self._pending, self.handle
-        if pending is None or handle is None:
-            return
-        self._pending = None
-        try:
-            after = pending.commit(self.properties)
-        except REFUSALS:
-            pending.discard()
-            raise
-        if after is not pending.base:
-            handle.move_to(after)
-
-    def discard(self) -> None:
-        """Discard all changes."""
-        if self._pending is not None:
-            self._pending.discard()
-            self._pending = None
-
-    @property
-    def dataset(self) -> LanceDataset:
-        """The version in memory."""
-        assert self._pending is not None
-        return dataset_of(self._pending.current)
-
-    def is_new(self, handle: TableHandle) -> bool:
-        """Return whether the transaction has created a table. Such a table has a version for each statement."""
-        return False
-
-    def show_columns(self) -> None:
-        """Show the columns and comments of the changed table, after its schema changed."""
-
-    def is_shown(self, name: str) -> bool:
-        """Return whether an unqualified name refers to a table that the transaction reads through a view."""
-        return any(folded(table.view) == folded(name) for table in self.shown.values())
-
-
 class DuckTransaction(TransactionBlock):
     """The reads and changes of a connection between BEGIN and COMMIT.
 
@@ -183,16 +96,18 @@ class DuckTransaction(TransactionBlock):
 
     Attributes:
         versions: The version of each table that the transaction reads.
+        shown: Tables that the connection reads through views, by identity.
     """
 
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
-        super().__init__()
+        super().__init__(catalog)
         self.versions = PinnedVersions()
         self.drafts = DraftNames()
         self._native = native
-        self._catalog = catalog
+        self.shown: dict[tuple[str, VersionChoice], ShownTable] = {}
         self._names = names
-        self._is_altered = False
+        self._altered: list[TableHandle] = []
+        self._is_marked = False
         self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
@@ -201,16 +116,18 @@ class DuckTransaction(TransactionBlock):
         Raises:
             duckdb.TransactionException: A native table was changed in the transaction.
         """
-        self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
+        if not self._is_marked:
+            self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
+            self._is_marked = True
         pending = super().begin(handle, name, base)
-        self._show_changes(handle, name)
+        self._show_changes(self._changed[handle.place])
         return pending
 
-    def _show_changes(self, handle: TableHandle, name: str) -> None:
+    def _show_changes(self, changed: ChangedTable) -> None:
         """Show the changed version of a table under its name."""
-        for each in (handle, handle.at(VersionChoice())):
-            self.versions.pin(each, lambda: self.dataset)
-            self._show(each, name)
+        for each in (changed.handle, changed.handle.at(VersionChoice())):
+            self.versions.pin(each, lambda: changed.dataset)
+            self._show(each, changed.name)
 
     def pin(self, names: Collection[str], *, later: bool) -> None:
         """Pin tables with these names to the version that the transaction reads.
@@ -256,11 +173,15 @@ class DuckTransaction(TransactionBlock):
             found = self._names.table((name,), later=True)
             return found is not None and found.identity == identity and self._names.is_unique(name)
 
-    def show_columns(self) -> None:
+    def is_shown(self, name: str) -> bool:
+        """Return whether an unqualified name refers to a table that the transaction reads through a view."""
+        return any(folded(table.view) == folded(name) for table in self.shown.values())
+
+    def show_columns(self, handle: TableHandle) -> None:
         """See `TransactionBlock.show_columns`. Other connections see the columns after COMMIT."""
-        assert self.handle is not None
-        self._is_altered = True
-        for handle in (self.handle, self.handle.at(VersionChoice())):
+        changed = self._changed[handle.place]
+        self._altered.append(changed.handle)
+        for handle in (changed.handle, changed.handle.at(VersionChoice())):
             table = self.shown.get(handle.identity)
             if table is None:
                 continue
@@ -268,14 +189,15 @@ class DuckTransaction(TransactionBlock):
                 source = VersionOfTransaction(handle.reader(), hidden=False)
                 bind_name(self._native, table.view, source)
             self.shown[handle.identity] = replace(table, source=source)
-            show_comments(self._native, f"temp.main.{quoted(table.view)}", self.dataset)
+            show_comments(self._native, f"temp.main.{quoted(table.view)}", changed.dataset)
 
     def _show_to_all(self) -> None:
-        """Show the columns and comments of the committed table on all connections."""
+        """Show the columns and comments of committed tables on all connections."""
+        altered = {handle.place for handle in self._altered}
         for schema in self._catalog.schemas:
             for name in schema.tables:
                 handle = schema.find(name)
-                if handle is not None and self.handle is not None and handle.place == self.handle.place:
+                if handle is not None and handle.place in altered:
                     with suppress(
                         duckdb.Error, LanceDuckError
                     ):  # the next statement that needs the columns looks again
@@ -295,8 +217,7 @@ class DuckTransaction(TransactionBlock):
         """Commit the Lance changes, then run DuckDB's COMMIT. Returns its result.
 
         Raises:
-            StoreError: Only a part of the changes was committed.
-            LanceDuckError: See `_finish`. Nothing was committed.
+            LanceDuckError: See `_finish`.
         """
         try:
             self._finish()
@@ -307,6 +228,7 @@ class DuckTransaction(TransactionBlock):
         try:
             answer = native()
         except BaseException as error:
+            self.drafts.reopen()
             self._fail(error)
         self.drafts.settle()
         self._catalog.refresh(force=True)
@@ -317,16 +239,7 @@ class DuckTransaction(TransactionBlock):
         self.abandon()
         with suppress(duckdb.Error):
             self._native.execute("ROLLBACK")
-        stored = self.drafts.stored
-        if stored:
-            self.drafts.reopen()
-        if not stored or not isinstance(error, LanceDuckError | OSError | duckdb.Error):
-            raise error
-        raise StoreError(
-            "the transaction was committed only in part",
-            found=f"{error}; these changes are stored: {', '.join(stored)}",
-            remedy="look at the tables, then repeat only the other changes",
-        ) from error
+        raise error
 
     def _finish(self) -> None:
         """Commit the Lance changes before DuckDB commits. DuckDB then commits only the macro and temporary objects.
@@ -347,15 +260,18 @@ class DuckTransaction(TransactionBlock):
                 remedy="the transaction has ended: BEGIN a new one, and run all its statements again",
             ) from error
         self._end()
-        self.drafts.check()
-        if not self.is_empty:
+        if self._is_marked:
             self._native.execute(f"DROP MACRO {self._marker}")
+        if self.drafts.has_many_steps or (self.drafts.changes and not self.is_empty):
+            names = NamesOfGroup.of(self.drafts)
+            self.commit_with_names(names, names.namespace.log)
+            names.remove_dropped()
+        else:
+            self.drafts.check()
             self.commit()
-            if self.drafts.changes:
-                self.drafts.stored.append(f"changes of table {self.name}")
-        if self._is_altered:
+            self.drafts.publish()
+        if self._altered:
             self._show_to_all()
-        self.drafts.publish()
 
     def abandon(self) -> None:
         """Discard all changes, after DuckDB has discarded its changes."""
@@ -392,18 +308,19 @@ class DuckTransaction(TransactionBlock):
             self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")
             self.drafts.rename(schema, name, new_name)
             self._create_view(schema, new_name, handle)
-        if self.handle is not None and self.handle.place == handle.place:
-            self.name = new_name
-            self._show_changes(self.handle, new_name)
+        changed = self.changed(handle)
+        if changed is not None:
+            self._changed[handle.place] = replace(changed, name=new_name)
+            self._show_changes(self._changed[handle.place])
 
     def drop_table(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table. Changes of its rows are discarded."""
         handle = schema.find(name)
         assert handle is not None
         self.drafts.see(schema, name, is_dropped=True)
-        if self.handle is not None and self.handle.place == handle.place:
-            self.discard()
-            self.handle = None
+        changed = self._changed.pop(handle.place, None)
+        if changed is not None:
+            changed.pending.discard()
         self._hide(handle)
         with self.drafts.undone_after_error():
             self._native.sql(f"DROP VIEW {schema.sql}.{quoted(name)}")

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
+from lance_duck.duck.changes.block import DuckTransaction, bind_name, unbind_name
+from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
@@ -397,7 +398,7 @@ class ChangeRunner:
         handle = self._session().handle(target)
 
         def attempt(snapshot: Snapshot) -> tuple[ChangeResult, int]:
-            block = TransactionBlock()
+            block = TransactionBlock(self._catalog)
             block.begin(handle, target.name, snapshot)
             try:
                 results = [change.statement.run(replace(self._session(each), block=block)) for each in values]

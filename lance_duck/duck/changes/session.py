@@ -16,7 +16,8 @@ from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import DuckTransaction, ShownTable, TransactionBlock, bind_name, unbind_name
+from lance_duck.duck.changes.block import DuckTransaction, ShownTable, bind_name, unbind_name
+from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.clause_tables import (
     alias_of,
     declares,
@@ -149,9 +150,8 @@ class ChangeSession:
         """Return the version of a Lance table that statements read, including changes of the open transaction."""
         handle = self.handle(name)
         block = self.block_of(handle)
-        if block is not None and not block.is_empty and block.handle is not None and block.handle.place == handle.place:
-            return block.dataset
-        return handle.current()
+        changed = None if block is None else block.changed(handle)
+        return handle.current() if changed is None else changed.dataset
 
     def table(self, name: TableName, dataset: LanceDataset) -> TargetTable:
         """Return a table at a version, for a statement that changes it."""
@@ -381,13 +381,14 @@ class ChangeSession:
     def _unqualified(self, identity: tuple[str, VersionChoice], parts: Sequence[Clauses]) -> list[str]:
         """Return the unqualified names with which clauses may read a table, except views of the transaction."""
         mentioned = {name for part in parts for name in unqualified_names(part)} & self.catalog.vocabulary.names
-        names = [name for name in sorted(mentioned) if self.block is None or not self.block.is_shown(name)]
+        names = [name for name in sorted(mentioned) if self.transaction is None or not self.transaction.is_shown(name)]
         handles = {name: self.names.table((name,), later=True) for name in names}
         return [name for name, handle in handles.items() if handle is not None and handle.identity == identity]
 
     def visible(self, sql: str) -> list[Edit]:
         """Return edits that make a statement read the transaction's versions, whichever names it uses."""
-        tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
+        tables = () if self.transaction is None else self.transaction.shown.values()
+        part = Clauses.of(sql)
         return [edit for each in tables for edit in self._respellings(part, each, each.is_hidden)]
 
     def _respellings(self, part: Clauses, shown: ShownTable, is_bare: bool) -> Iterator[Edit]:

@@ -99,7 +99,7 @@ def show_columns(session: ChangeSession, name: TableName) -> None:
     schema = session.schema_of(name)
     if session.block_of(session.handle(name)) is not None:
         assert session.block is not None
-        session.block.show_columns()
+        session.block.show_columns(session.handle(name))
     elif schema is not None and session.transaction is not None:
         session.transaction.show_again(schema, name.name)
     elif schema is not None:

@@ -24,6 +24,9 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable, check_has_columns, select_all
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
+from lance_duck.groups.log import CommitLog
+from lance_duck.groups.reading import listed_once
+from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
@@ -104,6 +107,12 @@ class DatabaseSchema:
     def broken_tables(self) -> dict[str, LanceDuckError]:
         """The reasons why listed tables cannot be opened, by table name."""
         return dict(self._broken)
+
+    @property
+    def log(self) -> CommitLog | None:
+        """The commit log of the folder. None for tables of the caller and of REST services."""
+        namespace = None if self.folder is None else self.folder.namespace
+        return namespace.log if isinstance(namespace, DirectoryNamespace) else None
 
     @property
     def roots(self) -> list[str]:
@@ -217,7 +226,11 @@ class DatabaseSchema:
             return False
         with self._lock:
             self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
-            handles, missing = self._wanted(force=force)
+            listing = partial(self._wanted, force=force)
+            log = self.log
+            handles, missing = (
+                listing() if log is None else listed_once(log, listing, may_finish=self.read_only is None)
+            )
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 try:
@@ -241,7 +254,9 @@ class DatabaseSchema:
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.options_of(name) if self.folder else None
         check = partial(self.binder.access.check, uri) if os.path.islink(local_path(uri) or "") else None
-        handle = self.given.get(name) or TableHandle(uri, self.choice, options, check=check)
+        handle = self.given.get(name) or TableHandle(
+            uri, self.choice, options, check=check, log=self.log, may_finish=self.read_only is None
+        )
         try:
             self._create_view(name, handle)
         except LanceDuckError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +32,7 @@ from lance_duck.errors import (
     CommitConflictError,
     LanceDuckError,
     NotFoundError,
+    ReferencedError,
     UnsupportedError,
 )
 from lance_duck.namespaces import CatalogDraft, CatalogObject, DirectoryNamespace, ObjectKey
@@ -40,9 +41,9 @@ from lance_duck.namespaces.listing import NamedObject
 from lance_duck.namespaces.names import TABLE, object_id
 from lance_duck.store import join_uri, local_path
 from lance_duck.store.local_write import move_folder
-from lance_duck.wire.paths import TABLE_SUFFIX
+from lance_duck.verbs.pending_changes import PreparedChange
+from lance_duck.wire.paths import STAGED_GROUPS, TABLE_SUFFIX
 
-STAGED: Final = "__lance_duck/staged"
 _WEEK: Final = 7 * 24 * 3600.0
 
 
@@ -55,7 +56,10 @@ class NameChange:
         removes: The table that no longer has its name, or None.
         adds: The new name of a table, or None.
         in_manifest: Applies the change to the names in `__manifest`. None for tables of the root.
-        in_folder: Applies the change of a table of the root to the folder.
+        in_folder: Applies the change of a table of the root to the folder, and to its row.
+        move: The locations of a table of the root before and after the change. The second is None if it is dropped.
+            None if its folder does not move.
+        row: Applies the change of a table of the root to its row in `__manifest`, if it has one.
         published: Called after the change was published.
     """
 
@@ -64,6 +68,8 @@ class NameChange:
     adds: str | None = None
     in_manifest: Callable[[CatalogDraft], object] | None = None
     in_folder: Callable[[], object] | None = None
+    move: tuple[str, str | None] | None = None
+    row: Callable[[CatalogDraft], object] | None = None
     published: Callable[[], object] | None = None
 
     def __str__(self) -> str:
@@ -78,17 +84,16 @@ class DraftNames(ChangedNames):
 
     Attributes:
         changes: The changes, in order.
-        stored: The steps of COMMIT that are over, for messages.
         _new: The new tables and their schemas, by location.
         _final: Locations of root tables at COMMIT that differ from those of their handles, by handle and name.
     """
 
     changes: list[NameChange] = field(default_factory=list)
-    stored: list[str] = field(default_factory=list)
     _new: dict[str, tuple[TableHandle, DatabaseSchema]] = field(default_factory=dict)
     _final: dict[tuple[str, str], str] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
     _seen: SeenNames = field(default_factory=SeenNames)
+    _root_tables: Collection[str] = ()
 
     def is_new(self, handle: TableHandle) -> bool:
         """Return whether the transaction has created a table."""
@@ -117,7 +122,7 @@ class DraftNames(ChangedNames):
                 where=f"table {name}",
                 remedy="COMMIT or ROLLBACK first, or create it in another schema, where a name is a row",
             )
-        staged = join_uri(folder.uri, STAGED)
+        staged = join_uri(folder.uri, STAGED_GROUPS)
         _remove_old(local_path(staged) or "")
         return join_uri(staged, str(uuid4())), folder.storage_options
 
@@ -138,7 +143,8 @@ class DraftNames(ChangedNames):
             self.changes.append(NameChange(schema, None, name, lambda draft: draft.add_table(row)))
         else:
             final = self._final[handle.place, name] = join_uri(folder.uri, name + TABLE_SUFFIX)
-            self.changes.append(NameChange(schema, None, name, None, lambda: _move(handle.uri, final)))
+            move = handle.uri, final
+            self.changes.append(NameChange(schema, None, name, None, lambda: _move(handle.uri, final), move))
 
     def rename(self, schema: DatabaseSchema, name: str, new_name: str) -> None:
         """Rename a table."""
@@ -152,9 +158,15 @@ class DraftNames(ChangedNames):
             self.changes.append(NameChange(schema, name, new_name, lambda draft: draft.rename_table(old, new)))
         else:
             uri = self._final.get((handle.place, name), handle.uri)
-            self._final[handle.place, new_name] = folder.uri_after_rename(name, new_name, uri)
-            move = partial(folder.rename, name, new_name, uri)
-            self.changes.append(NameChange(schema, name, new_name, None, move))
+            target = self._final[handle.place, new_name] = folder.uri_after_rename(name, new_name, uri)
+            rename, moves = partial(folder.rename, name, new_name, uri), target != uri
+            self.changes.append(
+                NameChange(
+                    *(schema, name, new_name, None, rename),
+                    move=(uri, target) if moves else None,
+                    row=partial(_rename_row, name, new_name, moves=moves),
+                )
+            )
 
     def drop(self, schema: DatabaseSchema, name: str) -> None:
         """Drop a table."""
@@ -166,8 +178,9 @@ class DraftNames(ChangedNames):
             old = (*folder.parts, name)
             self.changes.append(NameChange(schema, name, None, lambda draft: draft.drop_table(old)))
         else:
-            remove = partial(folder.drop, name, self._final.get((handle.place, name), handle.uri))
-            self.changes.append(NameChange(schema, name, None, None, remove))
+            uri = self._final.get((handle.place, name), handle.uri)
+            remove = partial(folder.drop, name, uri)
+            self.changes.append(NameChange(schema, name, None, None, remove, (uri, None), partial(_drop_row, name)))
 
     def change_object(
         self,
@@ -254,6 +267,7 @@ class DraftNames(ChangedNames):
         for change in self.changes:
             if change.in_folder is not None:
                 _check_names(change, after)
+        self._root_tables = after
         objects = {key.folded: each for key, each in (*folder.catalog.objects.items(), *self.objects.items())}
         for change in self.changes:
             key = ObjectKey(VIEW, (*folder.parts, folded(change.adds or "")))
@@ -266,7 +280,7 @@ class DraftNames(ChangedNames):
                     where=folder.uri,
                     remedy="run the statement again, outside of a transaction",
                 )
-            with _conflicts():
+            with conflicts_of_names():
                 folder.namespace.check_catalog(self._check_edits, lambda: after)
 
     def _check_edits(self, draft: CatalogDraft) -> None:
@@ -288,23 +302,44 @@ class DraftNames(ChangedNames):
             _check_names(change, {folded(name): name for name in draft.tables(parts)})
             change.in_manifest(draft)
 
+    @property
+    def has_many_steps(self) -> bool:
+        """Whether the changes are more than one step of the folder or of `__manifest`."""
+        in_manifest = [change for change in self.changes if change.in_manifest is not None]
+        return len(self.changes) - len(in_manifest) + bool(in_manifest) > 1
+
     def publish(self) -> None:
-        """Make the changes visible to everybody: tables of the root one by one, then `__manifest` as one version.
+        """Make the changes visible to everybody, as one step.
 
         Raises:
             CommitConflictError: Another writer has changed the same names.
         """
-        for change in self.changes:
-            if change.in_folder is not None:
-                change.in_folder()
-                self.stored.append(str(change))
         edits = [change for change in self.changes if change.in_manifest is not None]
-        if edits:
-            folder = edits[0].schema.folder
-            assert folder is not None
-            with _conflicts():
-                folder.namespace.change_catalog(lambda draft: _apply(edits, draft))
-            self.stored.append("changes of names in __manifest")
+        with conflicts_of_names():
+            for change in self.changes:
+                if change.in_folder is not None:
+                    change.in_folder()
+            if edits:
+                database_folder(edits[0].schema).namespace.change_catalog(self._edit)
+
+    def _edit(self, draft: CatalogDraft) -> None:
+        for change in self.changes:
+            if change.in_manifest is not None:
+                change.in_manifest(draft)
+
+    def prepare(self, namespace: DirectoryNamespace) -> tuple[PreparedChange | None, CatalogDraft | None]:
+        """Prepare the change of `__manifest`. Returns None twice if there is none."""
+        edits = [edit for change in self.changes if (edit := change.in_manifest or change.row) is not None]
+        has_rows = namespace.stamp() != 0  # a plain folder has no rows
+        if not has_rows and all(change.in_manifest is None for change in self.changes):
+            return None, None
+
+        def edit_all(draft: CatalogDraft) -> None:
+            for edit in edits:
+                edit(draft)
+
+        with conflicts_of_names():
+            return namespace.prepare_catalog(edit_all, lambda: self._root_tables)
 
     def settle(self) -> None:
         """Open the changed tables again for all connections, after DuckDB has ended the transaction."""
@@ -332,10 +367,13 @@ class DraftNames(ChangedNames):
         self.names.append(name)
 
 
-def _apply(changes: Sequence[NameChange], draft: CatalogDraft) -> None:
-    for change in changes:
-        assert change.in_manifest is not None
-        change.in_manifest(draft)
+def _rename_row(name: str, new_name: str, draft: CatalogDraft, *, moves: bool) -> None:
+    draft.follow_folder(name, new_name, new_name + TABLE_SUFFIX if moves else None)
+
+
+def _drop_row(name: str, draft: CatalogDraft) -> None:
+    with suppress(NotFoundError):  # most tables of the root do not have rows
+        draft.remove_table((name,))
 
 
 def database_folder(schema: DatabaseSchema) -> Folder:
@@ -360,11 +398,11 @@ def _check_names(change: NameChange, names: dict[str, str]) -> None:
 
 
 @contextmanager
-def _conflicts() -> Iterator[None]:
+def conflicts_of_names() -> Iterator[None]:
     """Raise CommitConflictError for names that another writer has created or dropped."""
     try:
         yield
-    except (AlreadyExistsError, NotFoundError) as error:
+    except (AlreadyExistsError, NotFoundError, ReferencedError) as error:
         raise CommitConflictError(
             "another writer has changed the same names", where=error.where, found=error.what
         ) from error
@@ -383,7 +421,7 @@ def _move(start: str, end: str) -> None:
 def _remove_empty(uri: str) -> None:
     """Remove the folders of staged tables if they are empty."""
     staged = os.path.dirname(local_path(uri) or "")
-    if staged.endswith(STAGED):
+    if staged.endswith(STAGED_GROUPS):
         with suppress(OSError):
             os.rmdir(staged)
             os.rmdir(os.path.dirname(staged))

@@ -7,8 +7,9 @@ from typing import Final
 
 PREFIX: Final = "lance_"
 CHANGES: Final = "table_changes"
+COMMITS: Final = "commits"
 NAMES: Final = frozenset(
-    {"versions", "tags", "branches", "fragments", "files", "info", CHANGES, "indexes", "indices", "config"}
+    {"versions", "tags", "branches", "fragments", "files", "info", CHANGES, COMMITS, "indexes", "indices", "config"}
     | {"table_metadata", "schema_metadata", "column_metadata"}
 )
 _WORDS: Final = "|".join(sorted(NAMES))

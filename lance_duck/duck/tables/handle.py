@@ -11,9 +11,11 @@ from functools import partial
 
 from lance_duck.arguments import known_names
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.duck.tables.statement_versions import found_once
+from lance_duck.duck.tables.statement_versions import found_once, statement_point
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.forks import Lock
+from lance_duck.groups.log import CommitLog
+from lance_duck.groups.reading import ReadPoint
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot
@@ -131,6 +133,8 @@ class TableHandle:
         given: The dataset that the caller passed, if any. It is read at its own version.
         check: Raises an error if statements may not access the location.
         is_draft: Whether the current transaction has created the table. It always reads its newest version.
+        log: The commit log of its folder, or None.
+        may_finish: Whether unfinished entries of the log may be finished.
     """
 
     uri: str
@@ -139,6 +143,8 @@ class TableHandle:
     given: LanceDataset | None = None
     check: Callable[[], None] | None = None
     is_draft: bool = False
+    log: CommitLog | None = None
+    may_finish: bool = True
     _opened: LanceDataset | None = None
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -190,7 +196,18 @@ class TableHandle:
 
         This is the newest version, or the version to which the requested tag or time currently resolves.
         """
-        return self.given if self.given is not None else found_once(lambda: self.identity, self._look_up)
+        return self.given if self.given is not None else found_once(lambda: self.identity, self._find)
+
+    def _find(self) -> LanceDataset:
+        """Return the newest version that belongs to the state that the statement or transaction reads."""
+        log = self.log
+        if log is None or not self.choice.is_newest:
+            return self._look_up()
+        pinned = pinned_versions()
+        point = statement_point() if pinned is None or pinned.is_over else pinned.point
+        newest = point.newest(log, self._look_up, may_finish=self.may_finish)
+        version = point.version(log, newest.handle.snapshot)
+        return newest if version is None else newest.checkout_version(version)
 
     def _look_up(self) -> LanceDataset:
         if self.check is not None:
@@ -228,7 +245,9 @@ class TableHandle:
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a different version."""
-        return TableHandle(self.uri, choice, self.storage_options, check=self.check)
+        return TableHandle(
+            self.uri, choice, self.storage_options, check=self.check, log=self.log, may_finish=self.may_finish
+        )
 
 
 class PinnedVersions:
@@ -238,12 +257,14 @@ class PinnedVersions:
 
     Attributes:
         is_over: Whether the transaction has ended. Tables are then read at their newest versions again.
+        point: The state of the commit logs that the transaction reads.
     """
 
     def __init__(self) -> None:
         self._datasets: dict[tuple[str, VersionChoice], Callable[[], LanceDataset]] = {}
         self._bound = False
         self.is_over = False
+        self.point = ReadPoint()
 
     def of(self, handle: TableHandle) -> LanceDataset:
         """Return the dataset to read for a handle."""

@@ -7,10 +7,12 @@ from contextvars import Context, ContextVar, copy_context
 from typing import TypeVar
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.groups.reading import ReadPoint
 
 T = TypeVar("T")
 
 _FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck_versions_found", default=None)
+_POINT: ContextVar[ReadPoint | None] = ContextVar("lance_duck_read_point", default=None)
 
 
 def with_one_version(call: Callable[[], T]) -> T:
@@ -25,7 +27,13 @@ def statement_context() -> Context:
     """Return a context for one statement, as in `with_one_version`. It is cleaned up even after errors."""
     context = copy_context()
     context.run(_FOUND.set, {})
+    context.run(_POINT.set, ReadPoint())
     return context
+
+
+def statement_point() -> ReadPoint:
+    """Return the state of the commit logs that the statement reads. Outside statements, each lookup reads its own."""
+    return _POINT.get() or ReadPoint()
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:

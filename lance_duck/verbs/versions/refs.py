@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError, UnsupportedError
 from lance_duck.snapshot import Snapshot, Version, refs
 from lance_duck.snapshot.publish import forget_table
 from lance_duck.snapshot.versions import load_all
@@ -207,6 +207,8 @@ def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
 
 
 def _resolve(snapshot: Snapshot, reference: Version | None) -> Snapshot:
+    if snapshot.collect is not None:
+        raise UnsupportedError("a tag needs a committed version", where=snapshot.uri, remedy="commit the transaction")
     return snapshot if reference is None else snapshot.checkout(reference)
 
 

@@ -55,7 +55,7 @@ def test_an_interrupt_after_the_commit_keeps_the_new_files(path: Path, monkeypat
         if ld.dataset(path).version == 8:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("lance_duck.commit.committer.write_version_hint", interrupted)
+    monkeypatch.setattr("lance_duck.commit.version_files.write_version_hint", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dataset.optimize.compact_files()
     after = ld.dataset(path)

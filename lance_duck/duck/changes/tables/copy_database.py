@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.block import TransactionBlock
+from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.defaults import DEFAULT, calls_sequence, default_values, defaults_of
 from lance_duck.duck.changes.rows.insert import InsertStatement
@@ -392,47 +392,27 @@ def _insert(
         session: Session of the statement.
         tables: The tables to read.
         database: The tables to write.
-        into_existing: Whether the tables existed before the statement. If a commit fails, the error then names the
-            tables that already have the rows.
+        into_existing: Whether the tables existed before the statement. They are then changed in one commit.
     """
-    blocks: list[TransactionBlock] = []
+    blocks: dict[str, TransactionBlock] = {}
     count = 0
     try:
         with _transaction(session):  # all tables are read as of one moment
             for table in tables:
                 target = _name_in(database, table)
-                handle = session.handle(target)
-                block = TransactionBlock()
-                block.begin(handle, table.name, handle.current().handle.base)
-                blocks.append(block)
+                block = blocks.setdefault("" if into_existing else table.sql, TransactionBlock(session.catalog))
                 rows = Clauses.of(f"SELECT * FROM {table.sql}")  # noqa: S608
                 none = rows.part(len(rows))
                 insert = InsertStatement(target, none, table.name, None, False, rows, none, None, none)
                 with rejected_rows(table.name, insert.key_remedy):
                     count += insert.run(replace(session, block=block)).rowcount
-        for number, block in enumerate(blocks):
-            try:
-                block.commit()
-            except LanceDuckError as error:
-                if not into_existing:
-                    raise
-                names = [table.name for table in tables]
-                raise _partly_copied(error, names[:number], names[number:]) from error
+        for block in blocks.values():
+            block.commit()
     except BaseException:
-        for block in blocks:
+        for block in blocks.values():
             block.discard()
         raise
     return count
-
-
-def _partly_copied(error: LanceDuckError, added: Sequence[str], others: Sequence[str]) -> LanceDuckError:
-    """Return the error of a commit, with the names of the tables that have the rows."""
-    error = _of_table(error, others[0])
-    if not added:
-        return error
-    found = f"the rows were added to {', '.join(added)}, but not to {', '.join(others)}"
-    remedy = "a second copy would repeat the added rows: INSERT the other rows, or CALL lance_restore before it"
-    return type(error)(error.what, where=error.where, expected=error.expected, found=found, remedy=remedy)
 
 
 def _remove(database: DatabaseSchema, name: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from lance_duck.arguments import number_or_text, unknown_value
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.block import TransactionBlock
+from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, listed, nothing
 from lance_duck.duck.changes.session import ChangeSession

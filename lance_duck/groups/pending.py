@@ -1,0 +1,77 @@
+"""Commits the pending changes of tables: of one table as one version, of several tables as a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from lance_duck.commit import REFUSALS, same_table
+from lance_duck.groups.finish import finish
+from lance_duck.groups.log import CommitLog
+from lance_duck.groups.write import Group, GroupNames, put_group, relative_folder
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange, commit_prepared
+from lance_duck.verbs.rows.draft import UncommittedFiles
+
+
+def commit_alone(pending: PendingChanges, properties: Mapping[str, str] | None) -> Snapshot:
+    """Commit the changes of one table. They are discarded if the commit is refused."""
+    try:
+        return pending.commit(properties)
+    except REFUSALS:
+        pending.discard()
+        raise
+
+
+def commit_together(
+    log: CommitLog,
+    tables: Sequence[PendingChanges],
+    names: GroupNames | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> list[Snapshot]:
+    """Commit changes of tables of one folder, and of names: all of them, or none.
+
+    Args:
+        log: The commit log of the folder.
+        tables: The changes of each table. They are discarded if the commit is refused.
+        names: The changes of names, or None.
+        properties: Properties of all transactions.
+
+    Returns:
+        The new version of each table, or its base version if nothing changed.
+
+    Raises:
+        CommitConflictError: Other writers changed the same rows or names. Nothing was committed.
+        PartlyCommittedError: Some tables have the changes, and others do not.
+        StoreError: The store failed. If the entry of the log exists, the next process that opens the folder publishes
+            the changes.
+    """
+    put = None
+    versions: Mapping[str, Snapshot] = {}
+    prepared: dict[str, tuple[PreparedChange, UncommittedFiles]] = {}
+    places = [relative_folder(log.root, table.base) for table in tables]
+    try:
+        with ExitStack() as stack:
+            for place, table in zip(places, tables, strict=True):
+                stack.enter_context(same_table(table.base))
+                files = stack.enter_context(UncommittedFiles(table.base))
+                if (change := table.prepare(files)) is not None:
+                    prepared[place] = change, files
+            if names is not None or len(prepared) > 1:
+                for _, files in prepared.values():
+                    files.commit_elsewhere()
+                put = put_group(log, Group([change for change, _ in prepared.values()], names, properties))
+            else:
+                versions = {
+                    place: commit_prepared(change, files, properties) for place, (change, files) in prepared.items()
+                }
+    except REFUSALS:
+        for table in tables:
+            table.discard()
+        raise
+    if put is not None:
+        versions = finish(log, *put)
+        log.remove_old()
+    for place, table in zip(places, tables, strict=True):
+        table.keep(prepared[place][0] if place in prepared else None)
+    return [versions.get(place, table.base) for place, table in zip(places, tables, strict=True)]
