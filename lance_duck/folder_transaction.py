@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from uuid import uuid4
 
 from lance_duck.arguments import checked_call, checked_calls
-from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.dataset import LanceDataset
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -29,7 +29,7 @@ from lance_duck.namespaces import CatalogDraft, DirectoryNamespace, TableDescrip
 from lance_duck.namespaces.listing import NamedObject
 from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path
 from lance_duck.verbs.change import transaction_properties
 from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange
@@ -419,14 +419,14 @@ class FolderTransaction:
 
     def _version(self, place: TableDescription) -> Snapshot:
         """Open a table in the state that the transaction reads."""
-        log = self._namespace.log
+        found: list[Snapshot] = []
 
-        def find() -> LanceDataset:
-            return dataset(place.location, storage_options=dict(place.storage_options) or None)
+        def find() -> Snapshot:
+            found.append(open_snapshot(place.location, storage_options=dict(place.storage_options)))
+            return found[-1]
 
-        newest = self._point.newest(log, find, may_finish=True).handle.snapshot
-        version = self._point.version(log, newest)
-        return newest if version is None else newest.checkout(version)
+        version = self._point.version(self._namespace.log, find, may_finish=True)
+        return found[-1] if version is None else found[-1].checkout(version)
 
 
 def _drop_row(draft: CatalogDraft, parts: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ def open_table(
 
 
 def open_folder(path: str) -> DirectoryNamespace | None:
-    """Open a folder that has `__manifest` or a commit log, by its path or that of `__manifest`. Returns None for others."""
+    """Open a folder with `__manifest` or a commit log, by its path or that of `__manifest`. Returns None for others."""
     root, _, last = path.rstrip("/").rpartition("/")
     if last == FOLDER:
         return DirectoryNamespace(root or ".")

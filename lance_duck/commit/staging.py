@@ -118,17 +118,17 @@ def version_of(newest: Snapshot, base: int, transaction: str) -> int | None:
 
     Versions that were removed are skipped.
     """
-    return next((each for each in range(newest.version, base, -1) if _made(newest, each, (transaction,))), None)
+    return next((each for each in range(newest.version, base, -1) if _made(newest, each, transaction)), None)
 
 
 def version_before(newest: Snapshot, base: int, transactions: Collection[str]) -> int | None:
     """Return the version before the first one after `base` that one of these transactions made, or None."""
-    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, transactions))
+    found = (version for version in range(base + 1, newest.version + 1) if _made(newest, version, *transactions))
     first = next(found, None)
     return None if first is None else first - 1
 
 
-def _made(snapshot: Snapshot, version: int, transactions: Collection[str]) -> bool:
+def _made(snapshot: Snapshot, version: int, *transactions: str) -> bool:
     """Return whether one of these transactions made a version. False if the version was removed."""
     try:
         name = versions.load_version(snapshot.store, version).transaction_name

@@ -219,7 +219,7 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
             remedy="run the transaction again",
         )
     undone = [table.place for table in entry.tables if table.place not in kept]
-    names = ", ".join(f"{place} (version {version or 'unknown'})" for place, version in sorted(kept.items()))
+    names = ", ".join(f"{place} (version {version})" for place, version in sorted(kept.items()))
     return PartlyCommittedError(
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,

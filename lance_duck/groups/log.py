@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -64,6 +64,9 @@ class CommitLog:
     Args:
         root: URI of the folder.
         storage_options: Settings of its store.
+
+    Attributes:
+        may_exist: False if the folder had no log when it was last listed: see `note_folders`.
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -74,6 +77,11 @@ class CommitLog:
         self._path = path
         self._entries: LruCache[GroupEntry] = LruCache(64)
         self._known: tuple[object, LogState] | None = None
+        self.may_exist = True
+
+    def note_folders(self, names: Collection[str]) -> None:
+        """Remember whether the log exists, after its folder was listed."""
+        self.may_exist = GROUP_COMMITS.partition("/")[0] in names
 
     def state(self) -> LogState:
         """Return the newest entry. On a local disk, the log is listed only if it has changed."""
@@ -134,6 +142,7 @@ class CommitLog:
 
     def put(self, entry: GroupEntry) -> None:
         """Add an entry. Raises AlreadyExistsError if its number is taken."""
+        self.may_exist = True
         self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json())
 
     def end(self, number: int, outcome: str, **more: Any) -> str:

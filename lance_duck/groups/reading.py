@@ -22,35 +22,35 @@ _LISTINGS = 5
 
 
 class ReadPoint:
-    """The state of each commit log that a statement or a transaction reads."""
+    """The state of each commit log that a statement or a transaction reads.
+
+    The first table is read without a look at the log if the folder had none when its names were listed. Statements that
+    read one table then cost nothing more.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._first: dict[str, Snapshot] = {}
 
-    def newest(self, log: CommitLog, find: Callable[[], _T], *, may_finish: bool) -> _T:
-        """Return the newest version of a table, read after the state was chosen and before the log is read again.
+    def version(self, log: CommitLog, find: Callable[[], Snapshot], *, may_finish: bool) -> int | None:
+        """Find the newest version of a table. Return the version to read instead, or None.
 
         Args:
             log: The log of the table's folder.
-            find: Opens the newest version.
+            find: Opens the newest version. Called again after an unfinished group was finished.
             may_finish: Whether an unfinished group may be finished. Otherwise, the state before it is read.
         """
         newest = find()
         if log.root not in self._numbers:
+            if not log.may_exist and self._first.setdefault(log.root, newest) is newest:
+                return None
             if log.state().number == 0:
                 self._numbers[log.root] = 0
-                return newest
-            self._numbers[log.root] = settled(log, may_finish=may_finish)
-            return find()
-        return newest
-
-    def version(self, log: CommitLog, newest: Snapshot) -> int | None:
-        """Return the number of the version to read instead of the newest one, or None.
-
-        Args:
-            log: The log of the table's folder.
-            newest: Result of `newest`.
-        """
+                return None
+            number = settled(log, may_finish=may_finish)
+            first = self._first.get(log.root)
+            self._numbers[log.root] = number if first is None else _number_in(log, number, first)
+            newest = find()
         number = self._numbers[log.root]
         if log.state().number == number:
             return None
@@ -62,6 +62,16 @@ class ReadPoint:
         except (FormatError, NotFoundError) as error:
             warn_of_table(f"{log.root}: changes of a commit of several tables may be visible in part: {error}")
             return None
+
+
+def _number_in(log: CommitLog, newest: int, snapshot: Snapshot) -> int:
+    """Return the number of the newest group of which a version contains a change. 0 if it contains none."""
+    place = relative_folder(log.root, snapshot)
+    for number in range(newest, 0, -1):
+        change = log.read(number).change_of(place)
+        if change is not None and version_before(snapshot, change.base, (change.transaction,)) is not None:
+            return number
+    return 0
 
 
 def settled(log: CommitLog, *, may_finish: bool) -> int:
@@ -83,8 +93,8 @@ def settled(log: CommitLog, *, may_finish: bool) -> int:
 def listed_once(log: CommitLog, listing: Callable[[], _T], *, may_finish: bool) -> _T:
     """Return a listing of the folder that contains the names of a group completely or not at all."""
     for _ in range(_LISTINGS):
-        number = settled(log, may_finish=may_finish)
+        number = settled(log, may_finish=may_finish) if log.may_exist else 0
         found = listing()
-        if log.state().number <= number + (not may_finish):
+        if not log.may_exist or log.state().number <= number + (not may_finish):
             break
     return found

@@ -120,6 +120,7 @@ class DirectoryNamespace(Namespace):
     def catalog(self, name: Name = ()) -> Catalog:
         """Return the tables and objects of a namespace: see `Namespace.catalog`."""
         folders = self._folders.names()
+        self.log.note_folders(folders)
         has_manifest = self._manifest_enabled is not False and FOLDER in folders
         names = self._listing.names() if has_manifest else ListedNames()
         return catalog_of(name_parts(name), names, self._folders, self._folders.listed(folders))

@@ -59,6 +59,8 @@ class Folder:
         folders = self._store.folders()
         if folders is None:
             raise self._missing()
+        if isinstance(self.namespace, DirectoryNamespace):
+            self.namespace.log.note_folders(folders)
         self.catalog = self._catalog() if MANIFEST in folders else _PLAIN
         if self.catalog is not _PLAIN:
             return self.tables_in(self.parts)

@@ -205,9 +205,14 @@ class TableHandle:
             return self._look_up()
         pinned = pinned_versions()
         point = statement_point() if pinned is None or pinned.is_over else pinned.point
-        newest = point.newest(log, self._look_up, may_finish=self.may_finish)
-        version = point.version(log, newest.handle.snapshot)
-        return newest if version is None else newest.checkout_version(version)
+        found: list[LanceDataset] = []
+
+        def find() -> Snapshot:
+            found.append(self._look_up())
+            return found[-1].handle.snapshot
+
+        version = point.version(log, find, may_finish=self.may_finish)
+        return found[-1] if version is None else found[-1].checkout_version(version)
 
     def _look_up(self) -> LanceDataset:
         if self.check is not None:
