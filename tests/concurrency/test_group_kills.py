@@ -22,6 +22,7 @@ from unit.groups.group_tables import (
     after,
     append,
     before,
+    commit_group,
     copy_folder,
     delete_fragment,
     files_of,
@@ -30,6 +31,7 @@ from unit.groups.group_tables import (
     make_folder,
     names_in_log,
     numbers,
+    put,
     swap,
 )
 
@@ -37,7 +39,7 @@ from lance_duck.errors import CommitConflictError
 from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.finish import StagedTable, finish, settle
 from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog
-from lance_duck.groups.write import Group, commit_group, put_group
+from lance_duck.groups.write import Group
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="no forks")
 
@@ -183,7 +185,7 @@ def test_a_group_is_undone_after_a_kill_at_any_step(tmp_path: Path, case: Case) 
     while True:
         copy_folder(template, root)
         log = CommitLog(root, OPTIONS)
-        entry, staged = put_group(log, case.prepare(root))
+        entry, staged = put(log, case.prepare(root))
         case.conflict(root)
 
         def work(log: CommitLog = log, entry: GroupEntry = entry, staged: Staged = staged) -> None:
