@@ -46,6 +46,9 @@ class ReadPoint:
         if log.root not in self._numbers:
             if self._first.setdefault(log.root, newest) is newest:
                 return None
+            if log.state().number == 0:
+                self._numbers[log.root] = 0
+                return None
             number = settled(log, may_finish=may_finish)
             self._numbers[log.root] = _number_in(log, number, self._first[log.root])
             newest = find()
