@@ -139,8 +139,8 @@ def commit_group(log: CommitLog, group: Group) -> None:
 
 def swap(root: str, one: str = "s", other: str = "t") -> list[FolderMove]:
     """Return the moves that swap two tables, drop the table d, and create the table n."""
-    new = f"{root}/{STAGED_GROUPS}/new/n.lance"
-    write_table(f"{root}/{STAGED_GROUPS}/new", "n", FIRST["n"])
+    new = f"{root}/{STAGED_GROUPS}/n.lance"
+    write_table(f"{root}/{STAGED_GROUPS}", "n", FIRST["n"])
     places = {name: f"{root}/{name}.lance" for name in (one, other, "d", "n")}
     renames = [(places[one], f"{root}/x"), (places[other], places[one]), (f"{root}/x", places[other])]
     return folder_moves(root, [*renames, (places["d"], None), (new, places["n"])])
