@@ -68,9 +68,9 @@ def settle(log: CommitLog, *, wait: float = WAIT) -> int:
     """
     state = log.state()
     end = time.monotonic() + wait
-    while not state.is_finished and time.monotonic() < end and log.state() == state:
+    while not state.is_finished and time.monotonic() < end:
         time.sleep(_POLL)
-    state = log.state()
+        state = log.state()
     if not state.is_finished:
         with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
             finish(log, log.read(state.number))
