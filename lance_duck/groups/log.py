@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
-from lance_duck.store import join_uri, local_path, open_store
+from lance_duck.store import Entry, join_uri, local_path, open_store, remove_empty_folders
 from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 PUBLISHED: Final = "published"
@@ -76,6 +76,7 @@ class CommitLog:
         self._path = path
         self._finished = 0
         self._known: tuple[object, LogState] | None = None
+        self._is_swept = False
         self.may_exist = True
 
     def note_folders(self, names: Collection[str]) -> None:
@@ -196,15 +197,35 @@ class CommitLog:
             return None
 
     def remove_old(self) -> None:
-        """Remove entries that are older than a week, except the newest ones. Never raises."""
+        """Remove entries that are older than a week, except the newest ones, and such staged files. Never raises."""
+        limit = time.time() - KEPT_SECONDS
         with suppress(LanceDuckError, OSError):
-            limit = time.time() - KEPT_SECONDS
             entries = {entry.path: entry for entry in self.store.entries(GROUP_COMMITS)}
             numbers = sorted({_parsed(path.rpartition("/")[2])[0] for path in entries}, reverse=True)
             old = set(numbers[KEPT_ENTRIES:]) - {0}
             for path, entry in entries.items():
                 if _parsed(path.rpartition("/")[2])[0] in old and entry.modified.timestamp() < limit:
                     self.store.delete([path])
+        if not self._is_swept:
+            self._is_swept = True
+            with suppress(LanceDuckError, OSError):
+                self._remove_staged(limit)
+
+    def _remove_staged(self, limit: float) -> None:
+        """Remove staged files of processes that were killed, if all files of their group are older than `limit`.
+
+        Files of a table that is being dropped may be old. But the folder into which it was moved has changed since.
+        """
+        folders: dict[str, list[Entry]] = {}
+        for entry in self.store.walk(STAGED_GROUPS):
+            folders.setdefault("/".join(entry.path.split("/")[:3]), []).append(entry)
+        for folder, entries in folders.items():
+            path = local_path(join_uri(self.root, folder))
+            changed = [entry.modified.timestamp() for entry in entries]
+            if max([*changed, 0.0 if path is None else os.stat(path).st_mtime]) < limit:
+                self.store.delete([entry.path for entry in entries])
+                if path is not None:
+                    remove_empty_folders(path)
 
     def staged(self, entry_id: str, table: int, kind: str) -> str:
         """Return the path of a staged file, relative to the root."""

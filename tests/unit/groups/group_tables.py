@@ -94,9 +94,9 @@ def alter(dataset: ld.LanceDataset) -> None:
 EDITS: Final[Mapping[str, Edit]] = {"a": append, "b": change_rows, "c": alter}
 
 
-def prepare(root: str, name: str, edit: Edit) -> PreparedChange:
+def prepare(root: str, name: str, edit: Edit, options: Mapping[str, str] = OPTIONS) -> PreparedChange:
     """Run changes of a table and write their files."""
-    base = ld.dataset(f"{root}/{name}.lance", storage_options=OPTIONS).handle.snapshot
+    base = ld.dataset(f"{root}/{name}.lance", storage_options=dict(options)).handle.snapshot
     pending = PendingChanges(base)
     edit(ld.LanceDataset(base.uri, table=TableScan(pending.collecting())))
     with UncommittedFiles(base) as draft:
@@ -119,9 +119,15 @@ class Names:
         """Change no table of names."""
 
 
-def group_of(root: str, edits: Mapping[str, Edit] = EDITS, moves: Sequence[FolderMove] = ()) -> Group:
+def group_of(
+    root: str,
+    edits: Mapping[str, Edit] = EDITS,
+    moves: Sequence[FolderMove] = (),
+    options: Mapping[str, str] = OPTIONS,
+) -> Group:
     """Prepare a group of changes of tables."""
-    return Group([prepare(root, name, edit) for name, edit in edits.items()], Names(moves) if moves else None)
+    changes = [prepare(root, name, edit, options) for name, edit in edits.items()]
+    return Group(changes, Names(moves) if moves else None)
 
 
 def put(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, StagedTable]]:
@@ -139,8 +145,8 @@ def commit_group(log: CommitLog, group: Group) -> None:
 
 def swap(root: str, one: str = "s", other: str = "t") -> list[FolderMove]:
     """Return the moves that swap two tables, drop the table d, and create the table n."""
-    new = f"{root}/{STAGED_GROUPS}/new/n.lance"
-    write_table(f"{root}/{STAGED_GROUPS}/new", "n", FIRST["n"])
+    new = f"{root}/{STAGED_GROUPS}/n.lance"
+    write_table(f"{root}/{STAGED_GROUPS}", "n", FIRST["n"])
     places = {name: f"{root}/{name}.lance" for name in (one, other, "d", "n")}
     renames = [(places[one], f"{root}/x"), (places[other], places[one]), (f"{root}/x", places[other])]
     return folder_moves(root, [*renames, (places["d"], None), (new, places["n"])])
