@@ -141,10 +141,18 @@ class CommitLog:
         for each in range(number + 1, self.state().number + 1):
             yield self.read(each)
 
-    def put(self, entry: GroupEntry) -> None:
-        """Add an entry. Raises AlreadyExistsError if its number is taken."""
+    def put(self, entry: GroupEntry, staged: Mapping[str, bytes] | None = None) -> None:
+        """Add an entry.
+
+        Args:
+            entry: The entry.
+            staged: Contents of its staged files by path. They are written first.
+
+        Raises:
+            AlreadyExistsError: The number is taken.
+        """
         self.may_exist = True
-        self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json())
+        self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json(), staged)
 
     def end(self, number: int, outcome: str, **more: Any) -> str:
         """Decide whether a group is published or taken back, unless it is decided. Returns the decision."""
