@@ -250,6 +250,8 @@ class FolderTransaction:
         self._check_open()
         parts = name_parts(name)
         key = object_id(parts)
+        if len(parts) == 1:
+            self._check_local(key)
         location = self._location(parts)
         if key in self._new:
             del self._new[key]
@@ -262,7 +264,6 @@ class FolderTransaction:
                 opened.pending.discard()
                 self._names.dropped.append(opened.pending.base)
         if len(parts) == 1:
-            self._check_local(key)
             self._names.moved.append((location, None))
             if self._has_rows():
                 self._names.edits.append(lambda draft: _drop_row(draft, parts))
@@ -351,11 +352,19 @@ class FolderTransaction:
             names.remove_dropped()
         named = {original: name for name, original in self._renamed.items() if original is not None}
         for (key, table), version in zip(self._open.items(), after, strict=True):
+            name = named.get(key, key)
+            if name != key and "$" not in name:
+                version = self._reopened(name)
             table.dataset.handle.move_to(version)
-            if version is not table.pending.base:
-                self.versions[named.get(key, key)] = version.version
+            if version.version != table.pending.base.version:
+                self.versions[name] = version.version
         self.versions |= {name: table.version for name, table in self._new.items()}
         return self.versions
+
+    def _reopened(self, name: str) -> Snapshot:
+        """Open a table of the root whose folder was renamed."""
+        place = self._namespace.describe_table(name)
+        return open_snapshot(place.location, storage_options=dict(place.storage_options))
 
     def rollback(self) -> None:
         """Discard all changes."""

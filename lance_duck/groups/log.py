@@ -21,7 +21,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_duck.cache import LruCache
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
 from lance_duck.store import Entry, join_uri, local_path, open_store, remove_empty_folders
@@ -75,7 +74,7 @@ class CommitLog:
         self.store = open_store(root, storage_options)
         path = local_path(join_uri(root, GROUP_COMMITS))
         self._path = path
-        self._entries: LruCache[GroupEntry] = LruCache(64)
+        self._finished = 0
         self._known: tuple[object, LogState] | None = None
         self._is_swept = False
         self.may_exist = True
@@ -115,9 +114,12 @@ class CommitLog:
             if found:
                 number = found
                 files.add(kind)
-        if _ENTRY not in files:
+        if _ENTRY not in files or _UNDONE in files or (self._path is None and number <= self._finished):
             return LogState(number)
-        return LogState(number, _UNDONE in files or (_END in files and self.outcome(number) == PUBLISHED))
+        if _END not in files or self.outcome(number) != PUBLISHED:
+            return LogState(number, is_finished=False)
+        self._finished = number
+        return LogState(number)
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, newest first."""
@@ -132,9 +134,7 @@ class CommitLog:
             UnsupportedError: A newer version of this package wrote it.
         """
         path = _file(number, _ENTRY)
-        return self._entries.get(
-            number, lambda: entry_from_json(self.store.get(path), number, f"{self.store.uri}/{path}")
-        )
+        return entry_from_json(self.store.get(path), number, f"{self.store.uri}/{path}")
 
     def entries_after(self, number: int) -> Iterator[GroupEntry]:
         """Yield the entries after a number, oldest first."""
