@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,6 +199,8 @@ def forked(work: Callable[[], object]) -> int:
         signal.alarm(SECONDS)
         work()
         os._exit(0)
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(1)
 
