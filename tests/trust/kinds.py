@@ -195,6 +195,13 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
             "3 processes append, delete, count, upsert and compact. No change is lost or applied twice.",
             1,
         ),
+        TrialKind(
+            "groups",
+            "groups:transferred",
+            "3 processes move amounts between 4 tables, and some are killed. pylance appends. Readers see one sum.",
+            1,
+            share=2,
+        ),
         TrialKind("upserts", "races:upserted", "3 threads upsert the same keys. Each key exists once.", 2, share=0.5),
         TrialKind(
             "cleanup",
