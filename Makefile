@@ -87,9 +87,10 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
-test-duckdb15: $(LOWEST)/.ready  ## test SQL, changes and Spark 4.0 on the oldest supported libraries (DuckDB 1.5)
+test-duckdb15: $(LOWEST)/.ready  ## test SQL and changes on the oldest supported libraries (DuckDB 1.5), and the quick tests of Spark 4.0
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
-		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow' -n 2 --dist worksteal
+		tests/unit/file/write tests/unit/store tests/unit/maintenance -m 'not slow' -n 2 --dist worksteal
+	$(LOWEST)/bin/python -m pytest tests/spark -m 'not slow and not rest' -n 2 --dist worksteal
 
 trust: $(READY)  ## run random trials for minutes; PROFILE=long: for hours, and update docs/background/trust.md
 	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE)

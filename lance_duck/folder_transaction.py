@@ -250,6 +250,8 @@ class FolderTransaction:
         self._check_open()
         parts = name_parts(name)
         key = object_id(parts)
+        if len(parts) == 1:
+            self._check_local(key)
         location = self._location(parts)
         if key in self._new:
             del self._new[key]
@@ -262,7 +264,6 @@ class FolderTransaction:
                 opened.pending.discard()
                 self._names.dropped.append(opened.pending.base)
         if len(parts) == 1:
-            self._check_local(key)
             self._names.moved.append((location, None))
             if self._has_rows():
                 self._names.edits.append(lambda draft: _drop_row(draft, parts))

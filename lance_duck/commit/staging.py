@@ -151,8 +151,8 @@ def take_back(table: Snapshot, base: int, transaction: str, undo: str, propertie
         properties: Properties of that transaction.
 
     Returns:
-        None if the change is not visible any more. Its version if other writers have built on it. The newest version if
-        other writers have removed versions, so that nobody knows whether it contains the change.
+        None if the change is not visible any more. Its version if other writers have built on it. 0 if that is not
+        known, because other writers have removed versions. Then it is not published later either.
 
     Raises:
         StoreError: The store failed, or all attempts lost a race.
@@ -167,7 +167,7 @@ def take_back(table: Snapshot, base: int, transaction: str, undo: str, propertie
         if published is not None and (published < newest.version or published - 1 not in present):
             return published
         if published is None and not present.issuperset(range(base + 1, newest.version)):
-            return newest.version
+            return 0
         operation: Operation = UpdateConfig() if published is None else Restore(published - 1)
         commit(newest, operation, properties=properties, retries=0, transaction_uuid=undo)
         return None

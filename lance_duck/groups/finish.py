@@ -68,9 +68,9 @@ def settle(log: CommitLog, *, wait: float = WAIT) -> int:
     """
     state = log.state()
     end = time.monotonic() + wait
-    while not state.is_finished and time.monotonic() < end and log.state() == state:
+    while not state.is_finished and time.monotonic() < end:
         time.sleep(_POLL)
-    state = log.state()
+        state = log.state()
     if not state.is_finished:
         with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
             finish(log, log.read(state.number))
@@ -219,7 +219,7 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
             remedy="run the transaction again",
         )
     undone = [table.place for table in entry.tables if table.place not in kept]
-    names = ", ".join(f"{place} (version {version})" for place, version in sorted(kept.items()))
+    names = ", ".join(f"{place} (version {version or 'unknown'})" for place, version in sorted(kept.items()))
     return PartlyCommittedError(
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,
@@ -240,9 +240,10 @@ def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
 
 
 def _clean(log: CommitLog, entry: GroupEntry) -> None:
-    """Remove the staged files of a finished group. Never raises."""
-    with suppress(LanceDuckError, OSError):
-        folder = f"{STAGED_GROUPS}/{entry.id}"
-        log.store.delete([each.path for each in log.store.walk(folder)])
-        if (path := local_path(join_uri(log.root, folder))) is not None:
-            remove_empty_folders(path)
+    """Remove the staged files of a finished group, and new tables that it did not create. Never raises."""
+    new = [move.source for move in entry.moves if move.source.startswith(f"{STAGED_GROUPS}/")]
+    for folder in (f"{STAGED_GROUPS}/{entry.id}", *new):
+        with suppress(LanceDuckError, OSError):
+            log.store.delete([each.path for each in log.store.walk(folder)])
+            if (path := local_path(join_uri(log.root, folder))) is not None:
+                remove_empty_folders(path)

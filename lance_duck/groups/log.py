@@ -21,10 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_duck.cache import LruCache
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
-from lance_duck.store import join_uri, local_path, open_store
+from lance_duck.store import Entry, join_uri, local_path, open_store, remove_empty_folders
 from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 PUBLISHED: Final = "published"
@@ -75,8 +74,9 @@ class CommitLog:
         self.store = open_store(root, storage_options)
         path = local_path(join_uri(root, GROUP_COMMITS))
         self._path = path
-        self._entries: LruCache[GroupEntry] = LruCache(64)
+        self._finished = 0
         self._known: tuple[object, LogState] | None = None
+        self._is_swept = False
         self.may_exist = True
 
     def note_folders(self, names: Collection[str]) -> None:
@@ -114,9 +114,12 @@ class CommitLog:
             if found:
                 number = found
                 files.add(kind)
-        if _ENTRY not in files:
+        if _ENTRY not in files or _UNDONE in files or (self._path is None and number <= self._finished):
             return LogState(number)
-        return LogState(number, _UNDONE in files or (_END in files and self.outcome(number) == PUBLISHED))
+        if _END not in files or self.outcome(number) != PUBLISHED:
+            return LogState(number, is_finished=False)
+        self._finished = number
+        return LogState(number)
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, newest first."""
@@ -131,19 +134,25 @@ class CommitLog:
             UnsupportedError: A newer version of this package wrote it.
         """
         path = _file(number, _ENTRY)
-        return self._entries.get(
-            number, lambda: entry_from_json(self.store.get(path), number, f"{self.store.uri}/{path}")
-        )
+        return entry_from_json(self.store.get(path), number, f"{self.store.uri}/{path}")
 
     def entries_after(self, number: int) -> Iterator[GroupEntry]:
         """Yield the entries after a number, oldest first."""
         for each in range(number + 1, self.state().number + 1):
             yield self.read(each)
 
-    def put(self, entry: GroupEntry) -> None:
-        """Add an entry. Raises AlreadyExistsError if its number is taken."""
+    def put(self, entry: GroupEntry, staged: Mapping[str, bytes] | None = None) -> None:
+        """Add an entry.
+
+        Args:
+            entry: The entry.
+            staged: Contents of its staged files by path. They are written first.
+
+        Raises:
+            AlreadyExistsError: The number is taken.
+        """
         self.may_exist = True
-        self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json())
+        self.store.put_if_absent(_file(entry.number, _ENTRY), entry.to_json(), staged)
 
     def end(self, number: int, outcome: str, **more: Any) -> str:
         """Decide whether a group is published or taken back, unless it is decided. Returns the decision."""
@@ -196,15 +205,35 @@ class CommitLog:
             return None
 
     def remove_old(self) -> None:
-        """Remove entries that are older than a week, except the newest ones. Never raises."""
+        """Remove entries that are older than a week, except the newest ones, and such staged files. Never raises."""
+        limit = time.time() - KEPT_SECONDS
         with suppress(LanceDuckError, OSError):
-            limit = time.time() - KEPT_SECONDS
             entries = {entry.path: entry for entry in self.store.entries(GROUP_COMMITS)}
             numbers = sorted({_parsed(path.rpartition("/")[2])[0] for path in entries}, reverse=True)
             old = set(numbers[KEPT_ENTRIES:]) - {0}
             for path, entry in entries.items():
                 if _parsed(path.rpartition("/")[2])[0] in old and entry.modified.timestamp() < limit:
                     self.store.delete([path])
+        if not self._is_swept:
+            self._is_swept = True
+            with suppress(LanceDuckError, OSError):
+                self._remove_staged(limit)
+
+    def _remove_staged(self, limit: float) -> None:
+        """Remove staged files of processes that were killed, if all files of their group are older than `limit`.
+
+        Files of a table that is being dropped may be old. But the folder into which it was moved has changed since.
+        """
+        folders: dict[str, list[Entry]] = {}
+        for entry in self.store.walk(STAGED_GROUPS):
+            folders.setdefault("/".join(entry.path.split("/")[:3]), []).append(entry)
+        for folder, entries in folders.items():
+            path = local_path(join_uri(self.root, folder))
+            changed = [entry.modified.timestamp() for entry in entries]
+            if max([*changed, 0.0 if path is None else os.stat(path).st_mtime]) < limit:
+                self.store.delete([entry.path for entry in entries])
+                if path is not None:
+                    remove_empty_folders(path)
 
     def staged(self, entry_id: str, table: int, kind: str) -> str:
         """Return the path of a staged file, relative to the root."""

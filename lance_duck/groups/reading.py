@@ -40,16 +40,17 @@ class ReadPoint:
             find: Opens the newest version. Called again after an unfinished group was finished.
             may_finish: Whether an unfinished group may be finished. Otherwise, the state before it is read.
         """
+        if log.root not in self._numbers and log.may_exist and log.root not in self._first:
+            self._numbers[log.root] = settled(log, may_finish=may_finish)
         newest = find()
         if log.root not in self._numbers:
-            if not log.may_exist and self._first.setdefault(log.root, newest) is newest:
+            if self._first.setdefault(log.root, newest) is newest:
                 return None
             if log.state().number == 0:
                 self._numbers[log.root] = 0
                 return None
             number = settled(log, may_finish=may_finish)
-            first = self._first.get(log.root)
-            self._numbers[log.root] = number if first is None else _number_in(log, number, first)
+            self._numbers[log.root] = _number_in(log, number, self._first[log.root])
             newest = find()
         number = self._numbers[log.root]
         if log.state().number == number:

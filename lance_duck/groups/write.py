@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,14 +128,14 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
     properties = {**(group.properties or {}), GROUP_KEY: group_id, NUMBER_KEY: str(number)}
     tables: list[GroupTable] = []
     staged: dict[str, StagedTable] = {}
-    written: list[str] = []
+    files: dict[str, bytes] = {}
     try:
         for position, change in enumerate(sorted(changes, key=lambda each: not each.follows_base_only)):
             place = relative_folder(log.root, change.base)
             attempts = change.attempts(properties, str(uuid4()))
             ready = stage(attempts, whole=change.follows_base_only)
             staged[place] = StagedTable(ready, attempts.affected)
-            tables.append(_stage_files(log, group_id, position, place, ready, written))
+            tables.append(_staged_files(log, group_id, position, place, ready, files))
         entry = GroupEntry(
             number=number,
             id=group_id,
@@ -144,24 +144,24 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
             tables=tuple(tables),
             moves=moves,
         )
-        _put_entry(log, entry)
+        _put_entry(log, entry, files)
     except BaseException as error:
         if not isinstance(error, StoreError) and not (tables and _is_put(log, number, group_id)):
-            _remove(log, written, staged)
+            _remove(log, files, staged)
         raise
     return entry, staged
 
 
-def _stage_files(
-    log: CommitLog, group_id: str, position: int, place: str, ready: StagedCommit, written: list[str]
+def _staged_files(
+    log: CommitLog, group_id: str, position: int, place: str, ready: StagedCommit, files: dict[str, bytes]
 ) -> GroupTable:
+    """Add the staged files of a table to `files`, by path. Returns the table's part of the entry."""
     message = ready.transaction.SerializeToString()
-    for kind, data in (("txn", message), ("manifest", ready.manifest)):
-        if data is not None:
-            path = log.staged(group_id, position, kind)
-            written.append(path)
-            log.store.put(path, data)
-    ready.base.store.sync()
+    files[log.staged(group_id, position, "txn")] = message
+    if ready.manifest is not None:
+        files[log.staged(group_id, position, "manifest")] = ready.manifest
+    if ready.base.base_paths:
+        ready.base.store.sync()  # the put of the entry flushes files below the root only
     return GroupTable(
         place=place,
         base=ready.base.version,
@@ -172,9 +172,9 @@ def _stage_files(
     )
 
 
-def _put_entry(log: CommitLog, entry: GroupEntry) -> None:
+def _put_entry(log: CommitLog, entry: GroupEntry, files: Mapping[str, bytes]) -> None:
     try:
-        log.put(entry)
+        log.put(entry, files)
     except (AlreadyExistsError, StoreError):
         if not _is_put(log, entry.number, entry.id):
             raise
@@ -188,7 +188,7 @@ def _is_put(log: CommitLog, number: int, group_id: str) -> bool:
         return False
 
 
-def _remove(log: CommitLog, paths: Sequence[str], staged: Mapping[str, StagedTable]) -> None:
+def _remove(log: CommitLog, paths: Iterable[str], staged: Mapping[str, StagedTable]) -> None:
     """Remove the staged files of a group that has no entry. Never raises."""
     with suppress(LanceDuckError):
         log.store.delete(paths)

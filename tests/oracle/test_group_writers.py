@@ -27,12 +27,12 @@ from unit.groups.group_tables import (
     group_of,
     make_folder,
     numbers,
+    put,
 )
 
 from lance_duck.errors import CommitConflictError, NotFoundError, PartlyCommittedError, StoreError
 from lance_duck.groups.finish import finish, settle
 from lance_duck.groups.log import PARTLY, PUBLISHED, UNDONE, CommitLog
-from lance_duck.groups.write import put_group
 
 SEEDS = 1000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 60
 PUTS = 5
@@ -190,7 +190,7 @@ def commit(root: str, foreign: Foreign, act: Callable[[int], object], *, is_help
     log, group, error = CommitLog(root, OPTIONS), group_of(root), None
     try:
         with Faults(before_puts(act)):
-            entry, staged = put_group(log, group)
+            entry, staged = put(log, group)
             if is_helped:
                 settle(log, wait=0)
             finish(log, entry, None if is_helped else staged)

@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +22,14 @@ import pyarrow as pa
 from support.faults import Do, Faults, Plan
 
 import lance_duck as ld
-from lance_duck.groups.entry import FolderMove
+from lance_duck.groups.entry import FolderMove, GroupEntry
+from lance_duck.groups.finish import StagedTable, finish
 from lance_duck.groups.log import CommitLog
-from lance_duck.groups.write import Group, folder_moves
+from lance_duck.groups.write import Group, folder_moves, put_group
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange
 from lance_duck.verbs.rows.draft import UncommittedFiles
-from lance_duck.wire.paths import GROUP_COMMITS as COMMITS
-from lance_duck.wire.paths import STAGED_GROUPS as STAGED
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 OPTIONS: Final = {"fsync": "false"}
 KILLED: Final = 9
@@ -93,9 +94,9 @@ def alter(dataset: ld.LanceDataset) -> None:
 EDITS: Final[Mapping[str, Edit]] = {"a": append, "b": change_rows, "c": alter}
 
 
-def prepare(root: str, name: str, edit: Edit) -> PreparedChange:
+def prepare(root: str, name: str, edit: Edit, options: Mapping[str, str] = OPTIONS) -> PreparedChange:
     """Run changes of a table and write their files."""
-    base = ld.dataset(f"{root}/{name}.lance", storage_options=OPTIONS).handle.snapshot
+    base = ld.dataset(f"{root}/{name}.lance", storage_options=dict(options)).handle.snapshot
     pending = PendingChanges(base)
     edit(ld.LanceDataset(base.uri, table=TableScan(pending.collecting())))
     with UncommittedFiles(base) as draft:
@@ -105,15 +106,47 @@ def prepare(root: str, name: str, edit: Edit) -> PreparedChange:
     return change
 
 
-def group_of(root: str, edits: Mapping[str, Edit] = EDITS, moves: Sequence[FolderMove] = ()) -> Group:
+@dataclass(frozen=True)
+class Names:
+    """Moves of folders: see `GroupNames`."""
+
+    moves: Sequence[FolderMove]
+
+    def check(self) -> None:
+        """Check nothing."""
+
+    def prepare(self) -> None:
+        """Change no table of names."""
+
+
+def group_of(
+    root: str,
+    edits: Mapping[str, Edit] = EDITS,
+    moves: Sequence[FolderMove] = (),
+    options: Mapping[str, str] = OPTIONS,
+) -> Group:
     """Prepare a group of changes of tables."""
-    return Group([prepare(root, name, edit) for name, edit in edits.items()], moves)
+    changes = [prepare(root, name, edit, options) for name, edit in edits.items()]
+    return Group(changes, Names(moves) if moves else None)
+
+
+def put(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, StagedTable]]:
+    """Put the entry of a group that changes something: see `put_group`."""
+    found = put_group(log, group)
+    assert found is not None
+    return found
+
+
+def commit_group(log: CommitLog, group: Group) -> None:
+    """Commit a group."""
+    finish(log, *put(log, group))
+    log.remove_old()
 
 
 def swap(root: str, one: str = "s", other: str = "t") -> list[FolderMove]:
     """Return the moves that swap two tables, drop the table d, and create the table n."""
-    new = f"{root}/{STAGED}/new/n.lance"
-    write_table(f"{root}/{STAGED}/new", "n", FIRST["n"])
+    new = f"{root}/{STAGED_GROUPS}/n.lance"
+    write_table(f"{root}/{STAGED_GROUPS}", "n", FIRST["n"])
     places = {name: f"{root}/{name}.lance" for name in (one, other, "d", "n")}
     renames = [(places[one], f"{root}/x"), (places[other], places[one]), (f"{root}/x", places[other])]
     return folder_moves(root, [*renames, (places["d"], None), (new, places["n"])])
@@ -200,4 +233,4 @@ def copy_folder(source: str, target: str) -> str:
 
 def names_in_log(root: str) -> list[str]:
     """Return the kinds of the files in the log, newest entry first."""
-    return [path.suffix for path in sorted(Path(root, COMMITS).glob("*")) if "#" not in path.name]
+    return [path.suffix for path in sorted(Path(root, GROUP_COMMITS).glob("*")) if "#" not in path.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ from unit.groups.group_tables import (
     after,
     append,
     before,
+    commit_group,
     copy_folder,
     delete_fragment,
     exit_code,
+    files_of,
     forked,
     group_of,
     make_folder,
     names_in_log,
     numbers,
+    put,
     rows_of,
     swap,
 )
@@ -34,11 +38,10 @@ from lance_duck.errors import CommitConflictError
 from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.finish import finish, settle
 from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog
-from lance_duck.groups.write import commit_group, put_group
 from lance_duck.snapshot import turns
+from lance_duck.wire.paths import STAGED_GROUPS
 
 TIMES = 50 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 5
-Help = Callable[[], object]
 ALL = {name: after(name, edit) for name, edit in EDITS.items()}
 NONE = {name: before(name) for name in EDITS}
 TAKEN = [{"id": 10, "v": 7}, *before("b")[1:]]
@@ -81,60 +84,66 @@ def check(root: str, entry: GroupEntry, *, is_taken: bool) -> None:
         assert [versions(root, name, entry) for name in EDITS] == [["change"]] * 3
 
 
-@pytest.mark.parametrize("helpers", [2, 3])
+def at_once(*work: Callable[[], object]) -> list[Exception]:
+    """Run some functions in threads that start together. Returns their errors."""
+    barrier, errors = threading.Barrier(len(work)), []
+
+    def run(do: Callable[[], object]) -> None:
+        barrier.wait()
+        try:
+            do()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("number", range(TIMES))
+@pytest.mark.parametrize("helpers", [1, 2])
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_threads_finish_a_group_once(tmp_path: Path, helpers: int, is_taken: bool) -> None:
-    for number in range(TIMES):
-        root = str(tmp_path / str(number))
-        entry, staged = put_group(log := make_folder(root), group_of(root))
-        if is_taken:
-            take_row(root)
-        barrier, errors = threading.Barrier(helpers), []
-
-        def run(helper: int) -> None:
-            barrier.wait()
-            try:
-                finish(log, entry, staged) if helper == 0 else help_out(root)
-            except Exception as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=run, args=(helper,)) for helper in range(helpers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [type(error) for error in errors] == [CommitConflictError] * is_taken, errors
-        check(root, entry, is_taken=is_taken)
+def test_threads_finish_a_group_once(tmp_path: Path, number: int, helpers: int, is_taken: bool) -> None:
+    root = str(tmp_path)
+    log = make_folder(root)
+    entry, staged = put(log, group_of(root))
+    if is_taken:
+        take_row(root)
+    errors = at_once(lambda: finish(log, entry, staged), *[lambda: help_out(root)] * helpers)
+    assert [type(error) for error in errors] == [CommitConflictError] * is_taken, errors
+    check(root, entry, is_taken=is_taken)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no forks")
+@pytest.mark.parametrize("number", range(TIMES))
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_processes_finish_a_group_once(tmp_path: Path, is_taken: bool) -> None:
-    for number in range(TIMES):
-        root = str(tmp_path / str(number))
-        entry, _ = put_group(make_folder(root), group_of(root))
-        if is_taken:
-            take_row(root)
-        children = [forked(lambda: help_out(root)) for _ in range(3)]
-        assert [exit_code(child) for child in children] == [0, 0, 0]
-        check(root, entry, is_taken=is_taken)
+def test_processes_finish_a_group_once(tmp_path: Path, number: int, is_taken: bool) -> None:
+    root = str(tmp_path)
+    entry, _ = put(make_folder(root), group_of(root))
+    if is_taken:
+        take_row(root)
+    children = [forked(lambda: help_out(root)) for _ in range(3)]
+    assert [exit_code(child) for child in children] == [0, 0, 0]
+    check(root, entry, is_taken=is_taken)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no forks")
-def test_processes_publish_and_move_once(tmp_path: Path) -> None:
-    for number in range(TIMES):
-        root = str(tmp_path / str(number))
-        make_folder(root, "abd")
-        edits = {"a": delete_fragment, "b": append}
-        put_group(CommitLog(root, OPTIONS), group_of(root, edits, swap(root, "a", "b")))
-        children = [forked(lambda: help_out(root)) for _ in range(3)]
-        assert [exit_code(child) for child in children] == [0, 0, 0]
-        assert CommitLog(root, OPTIONS).outcome(1) == PUBLISHED
-        assert rows_of(root, "b") == after("a", delete_fragment)
-        assert rows_of(root, "a") == after("b", append)
-        assert rows_of(root, "n") == before("n")
-        assert sorted(os.listdir(root)) == ["__lance_duck", "a.lance", "b.lance", "n.lance"]
-        assert os.listdir(f"{root}/__lance_duck") == ["commits"]
+@pytest.mark.parametrize("number", range(TIMES))
+def test_processes_publish_and_move_once(tmp_path: Path, number: int) -> None:
+    root = str(tmp_path)
+    log = make_folder(root, "abd")
+    put(log, group_of(root, {"a": delete_fragment, "b": append}, swap(root, "a", "b")))
+    children = [forked(lambda: help_out(root)) for _ in range(3)]
+    assert [exit_code(child) for child in children] == [0, 0, 0]
+    assert CommitLog(root, OPTIONS).outcome(1) == PUBLISHED
+    assert rows_of(root, "b") == after("a", delete_fragment)
+    assert rows_of(root, "a") == after("b", append)
+    assert rows_of(root, "n") == before("n")
+    assert sorted(os.listdir(root)) == ["__lance_duck", "a.lance", "b.lance", "n.lance"]
+    assert not [path for path in files_of(root) if path.startswith(STAGED_GROUPS)]
 
 
 def at_puts(places: Sequence[int], act: Callable[[], object]) -> Plan:
@@ -155,7 +164,7 @@ def test_helpers_may_finish_a_group_before_any_put_of_others(
 ) -> None:
     monkeypatch.setattr(turns, "LONGEST_TURN", 0)  # of the writer, who waits for the helper here
     template, root = str(tmp_path / "template"), str(tmp_path / "folder")
-    entry, staged = put_group(make_folder(template), group_of(template))
+    entry, _ = put(make_folder(template), group_of(template))
     if is_taken:
         take_row(template)
     puts = 7 if is_taken else 4
@@ -170,33 +179,23 @@ def test_helpers_may_finish_a_group_before_any_put_of_others(
 
 
 def test_writers_of_groups_take_turns(tmp_path: Path) -> None:
-    root, errors = str(tmp_path), []
+    root = str(tmp_path)
     make_folder(root)
 
-    def run(number: int) -> None:
-        def add(dataset: ld.LanceDataset) -> None:
-            dataset.insert(numbers(100 + number, 1))
+    def write(first: int) -> None:
+        edits = dict.fromkeys(EDITS, lambda dataset: dataset.insert(numbers(first, 1)))
+        for _ in range(3):
+            commit_group(CommitLog(root, OPTIONS), group_of(root, edits))
 
-        try:
-            for _ in range(3):
-                commit_group(CommitLog(root, OPTIONS), group_of(root, dict.fromkeys(EDITS, add)))
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    assert at_once(*(partial(write, first) for first in (100, 101, 102, 103))) == []
     assert CommitLog(root, OPTIONS).numbers() == list(range(12, 0, -1))
-    added = [row for number in range(4) for row in numbers(100 + number, 1).to_pylist() * 3]
+    added = [row for first in (100, 101, 102, 103) for row in numbers(first, 1).to_pylist() * 3]
     assert contents(root) == {name: [*rows, *added] for name, rows in NONE.items()}
 
 
 def test_a_group_finishes_the_group_before_it(tmp_path: Path) -> None:
     root = str(tmp_path)
-    put_group(log := make_folder(root), group_of(root, {"a": append, "b": append}))
+    put(log := make_folder(root), group_of(root, {"a": append, "b": append}))
     commit_group(CommitLog(root, OPTIONS), group_of(root, {"b": append, "c": append}))
     assert [log.outcome(number) for number in (1, 2)] == [PUBLISHED, PUBLISHED]
     expected = {name: after(name, append) for name in EDITS}

@@ -23,11 +23,13 @@ from unit.groups.group_tables import (
     append,
     before,
     change_rows,
+    commit_group,
     copy_folder,
     delete_fragment,
     files_of,
     group_of,
     make_folder,
+    put,
     rows_of,
     write_table,
 )
@@ -40,8 +42,8 @@ from lance_duck.errors import (
     UnsupportedError,
 )
 from lance_duck.groups.finish import base_of, finish, settle, staged_digest
-from lance_duck.groups.log import COMMITS, PUBLISHED, STAGED, CommitLog
-from lance_duck.groups.write import commit_group, put_group
+from lance_duck.groups.log import PUBLISHED, CommitLog
+from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 from lance_duck.wire.pb import transaction_pb2
 
 BEYOND: Final = 2**64 - 1
@@ -72,12 +74,12 @@ VALUES: Final = [
 def folder(tmp_path: Path) -> Path:
     """A folder with an entry that is not finished."""
     root = tmp_path / "outside" / "folder"
-    put_group(make_folder(str(root)), group_of(str(root)))
+    put(make_folder(str(root)), group_of(str(root)))
     return root
 
 
 def entry_file(folder: Path, suffix: str = ".json") -> Path:
-    return folder / COMMITS / f"{BEYOND - 1}{suffix}"
+    return folder / GROUP_COMMITS / f"{BEYOND - 1}{suffix}"
 
 
 def settled(folder: Path) -> CommitLog:
@@ -169,7 +171,7 @@ def hostile_entries(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_entries_with_hostile_values_change_nothing_outside_their_tables(folder: Path) -> None:
     outside = folder.parent
     write_table(str(outside), "other", 90)
-    write_table(str(folder / STAGED / "running"), "other", 90)
+    write_table(str(folder / STAGED_GROUPS / "running"), "other", 90)
     template = copy_folder(str(outside), str(outside.with_name("template")))
     log = str(entry_file(folder).relative_to(outside))
     known = files_of(str(outside))
@@ -193,18 +195,18 @@ def test_entries_with_hostile_values_change_nothing_outside_their_tables(folder:
     "name", ["x.json", f"{BEYOND}.json", f"{BEYOND - 2}.other", "0.json", "9" * 20 + ".end", "é" * 20]
 )
 def test_other_files_in_the_log_are_ignored(folder: Path, name: str) -> None:
-    (folder / COMMITS / name).write_bytes(b"?")
+    (folder / GROUP_COMMITS / name).write_bytes(b"?")
     assert settled(folder).outcome(1) == PUBLISHED
 
 
 def test_numbers_from_the_future_are_continued_or_refused(folder: Path) -> None:
     settled(folder)
-    shutil.copy(entry_file(folder), folder / COMMITS / f"{BEYOND - 2**63 + 1:020}.json")
+    shutil.copy(entry_file(folder), folder / GROUP_COMMITS / f"{BEYOND - 2**63 + 1:020}.json")
     assert isinstance(refused(folder), CorruptError)  # the entry has another number
     log = CommitLog(str(folder), OPTIONS)
     with pytest.raises(LanceDuckError):
-        log.base_after(1, "a.lance")
-    (folder / COMMITS / f"{BEYOND - 2**63 + 1:020}.end").write_text('{"outcome":"published"}')
+        list(log.entries_after(1))
+    (folder / GROUP_COMMITS / f"{BEYOND - 2**63 + 1:020}.end").write_text('{"outcome":"published"}')
     with pytest.raises(LanceDuckError):
         commit_group(CommitLog(str(folder), OPTIONS), group_of(str(folder)))
 
@@ -218,7 +220,7 @@ def test_a_group_is_undone_if_one_of_its_tables_is_gone(folder: Path, name: str)
 
 
 def staged_files(folder: Path) -> list[Path]:
-    return sorted(path for path in (folder / STAGED).rglob("*") if path.is_file())
+    return sorted(path for path in (folder / STAGED_GROUPS).rglob("*") if path.is_file())
 
 
 def test_a_group_is_undone_if_a_staged_file_is_missing(folder: Path) -> None:
@@ -238,7 +240,7 @@ def drop_column(dataset: ld.LanceDataset) -> None:
 def test_a_change_is_not_published_into_another_table_of_the_same_name(tmp_path: Path, edit: Edit) -> None:
     root = str(tmp_path)
     log = make_folder(root)
-    put_group(log, group_of(root, {"a": edit, "b": append}))
+    put(log, group_of(root, {"a": edit, "b": append}))
     shutil.rmtree(tmp_path / "a.lance")
     make_folder(root, "a")
     assert settled(tmp_path).undone(1) == {}
@@ -270,7 +272,7 @@ def messages(table: dict[str, Any]) -> Iterator[bytes]:
 
 def test_messages_with_a_right_digest_are_checked(tmp_path: Path) -> None:
     template, root = str(tmp_path / "template"), str(tmp_path / "folder")
-    put_group(make_folder(template), group_of(template, {"a": append, "b": append}))
+    put(make_folder(template), group_of(template, {"a": append, "b": append}))
     entry = json.loads(entry_file(Path(template)).read_text())
     for data in messages(entry["tables"][0]):
         folder = Path(copy_folder(template, root))
