@@ -692,11 +692,16 @@ ROLLBACK;
 SELECT count(*) FROM t WHERE x = 0;
 --> 1
 BEGIN;
-DELETE FROM t;
+DELETE FROM t WHERE id = 1;
+--> 1
+DELETE FROM x WHERE false;
+--> 0
+ALTER TABLE x RENAME TO y;
+SELECT count(*) FROM y;
 --> 4
-DELETE FROM x;
---! t
 ROLLBACK;
+SELECT count(*) FROM x;
+--> 4
 BEGIN;
 UPDATE t SET x = 0;
 --> 4

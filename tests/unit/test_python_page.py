@@ -47,6 +47,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "scanner": ds.scanner(),
         "rows": ld.loading.RowSelection.of(ds),
         "namespace": ld.connect_namespace("dir", {"root": str(folder)}),
+        "transaction": ld.transaction(folder),
     }
 
 

@@ -63,6 +63,9 @@ def test_messages_without_a_block_are_in_the_source() -> None:
         "check the credentials in storage_options or the environment; they may have expired",
         "Spark's workers run a Python without lance-duck",
         "does it ahead",
+        "nothing was committed, because another writer came first",
+        "the transaction is committed only in part, because other writers have built on its versions",
+        "repeat the changes of the other tables, or restore these versions",
         "the file size differs from the manifest",
     ):
         assert fact in source
