@@ -134,6 +134,9 @@ class _Names:
             ) from error
         return change
 
+    def keep_files(self) -> None:
+        """See `GroupNames.keep_files`. Only a refused commit removes the files of new tables."""
+
     def remove_dropped(self) -> None:
         """Remove the files of dropped tables."""
         if self._after is not None:
