@@ -302,7 +302,7 @@ class PartlyCommittedError(LanceDuckError, OSError):
         new version of another table.
 
     Remedy:
-        Repeat the changes of the tables that the message calls "not in", or restore the others.
+        Repeat the changes of the tables that the message calls "not in", or undo the others with new changes.
     """
 
 

@@ -134,6 +134,9 @@ class _Names:
             ) from error
         return change
 
+    def keep_files(self) -> None:
+        """See `GroupNames.keep_files`. Only a refused commit removes the files of new tables."""
+
     def remove_dropped(self) -> None:
         """Remove the files of dropped tables."""
         if self._after is not None:
@@ -434,7 +437,7 @@ class FolderTransaction:
             found.append(open_snapshot(place.location, storage_options=dict(place.storage_options)))
             return found[-1]
 
-        version = self._point.version(self._namespace.log, find, may_finish=True)
+        version = self._point.version(self._namespace.log, find)
         return found[-1] if version is None else found[-1].checkout(version)
 
 

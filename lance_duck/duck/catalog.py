@@ -177,6 +177,8 @@ class TableCatalog:
             read_only: Reason why the tables are read-only, or None.
         """
         schema = DatabaseSchema(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
+        if read_only is not None and schema.log is not None:
+            schema.log.may_finish = False
         with self._lock, self.binder.spare_cursor() as cursor:
             self._add(schema, cursor)
             self._objects[schema.place[0]] = StoredObjects(schema)

@@ -73,6 +73,8 @@ def connect(
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
     catalog = _catalog(tables, storage_options, may_be_new=not read_only)
+    if read_only and catalog.default.log is not None:
+        catalog.default.log.may_finish = False
     settings, config = split_config(config or {})
     with own_errors():
         native = duckdb.connect(place, read_only=read_only and not place.startswith(_IN_MEMORY), config=config)

@@ -107,7 +107,7 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
     except GroupEnded:
         reason = "ended"
     except (CommitConflictError, NotFoundError, CorruptError, InvalidInputError) as error:
-        reason = str(error)
+        reason = _without_remedy(error)
     decided = log.end(entry.number, UNDO, reason=reason) if reason else log.end(entry.number, PUBLISHED)
     if decided == UNDO:
         _undo(log, entry)
@@ -224,8 +224,13 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,
         found=f"in: {names}; not in: {', '.join(undone)}; {reason}",
-        remedy="repeat the changes of the other tables, or restore these versions",
+        remedy="repeat the changes of the other tables, or undo these with new changes",
     )
+
+
+def _without_remedy(error: LanceDuckError) -> str:
+    """Return the message of an error of one table. Its remedy does not apply to a group."""
+    return str(LanceDuckError(error.what, where=error.where, expected=error.expected, found=error.found))
 
 
 def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:

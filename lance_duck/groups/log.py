@@ -66,6 +66,7 @@ class CommitLog:
 
     Attributes:
         may_exist: False if the folder had no log when it was last listed: see `note_folders`.
+        may_finish: Whether readers finish a group that is not finished. Otherwise, they read the state before it.
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -78,6 +79,7 @@ class CommitLog:
         self._known: tuple[object, LogState] | None = None
         self._is_swept = False
         self.may_exist = True
+        self.may_finish = True
 
     def note_folders(self, names: Collection[str]) -> None:
         """Remember whether the log exists, after its folder was listed."""

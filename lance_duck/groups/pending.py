@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from lance_duck.commit import REFUSALS, same_table
-from lance_duck.groups.finish import finish
+from lance_duck.errors import StoreError
+from lance_duck.groups.entry import GroupEntry
+from lance_duck.groups.finish import StagedTable, finish
 from lance_duck.groups.log import CommitLog
 from lance_duck.groups.write import Group, GroupNames, put_group, relative_folder
 from lance_duck.snapshot import Snapshot
@@ -70,8 +72,22 @@ def commit_together(
             table.discard()
         raise
     if put is not None:
-        versions = finish(log, *put)
+        versions = _published(log, *put)
         log.remove_old()
     for place, table in zip(places, tables, strict=True):
         table.keep(prepared[place][0] if place in prepared else None)
     return [versions.get(place, table.base) for place, table in zip(places, tables, strict=True)]
+
+
+def _published(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable]) -> Mapping[str, Snapshot]:
+    """Finish a new entry: see `finish`."""
+    try:
+        return finish(log, entry, staged)
+    except StoreError as error:
+        raise StoreError(
+            f"the commit is decided, but not finished: {error.what}",
+            where=error.where,
+            expected=error.expected,
+            found=error.found,
+            remedy="do not repeat it: the next statement on the folder publishes all changes, or none after a conflict",
+        ) from error

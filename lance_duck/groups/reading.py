@@ -32,16 +32,15 @@ class ReadPoint:
         self._numbers: dict[str, int] = {}
         self._first: dict[str, Snapshot] = {}
 
-    def version(self, log: CommitLog, find: Callable[[], Snapshot], *, may_finish: bool) -> int | None:
+    def version(self, log: CommitLog, find: Callable[[], Snapshot]) -> int | None:
         """Find the newest version of a table. Return the version to read instead, or None.
 
         Args:
             log: The log of the table's folder.
             find: Opens the newest version. Called again after an unfinished group was finished.
-            may_finish: Whether an unfinished group may be finished. Otherwise, the state before it is read.
         """
         if log.root not in self._numbers and log.may_exist and log.root not in self._first:
-            self._numbers[log.root] = settled(log, may_finish=may_finish)
+            self._numbers[log.root] = settled(log)
         newest = find()
         if log.root not in self._numbers:
             if self._first.setdefault(log.root, newest) is newest:
@@ -49,7 +48,7 @@ class ReadPoint:
             if log.state().number == 0:
                 self._numbers[log.root] = 0
                 return None
-            number = settled(log, may_finish=may_finish)
+            number = settled(log)
             self._numbers[log.root] = _number_in(log, number, self._first[log.root])
             newest = find()
         number = self._numbers[log.root]
@@ -75,9 +74,9 @@ def _number_in(log: CommitLog, newest: int, snapshot: Snapshot) -> int:
     return 0
 
 
-def settled(log: CommitLog, *, may_finish: bool) -> int:
+def settled(log: CommitLog) -> int:
     """Return the number of the newest finished entry. An unfinished entry is finished first, if possible."""
-    if not may_finish:
+    if not log.may_finish:
         state = log.state()
         if not state.is_finished:
             warn_of_table(f"{log.root}: a commit of several tables is not finished; the state before it is read")
@@ -91,11 +90,11 @@ def settled(log: CommitLog, *, may_finish: bool) -> int:
         return log.state().finished
 
 
-def listed_once(log: CommitLog, listing: Callable[[], _T], *, may_finish: bool) -> _T:
+def listed_once(log: CommitLog, listing: Callable[[], _T]) -> _T:
     """Return a listing of the folder that contains the names of a group completely or not at all."""
     for _ in range(_LISTINGS):
-        number = settled(log, may_finish=may_finish) if log.may_exist else 0
+        number = settled(log) if log.may_exist else 0
         found = listing()
-        if not log.may_exist or log.state().number <= number + (not may_finish):
+        if not log.may_exist or log.state().number <= number + (not log.may_finish):
             break
     return found

@@ -56,6 +56,9 @@ class GroupNames(Protocol):
     def prepare(self) -> TableChange | None:
         """Return the change of the table of names for one attempt, or None."""
 
+    def keep_files(self) -> None:
+        """Keep the files of new tables, unless the commit is refused. Called before the entry is put."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -80,7 +83,7 @@ def relative_folder(root: str, snapshot: Snapshot) -> str:
     """
     start, path = (each.rstrip("/") for each in (root, snapshot.store.uri))
     if (local := local_path(start)) is not None:
-        start, path = local.rstrip("/"), local_path(path) or path
+        start, path = os.path.abspath(local), local_path(path) or path
     if not path.startswith(f"{start}/"):
         raise UnsupportedError(
             "a transaction changes tables of one folder",
@@ -144,6 +147,8 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
             tables=tuple(tables),
             moves=moves,
         )
+        if group.names is not None:
+            group.names.keep_files()
         _put_entry(log, entry, files)
     except BaseException as error:
         if not isinstance(error, StoreError) and not (tables and _is_put(log, number, group_id)):

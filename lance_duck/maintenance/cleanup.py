@@ -142,7 +142,9 @@ def _plan(
     snapshot: Snapshot, policy: CleanupPolicy, current: int
 ) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
     if snapshot.collect is not None:
-        raise UnsupportedError("a table of an open transaction cannot be cleaned up", where=snapshot.uri)
+        raise UnsupportedError(
+            "a table of an open transaction cannot be cleaned up", where=snapshot.uri, remedy="commit the transaction"
+        )
     now = datetime.now(UTC)
     store = snapshot.store
     # Files are listed before manifests are read, so the list does not contain files of later versions.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.faults import Crash, Faults, Plan, fail_at, lose_answer, stop_at
 
 import lance_duck as ld
 from lance_duck.errors import (
@@ -18,17 +22,25 @@ from lance_duck.errors import (
     CommitConflictError,
     CorruptError,
     InvalidInputError,
+    LanceDuckError,
     NotFoundError,
     ReferencedError,
     StoreError,
     UnsupportedError,
 )
+from lance_duck.groups.finish import settle
 
 Connect = Callable[..., ld.Connection]
 
 
 def rows(con: Any, sql: str) -> list[Any]:
     return sorted(con.execute(sql).fetchall())
+
+
+def folders(root: Path) -> list[str]:
+    """Return `__manifest` and the folders of tables. Staged files of finished commits are removed."""
+    assert not list(root.glob("__lance_duck/staged/*"))
+    return sorted(path.name for path in root.iterdir() if path.name != "__lance_duck")
 
 
 @pytest.fixture
@@ -62,7 +74,7 @@ def test_a_table_is_swapped_at_commit(in_schema: ld.Connection, tmp_path: Path, 
     con.execute("COMMIT")
     for each in (con, cursor, other, connect(tmp_path)):
         assert rows(each, f"FROM {schema}t") == [(2,), (4,)]
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(folders(tmp_path)) == 3
 
 
 @pytest.mark.parametrize("schema", ["", "s."])
@@ -145,7 +157,7 @@ def test_a_table_is_changed_and_renamed_in_one_transaction(
 
 def test_a_changed_table_is_dropped_in_its_transaction(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("BEGIN; INSERT INTO t VALUES (2); COMMENT ON TABLE t IS 'gone'; DROP TABLE t; COMMIT")
-    assert not list(tmp_path.iterdir())
+    assert folders(tmp_path) == []
     assert rows(con, "SHOW TABLES") == []
 
 
@@ -311,19 +323,91 @@ def test_interrupted_commit_keeps_the_tables_that_are_published(
         assert rows(each, "FROM r") == [(4,)]
 
 
-def test_an_error_between_the_steps_says_what_is_stored(
-    in_schema: ld.Connection, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def late(*_: Any) -> None:
-        raise CommitConflictError("too late")
+CHANGES = {
+    "main": "INSERT INTO u VALUES (2); CREATE TABLE made AS SELECT 2 AS a; CREATE VIEW v AS FROM made;"
+    "ALTER TABLE t RENAME TO old; CREATE TABLE t AS SELECT 3 AS a; DROP TABLE x",
+    "s": "INSERT INTO u VALUES (2); CREATE TABLE s.made AS SELECT 2 AS a; ALTER TABLE s.t RENAME TO old;DROP TABLE s.x",
+}
+SOME = [pytest.param(25, id="some steps"), pytest.param(4, id="more steps", marks=pytest.mark.slow)]
 
-    in_schema.execute("BEGIN; INSERT INTO t VALUES (2); CREATE TABLE r AS SELECT 4 AS a; CREATE VIEW v AS FROM r")
-    with monkeypatch.context() as patched:
-        patched.setattr(ld.DirectoryNamespace, "change_catalog", late)
-        with pytest.raises(StoreError, match=r"too late; these changes are stored: changes of table t, CREATE TABLE r"):
-            in_schema.execute("COMMIT")
-    for each in (in_schema, connect(tmp_path)):
-        assert state(each)[:3] == [("main", "r", [(4,)]), ("main", "t", [(1,), (2,)]), ("s", "t", [(1,)])]
+
+class Folders:
+    """Copies of one folder, each changed by the same transaction, with a fault in its COMMIT.
+
+    Attributes:
+        before: What connections see before the transaction.
+        after: What they see after it.
+        steps: The steps of the COMMIT that change files.
+    """
+
+    def __init__(self, root: Path, sql: str) -> None:
+        self._root, self._sql = root, sql
+        with ld.connect(root / "first") as con:
+            con.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE TABLE u AS SELECT 1 AS a; CREATE TABLE x AS FROM t")
+            con.execute("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1 AS a; CREATE TABLE s.x AS FROM s.t")
+            self.before = state(con)
+        with Faults() as seen:
+            folder, error = self.copy("all", seen)
+        assert error is None
+        self.steps = seen.steps
+        with ld.connect(folder) as con:
+            self.after = state(con)
+        assert self.after != self.before
+
+    def copy(self, name: str, faults: Faults) -> tuple[Path, BaseException | None]:
+        """Run the transaction on a copy. Returns its folder, and the error of COMMIT."""
+        folder = Path(shutil.copytree(self._root / "first", self._root / name))
+        with ld.connect(folder) as con:
+            con.execute(f"BEGIN; {self._sql}")
+            try:
+                with faults:
+                    faults.steps.clear()
+                    con.execute("COMMIT")
+            except (Crash, LanceDuckError, KeyboardInterrupt) as error:
+                if not faults.dead:
+                    rows(con, "FROM u")  # finishes the commit
+                    assert state(con) in (self.before, self.after)
+                return folder, error
+        return folder, None
+
+
+def interrupt_at(at: int) -> Plan:
+    """Press Ctrl-C before step `at`."""
+
+    def plan(faults: Faults, now: int, name: str, do: Callable[[], Any]) -> Any:
+        if now == at:
+            raise KeyboardInterrupt
+        return do()
+
+    return plan
+
+
+@pytest.mark.parametrize("every", SOME)
+@pytest.mark.parametrize("fault", ["end", "error", "lost answer", "interrupt"])
+@pytest.mark.parametrize("schema", CHANGES)
+def test_a_fault_at_any_step_of_a_commit_leaves_all_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, fault: str, every: int
+) -> None:
+    monkeypatch.setattr(settle, "__kwdefaults__", {"wait": 0})
+    plans: dict[str, Callable[[int], Plan]] = {
+        "end": stop_at,
+        "error": lambda at: fail_at(at, errno.EIO),
+        "lost answer": lose_answer,
+        "interrupt": interrupt_at,
+    }
+    folders = Folders(tmp_path, CHANGES[schema])
+    entry = next(number for number, step in enumerate(folders.steps) if re.search(r"link .*/commits/\d*\.json$", step))
+    for at in sorted({*range(len(folders.steps) % every, len(folders.steps), every), entry, entry + 1}):
+        folder, error = folders.copy(f"{at}", Faults(plans[fault](at)))
+        is_decided = at > entry or (fault == "lost answer" and at == entry)
+        with ld.connect(folder) as fresh:
+            assert state(fresh) == (folders.after if error is None or is_decided else folders.before), folders.steps[at]
+            fresh.execute("CREATE TABLE next AS SELECT 1 AS a; BEGIN; INSERT INTO next VALUES (2); DELETE FROM u")
+            fresh.execute("COMMIT")
+            assert (rows(fresh, "FROM next"), rows(fresh, "FROM u")) == ([(1,), (2,)], [])
+        if isinstance(error, StoreError) and "the commit is decided" in str(error):
+            assert is_decided
+        assert not [each for each in ld.DirectoryNamespace(str(folder)).find_problems() if each.is_damage]
 
 
 def test_two_connections_of_one_process_conflict_at_the_statement(con: ld.Connection) -> None:
@@ -342,10 +426,6 @@ def test_two_connections_of_one_process_conflict_at_the_statement(con: ld.Connec
     [
         ("CREATE OR REPLACE TABLE t AS SELECT 2 AS a", "DROP TABLE first in the same transaction"),
         ("CREATE TABLE 'x.lance' AS SELECT 1 AS a", "in a transaction"),
-        (
-            "INSERT INTO t VALUES (2); INSERT INTO other VALUES (2)",
-            "other: .*only one Lance table: found earlier changes of t",
-        ),
         ("CREATE INDEX i ON t USING BTREE (a)", "in a transaction"),
         ("OPTIMIZE t", "in a transaction"),
     ],
@@ -356,37 +436,6 @@ def test_what_a_transaction_cannot_hold_is_refused(con: ld.Connection, sql: str,
         con.execute(sql)
     con.execute("ROLLBACK")
     assert rows(con, "FROM t") == rows(con, "FROM other") == [(1,)]
-
-
-@pytest.mark.parametrize("put", ["rename", "manifest", "second rename"])
-def test_a_crash_between_the_steps_of_a_commit_loses_nothing(
-    in_schema: ld.Connection, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch, put: str
-) -> None:
-    from lance_duck.duck.databases import drafts
-    from lance_duck.namespaces import DirectoryNamespace
-
-    class Crash(BaseException):
-        pass
-
-    def crash(*_: Any, **__: Any) -> None:
-        raise Crash
-
-    steps = {
-        "rename": (drafts, "move_folder"),
-        "manifest": (DirectoryNamespace, "change_catalog"),
-        "second rename": (drafts.Folder, "rename"),
-    }
-    monkeypatch.setattr(*steps[put], crash)
-    in_schema.execute(
-        "BEGIN; CREATE TABLE made AS SELECT 2 AS a; CREATE VIEW v AS FROM made; ALTER TABLE t RENAME TO old"
-    )
-    with pytest.raises(Crash):
-        in_schema.execute("COMMIT")
-    monkeypatch.undo()
-    other = connect(tmp_path)
-    tables = {name for (name,) in rows(other, "SHOW TABLES")}
-    assert tables == {"rename": {"t"}, "manifest": {"made", "old"}, "second rename": {"made", "t"}}[put]
-    assert rows(other, f"FROM {'old' if put == 'manifest' else 't'}") == [(1,)]
 
 
 def test_new_tables_of_dead_processes_are_removed_after_a_week(con: ld.Connection, tmp_path: Path) -> None:
@@ -448,7 +497,7 @@ def test_names_are_dropped_and_renamed_without_case(
     for each in (in_schema, connect(tmp_path)):
         names = rows(each, "SELECT table_schema || '.' || table_name FROM information_schema.tables")
         assert [name for (name,) in names] == (tables or ["main.t", "s.t"])
-    assert len(list(tmp_path.iterdir())) == 1 + len(names)
+    assert len(folders(tmp_path)) == 1 + len(names)
 
 
 @pytest.mark.parametrize("frame", ["{}", "BEGIN; {}; COMMIT"])
@@ -472,7 +521,7 @@ def test_registered_tables_keep_their_folders(
         assert [name for (name,) in rows(each, "SHOW TABLES")] == sorted(tables)
     places = namespace.describe_tables()
     assert {name: place.location.rpartition("/")[2] for name, place in places.items()} == tables
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", *sorted(tables.values())]
+    assert folders(tmp_path) == ["__manifest", *sorted(tables.values())]
 
 
 @pytest.mark.parametrize("begin", ["", "BEGIN; "])
@@ -499,7 +548,7 @@ def test_a_table_is_renamed_to_its_own_name(
     for each in (in_schema, connect(tmp_path)):
         assert rows(each, f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{schema}'") == [(names[-1],)]
         assert rows(each, f"FROM {schema}.{names[-1]}") == [(1,), (2,)]
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(folders(tmp_path)) == 3
 
 
 @pytest.mark.parametrize(
@@ -521,7 +570,7 @@ def test_a_schema_is_dropped_with_the_names_that_the_transaction_sees(
     for each in (in_schema, connect(tmp_path)):
         names = [row[1:3] for row in rows(each, "SHOW ALL TABLES")]
         assert names == [("main", "t"), *(("s", table) for table in tables)]
-    assert len(list(tmp_path.iterdir())) == 2 + len(tables)
+    assert len(folders(tmp_path)) == 2 + len(tables)
 
 
 @pytest.mark.parametrize("sql", ["TABLE s.n(a INTEGER)", "VIEW s.n AS SELECT 1", "MACRO s.n() AS 1"])
@@ -575,7 +624,7 @@ def test_the_row_of_a_table_of_main_follows_its_folder(tmp_path: Path, connect: 
     for each in (con, connect(tmp_path)):
         assert (rows(each, "FROM v"), rows(each, "FROM r")) == ([(1,)], [(3,)])
     assert namespace.list_tables() == ["v"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["__manifest", "v.lance"]
+    assert folders(tmp_path) == ["__manifest", "v.lance"]
 
 
 @pytest.mark.parametrize("name", ["t", "s.t", "v"])

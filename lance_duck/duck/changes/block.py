@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn
 import duckdb
 import pyarrow as pa
 
+from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.changed_tables import ChangedTable, TransactionBlock
@@ -236,6 +237,8 @@ class DuckTransaction(TransactionBlock):
 
     def _fail(self, error: BaseException) -> NoReturn:
         """End the transaction after a failed COMMIT, and raise the error."""
+        if isinstance(error, REFUSALS):
+            self.drafts.keeps_files = False
         self.abandon()
         with suppress(duckdb.Error):
             self._native.execute("ROLLBACK")

@@ -12,7 +12,7 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import UnsupportedError
 from lance_duck.groups.log import CommitLog
 from lance_duck.groups.pending import commit_alone, commit_together
-from lance_duck.groups.write import GroupNames, relative_folder
+from lance_duck.groups.write import GroupNames
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
@@ -74,25 +74,34 @@ class TransactionBlock:
         if found is not None:
             return found.pending
         base = handle.current().handle.base
-        if self._changed:
-            relative_folder(self._log_of(next(iter(self._changed.values()))).root, base)
+        first = next(iter(self._changed.values()), None)
+        if first is not None:
+            expected, found = self._log_of(first), self._log_of(ChangedTable(handle, name, PendingChanges(base)))
+            if expected.store.uri != found.store.uri:
+                raise UnsupportedError(
+                    "a transaction changes tables of one folder",
+                    where=name,
+                    expected=f"a table of {expected.root}, like {first.name}",
+                    found=f"a table of {found.root}",
+                    remedy="COMMIT first, then change the other table in a new transaction",
+                )
         return self.begin(handle, name, base)
 
-    def _log_of(self, first: ChangedTable) -> CommitLog:
+    def _log_of(self, table: ChangedTable) -> CommitLog:
         """Return the commit log of the folder of a table.
 
         Raises:
             UnsupportedError: A REST service provides the table.
         """
-        home = self._catalog.home(first.handle)
+        home = self._catalog.home(table.handle)
         folder = None if home is None else home.folder
         if folder is None:
-            parent = first.pending.base.store.uri.rstrip("/").rpartition("/")[0]
-            return CommitLog(parent, first.handle.storage_options)
+            parent = table.pending.base.store.uri.rstrip("/").rpartition("/")[0]
+            return CommitLog(parent, table.handle.storage_options)
         if not isinstance(folder.namespace, DirectoryNamespace):
             raise UnsupportedError(
                 "a transaction changes only one table of a REST service",
-                where=first.name,
+                where=table.name,
                 remedy="COMMIT this change first, then change the other table in a new transaction",
             )
         return folder.namespace.log

@@ -228,9 +228,7 @@ class DatabaseSchema:
             self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
             listing = partial(self._wanted, force=force)
             log = self.log
-            handles, missing = (
-                listing() if log is None else listed_once(log, listing, may_finish=self.read_only is None)
-            )
+            handles, missing = listing() if log is None else listed_once(log, listing)
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 try:
@@ -254,9 +252,7 @@ class DatabaseSchema:
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.options_of(name) if self.folder else None
         check = partial(self.binder.access.check, uri) if os.path.islink(local_path(uri) or "") else None
-        handle = self.given.get(name) or TableHandle(
-            uri, self.choice, options, check=check, log=self.log, may_finish=self.read_only is None
-        )
+        handle = self.given.get(name) or TableHandle(uri, self.choice, options, check=check, log=self.log)
         try:
             self._create_view(name, handle)
         except LanceDuckError as error:

@@ -84,11 +84,13 @@ class DraftNames(ChangedNames):
 
     Attributes:
         changes: The changes, in order.
+        keeps_files: Whether other processes may publish the changes, so that the files of new tables stay.
         _new: The new tables and their schemas, by location.
         _final: Locations of root tables at COMMIT that differ from those of their handles, by handle and name.
     """
 
     changes: list[NameChange] = field(default_factory=list)
+    keeps_files: bool = False
     _new: dict[str, tuple[TableHandle, DatabaseSchema]] = field(default_factory=dict)
     _final: dict[tuple[str, str], str] = field(default_factory=dict)
     _sources: list[Any] = field(default_factory=list)
@@ -356,7 +358,7 @@ class DraftNames(ChangedNames):
     def discard(self) -> None:
         """Remove the files of new tables that are not published. Never raises."""
         for handle, schema in self._new.values():
-            if _is_published(handle, schema):
+            if self.keeps_files or _is_published(handle, schema):
                 continue
             with suppress(LanceDuckError):
                 _drop(handle)

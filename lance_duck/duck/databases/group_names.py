@@ -51,6 +51,10 @@ class NamesOfGroup:
         change, self._after = self.drafts.prepare(self.namespace)
         return change
 
+    def keep_files(self) -> None:
+        """See `GroupNames.keep_files`."""
+        self.drafts.keeps_files = True
+
     def remove_dropped(self) -> None:
         """Remove the files of dropped tables, after the group was published."""
         if self._after is not None:

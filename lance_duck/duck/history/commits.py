@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.log import PARTLY, PUBLISHED, UNDONE, CommitLog
+from lance_duck.store import did_you_mean_path
 
 _SCHEMA: Final = pa.schema(
     [
@@ -27,9 +28,16 @@ _SCHEMA: Final = pa.schema(
 
 
 def commits(log: CommitLog | None) -> pa.Table:
-    """Return a row for each entry of a commit log, newest first. Damaged entries say why in `reason`."""
-    numbers = [] if log is None else log.numbers()
-    return pa.Table.from_pylist([_row(log, number) for number in numbers if log is not None], schema=_SCHEMA)
+    """Return a row for each entry of a commit log, newest first. Damaged entries say why in `reason`.
+
+    Raises:
+        NotFoundError: The folder does not exist.
+    """
+    if log is not None and log.store.folders() is None:
+        remedy = did_you_mean_path(log.root) or "pass a folder, or the name of an attached database"
+        raise NotFoundError("no such folder or database", where=log.root, remedy=remedy)
+    rows = [] if log is None else [_row(log, number) for number in log.numbers()]
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
 def _row(log: CommitLog, number: int) -> dict[str, Any]:

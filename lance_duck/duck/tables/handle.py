@@ -134,7 +134,6 @@ class TableHandle:
         check: Raises an error if statements may not access the location.
         is_draft: Whether the current transaction has created the table. It always reads its newest version.
         log: The commit log of its folder, or None.
-        may_finish: Whether unfinished entries of the log may be finished.
     """
 
     uri: str
@@ -144,7 +143,6 @@ class TableHandle:
     check: Callable[[], None] | None = None
     is_draft: bool = False
     log: CommitLog | None = None
-    may_finish: bool = True
     _opened: LanceDataset | None = None
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -211,7 +209,7 @@ class TableHandle:
             found.append(self._look_up())
             return found[-1].handle.snapshot
 
-        version = point.version(log, find, may_finish=self.may_finish)
+        version = point.version(log, find)
         return found[-1] if version is None else found[-1].checkout_version(version)
 
     def _look_up(self) -> LanceDataset:
@@ -250,9 +248,7 @@ class TableHandle:
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a different version."""
-        return TableHandle(
-            self.uri, choice, self.storage_options, check=self.check, log=self.log, may_finish=self.may_finish
-        )
+        return TableHandle(self.uri, choice, self.storage_options, check=self.check, log=self.log)
 
 
 class PinnedVersions:
