@@ -2,10 +2,10 @@
 
     {"id": "<UUID>", "lance_duck_commit": 1, "number": 7, "time": "…", "writer": "lance_duck 0.1.0",
      "moves": [{"inode": 81234, "source": "a.lance", "target": "b.lance"}],          target null: the folder is removed
-     "tables": [{"base": 12, "place": "t.lance", "transaction": "<UUID>", "undo": "<UUID>", "whole": false,
+     "tables": [{"base": 12, "folder": "t.lance", "transaction": "<UUID>", "undo": "<UUID>", "whole": false,
                  "xxh3": "<hex>"}]}
 
-`place`, `source` and `target` are folders relative to the root. The position of a table in `tables` is the name of its
+`folder`, `source` and `target` are folders relative to the root. The position of a table in `tables` is the name of its
 staged files: see `log`.
 """
 
@@ -30,7 +30,7 @@ class GroupTable:
     """A change of one table.
 
     Attributes:
-        place: Folder of the table or branch.
+        folder: Folder of the table or branch.
         base: The version that the staged change follows.
         transaction: UUID of the change.
         undo: UUID of the transaction that undoes it.
@@ -38,7 +38,7 @@ class GroupTable:
         xxh3: Digest of the staged files and of the version `base`.
     """
 
-    place: str
+    folder: str
     base: int
     transaction: str
     undo: str
@@ -76,9 +76,9 @@ class GroupEntry:
         """Return the entry as JSON."""
         return json.dumps({**asdict(self), _FORM_KEY: FORM}, sort_keys=True, separators=(",", ":")).encode()
 
-    def change_of(self, place: str) -> GroupTable | None:
+    def change_of(self, folder: str) -> GroupTable | None:
         """Return the change of a table, or None if the group does not change it."""
-        return next((table for table in self.tables if table.place == place), None)
+        return next((table for table in self.tables if table.folder == folder), None)
 
 
 def entry_from_json(data: bytes, number: int, where: str) -> GroupEntry:
@@ -135,7 +135,7 @@ def _table(values: Mapping[str, Any], where: str) -> GroupTable:
     if not isinstance(whole, bool):
         raise TypeError(f"whole: {whole!r}")
     return GroupTable(
-        place=normal_path(_text(values["place"]), where),
+        folder=normal_path(_text(values["folder"]), where),
         base=_number(values["base"]),
         transaction=_uuid(values["transaction"]),
         undo=_uuid(values["undo"]),

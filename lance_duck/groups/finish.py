@@ -83,10 +83,10 @@ def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] 
     Args:
         log: The log.
         entry: Its newest entry.
-        staged: The staged changes by place, if the caller has them in memory.
+        staged: The staged changes by folder, if the caller has them in memory.
 
     Returns:
-        The new versions by place. Tables that another process has moved may be missing.
+        The new versions by folder. Tables that another process has moved may be missing.
 
     Raises:
         CommitConflictError: The group was taken back, because another writer changed the same rows or names.
@@ -123,11 +123,11 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
             raise GroupEnded("the group has ended", where=newest.uri)
 
     for number, table in enumerate(entry.tables):
-        change = staged.get(table.place)
+        change = staged.get(table.folder)
         if change is None:
             done = _done(log, table)
             if done is not None:
-                published[table.place] = done
+                published[table.folder] = done
                 continue
             change = staged_table(log, entry, number)
         base = change.staged.base
@@ -136,7 +136,7 @@ def _publish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable
             guard(newest)
             check_still_fits(base.schema, newest)
 
-        published[table.place] = publish_staged(change.staged, change.affected, check)
+        published[table.folder] = publish_staged(change.staged, change.affected, check)
     return published
 
 
@@ -159,7 +159,7 @@ def staged_table(log: CommitLog, entry: GroupEntry, number: int) -> StagedTable:
     path = log.staged(entry.id, number, "txn")
     data = log.store.get(path)
     manifest = log.store.get(log.staged(entry.id, number, "manifest")) if table.whole else None
-    where = f"{log.root}: {table.place}"
+    where = f"{log.root}: {table.folder}"
     if staged_digest(base, data, manifest) != table.xxh3:
         raise CorruptError("a staged change is damaged, or another table replaced its table", where=where)
     transaction = parse_message(data, transaction_pb2.Transaction.FromString, path)
@@ -179,12 +179,12 @@ def staged_digest(base: Snapshot, transaction: bytes, manifest: bytes | None) ->
 
 def base_of(log: CommitLog, table: GroupTable) -> Snapshot:
     """Open the version that a staged change follows. Raises NotFoundError."""
-    return open_snapshot(join_uri(log.root, table.place), table.base, storage_options=log.storage_options)
+    return open_snapshot(join_uri(log.root, table.folder), table.base, storage_options=log.storage_options)
 
 
 def newest_of(log: CommitLog, table: GroupTable) -> Snapshot:
     """Open the newest version of a table. Raises NotFoundError."""
-    return open_snapshot(join_uri(log.root, table.place), storage_options=log.storage_options)
+    return open_snapshot(join_uri(log.root, table.folder), storage_options=log.storage_options)
 
 
 def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
@@ -197,7 +197,7 @@ def _undo(log: CommitLog, entry: GroupEntry) -> NoReturn:
                 newest, properties = newest_of(log, table), properties_of(entry)
                 version = take_back(newest, table.base, table.transaction, table.undo, properties)
                 if version is not None:
-                    kept[table.place] = version
+                    kept[table.folder] = version
         log.put_undone(entry.number, kept)
         kept = log.undone(entry.number) or {}
     _clean(log, entry)
@@ -218,8 +218,8 @@ def _refusal(log: CommitLog, entry: GroupEntry, kept: Mapping[str, int]) -> Comm
             found=reason,
             remedy="run the transaction again",
         )
-    undone = [table.place for table in entry.tables if table.place not in kept]
-    names = ", ".join(f"{place} (version {version or 'unknown'})" for place, version in sorted(kept.items()))
+    undone = [table.folder for table in entry.tables if table.folder not in kept]
+    names = ", ".join(f"{folder} (version {version or 'unknown'})" for folder, version in sorted(kept.items()))
     return PartlyCommittedError(
         "the transaction is committed only in part, because other writers have built on its versions",
         where=log.root,
@@ -237,10 +237,10 @@ def _versions(log: CommitLog, entry: GroupEntry) -> dict[str, Snapshot]:
     """Return the newest versions of the tables that another process has published, except tables that are moved."""
     found = {}
     for table in entry.tables:
-        if any(f"{table.place}/".startswith(f"{move.source}/") for move in entry.moves):
+        if any(f"{table.folder}/".startswith(f"{move.source}/") for move in entry.moves):
             continue
         with suppress(NotFoundError):
-            found[table.place] = newest_of(log, table)
+            found[table.folder] = newest_of(log, table)
     return found
 
 

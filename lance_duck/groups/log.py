@@ -176,13 +176,13 @@ class CommitLog:
 
         Args:
             number: The entry.
-            kept: Versions with changes that could not be taken back, by place of the table. 0 if it is not
+            kept: Versions with changes that could not be taken back, by folder of the table. 0 if it is not
                 known whether there is one.
         """
         self._put(_file(number, _UNDONE), {"outcome": PARTLY if kept else UNDONE, "kept": dict(kept)})
 
     def undone(self, number: int) -> dict[str, int] | None:
-        """Return the versions that could not be taken back, by place. None if the group was not taken back."""
+        """Return the versions that could not be taken back, by folder. None if the group was not taken back."""
         found = self._json(path := _file(number, _UNDONE))
         if found is None:
             return None

@@ -8,7 +8,7 @@ the group is finished. A folder is recognized by its number on the disk, so that
 over.
 
 One process at a time publishes and moves: it holds a lock (`flock`) that the system releases when the process ends.
-Otherwise a slow process could publish the change of a table into another table that now has its place.
+Otherwise a slow process could publish the change of a table into another table that now has its name.
 """
 
 from __future__ import annotations

@@ -51,21 +51,21 @@ def commit_together(
     put = None
     versions: Mapping[str, Snapshot] = {}
     prepared: dict[str, tuple[PreparedChange, UncommittedFiles]] = {}
-    places = [relative_folder(log.root, table.base) for table in tables]
+    folders = [relative_folder(log.root, table.base) for table in tables]
     try:
         with ExitStack() as stack:
-            for place, table in zip(places, tables, strict=True):
+            for folder, table in zip(folders, tables, strict=True):
                 stack.enter_context(same_table(table.base))
                 files = stack.enter_context(UncommittedFiles(table.base))
                 if (change := table.prepare(files)) is not None:
-                    prepared[place] = change, files
+                    prepared[folder] = change, files
             if names is not None or len(prepared) > 1:
                 for _, files in prepared.values():
                     files.commit_elsewhere()
                 put = put_group(log, Group([change for change, _ in prepared.values()], names, properties))
             else:
                 versions = {
-                    place: commit_prepared(change, files, properties) for place, (change, files) in prepared.items()
+                    folder: commit_prepared(change, files, properties) for folder, (change, files) in prepared.items()
                 }
     except REFUSALS:
         for table in tables:
@@ -74,9 +74,9 @@ def commit_together(
     if put is not None:
         versions = _published(log, *put)
         log.remove_old()
-    for place, table in zip(places, tables, strict=True):
-        table.keep(prepared[place][0] if place in prepared else None)
-    return [versions.get(place, table.base) for place, table in zip(places, tables, strict=True)]
+    for folder, table in zip(folders, tables, strict=True):
+        table.keep(prepared[folder][0] if folder in prepared else None)
+    return [versions.get(folder, table.base) for folder, table in zip(folders, tables, strict=True)]
 
 
 def _published(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable]) -> Mapping[str, Snapshot]:

@@ -55,8 +55,8 @@ class ReadPoint:
         if log.state().number == number:
             return None
         try:
-            place = relative_folder(log.root, newest)
-            changes = (entry.change_of(place) for entry in log.entries_after(number))
+            folder = relative_folder(log.root, newest)
+            changes = (entry.change_of(folder) for entry in log.entries_after(number))
             change = next((change for change in changes if change is not None), None)
             return None if change is None else version_before(newest, change.base, (change.transaction, change.undo))
         except (FormatError, NotFoundError) as error:
@@ -66,9 +66,9 @@ class ReadPoint:
 
 def _number_in(log: CommitLog, newest: int, snapshot: Snapshot) -> int:
     """Return the number of the newest group of which a version contains a change. 0 if it contains none."""
-    place = relative_folder(log.root, snapshot)
+    folder = relative_folder(log.root, snapshot)
     for number in range(newest, 0, -1):
-        change = log.read(number).change_of(place)
+        change = log.read(number).change_of(folder)
         if change is not None and version_before(snapshot, change.base, (change.transaction,)) is not None:
             return number
     return 0

@@ -98,7 +98,7 @@ def put_group(log: CommitLog, group: Group) -> tuple[GroupEntry, dict[str, Stage
     """Stage the changes of a group and add its entry to the log. From then on, `finish` decides.
 
     Returns:
-        The entry and the staged changes by place. None if nothing changes.
+        The entry and the staged changes by folder. None if nothing changes.
 
     Raises:
         CommitConflictError: Another writer changed the same rows or names. Nothing was committed.
@@ -134,11 +134,11 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
     files: dict[str, bytes] = {}
     try:
         for position, change in enumerate(sorted(changes, key=lambda each: not each.follows_base_only)):
-            place = relative_folder(log.root, change.base)
+            folder = relative_folder(log.root, change.base)
             attempts = change.attempts(properties, str(uuid4()))
             ready = stage(attempts, whole=change.follows_base_only)
-            staged[place] = StagedTable(ready, attempts.affected)
-            tables.append(_staged_files(log, group_id, position, place, ready, files))
+            staged[folder] = StagedTable(ready, attempts.affected)
+            tables.append(_staged_files(log, group_id, position, folder, ready, files))
         entry = GroupEntry(
             number=number,
             id=group_id,
@@ -158,7 +158,7 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
 
 
 def _staged_files(
-    log: CommitLog, group_id: str, position: int, place: str, ready: StagedCommit, files: dict[str, bytes]
+    log: CommitLog, group_id: str, position: int, folder: str, ready: StagedCommit, files: dict[str, bytes]
 ) -> GroupTable:
     """Add the staged files of a table to `files`, by path. Returns the table's part of the entry."""
     message = ready.transaction.SerializeToString()
@@ -168,7 +168,7 @@ def _staged_files(
     if ready.base.base_paths:
         ready.base.store.sync()  # the put of the entry flushes files below the root only
     return GroupTable(
-        place=place,
+        folder=folder,
         base=ready.base.version,
         transaction=ready.transaction.uuid,
         undo=str(uuid4()),

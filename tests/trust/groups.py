@@ -113,7 +113,7 @@ def _check(root: str, counts: Counter[str]) -> None:
     for number in log.numbers():
         entry = log.read(number)
         for table in entry.tables:
-            seen = versions[table.place.removesuffix(".lance")]
+            seen = versions[table.folder.removesuffix(".lance")]
             if log.outcome(number) == PUBLISHED:
                 assert seen[table.transaction] == 1
             else:

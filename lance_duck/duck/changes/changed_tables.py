@@ -76,13 +76,13 @@ class TransactionBlock:
         base = handle.current().handle.base
         first = next(iter(self._changed.values()), None)
         if first is not None:
-            expected, found = self._log_of(first), self._log_of(ChangedTable(handle, name, PendingChanges(base)))
-            if expected.store.uri != found.store.uri:
+            log, other = self._log_of(first), self._log_of(ChangedTable(handle, name, PendingChanges(base)))
+            if log.store.uri != other.store.uri:
                 raise UnsupportedError(
                     "a transaction changes tables of one folder",
                     where=name,
-                    expected=f"a table of {expected.root}, like {first.name}",
-                    found=f"a table of {found.root}",
+                    expected=f"a table of {log.root}, like {first.name}",
+                    found=f"a table of {other.root}",
                     remedy="COMMIT first, then change the other table in a new transaction",
                 )
         return self.begin(handle, name, base)

@@ -53,7 +53,7 @@ def _values(entry: GroupEntry) -> dict[str, Any]:
         "number": entry.number,
         "id": entry.id,
         "timestamp": datetime.fromisoformat(entry.time),
-        "tables": [table.place for table in entry.tables],
+        "tables": [table.folder for table in entry.tables],
         "base_versions": [table.base for table in entry.tables],
         "moves": [f"{move.source} -> {move.target or '(dropped)'}" for move in entry.moves],
         "writer": entry.writer,

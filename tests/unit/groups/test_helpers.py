@@ -63,7 +63,7 @@ def contents(root: str) -> dict[str, Any]:
 
 def versions(root: str, name: str, entry: GroupEntry) -> list[str]:
     """Return which versions of a table the group made, oldest first: "change" or "undo"."""
-    table = next(table for table in entry.tables if table.place == f"{name}.lance")
+    table = next(table for table in entry.tables if table.folder == f"{name}.lance")
     names = {table.transaction: "change", table.undo: "undo"}
     dataset = ld.dataset(f"{root}/{name}.lance")
     made_by = [dataset.checkout_version(each).handle.snapshot.transaction() for each in range(1, dataset.version + 1)]
