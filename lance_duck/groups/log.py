@@ -98,7 +98,7 @@ class CommitLog:
         return state
 
     def _stamp(self) -> object:
-        """Return a value that changes with the log: None if only a listing can tell, 0 if there is no log."""
+        """Return a value that changes with the log, or None if only a listing can tell. Without a log, 0."""
         if self._path is None:
             return None
         try:

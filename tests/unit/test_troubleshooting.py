@@ -65,7 +65,7 @@ def test_messages_without_a_block_are_in_the_source() -> None:
         "does it ahead",
         "nothing was committed, because another writer came first",
         "the transaction is committed only in part, because other writers have built on its versions",
-        "repeat the changes of the other tables, or restore these versions",
+        "repeat the changes of the other tables, or undo these with new changes",
         "the file size differs from the manifest",
     ):
         assert fact in source

@@ -119,6 +119,9 @@ class Names:
     def prepare(self) -> None:
         """Change no table of names."""
 
+    def keep_files(self) -> None:
+        """Keep all files."""
+
 
 def group_of(
     root: str,
