@@ -12,7 +12,7 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import UnsupportedError
 from lance_duck.groups.log import CommitLog
 from lance_duck.groups.pending import commit_alone, commit_together
-from lance_duck.groups.write import GroupNames, relative_folder
+from lance_duck.groups.write import GroupNames
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
@@ -68,31 +68,46 @@ class TransactionBlock:
         """Return the pending changes of a table. They are based on the version that the transaction reads.
 
         Raises:
-            UnsupportedError: A table of a different folder was changed before.
+            UnsupportedError: A table or name of a different folder was changed before.
         """
         found = self.changed(handle)
         if found is not None:
             return found.pending
         base = handle.current().handle.base
-        if self._changed:
-            relative_folder(self._log_of(next(iter(self._changed.values()))).root, base)
+        log = self.log()
+        if log is not None and log.store.uri != self._log_of(handle, name, base).store.uri:
+            raise UnsupportedError(
+                "a transaction changes tables of one folder",
+                where=base.uri,
+                expected=f"a table of {log.root}",
+                remedy="COMMIT the changes of the other tables first",
+            )
         return self.begin(handle, name, base)
 
-    def _log_of(self, first: ChangedTable) -> CommitLog:
+    def log(self) -> CommitLog | None:
+        """Return the commit log of the folder of the earlier changes. Returns None before the first change.
+
+        Raises:
+            UnsupportedError: A REST service provides the table.
+        """
+        first = next(iter(self._changed.values()), None)
+        return None if first is None else self._log_of(first.handle, first.name, first.pending.base)
+
+    def _log_of(self, handle: TableHandle, name: str, base: Snapshot) -> CommitLog:
         """Return the commit log of the folder of a table.
 
         Raises:
             UnsupportedError: A REST service provides the table.
         """
-        home = self._catalog.home(first.handle)
+        home = self._catalog.home(handle)
         folder = None if home is None else home.folder
         if folder is None:
-            parent = first.pending.base.store.uri.rstrip("/").rpartition("/")[0]
-            return CommitLog(parent, first.handle.storage_options)
+            parent = base.store.uri.rstrip("/").rpartition("/")[0]
+            return CommitLog(parent, handle.storage_options)
         if not isinstance(folder.namespace, DirectoryNamespace):
             raise UnsupportedError(
                 "a transaction changes only one table of a REST service",
-                where=first.name,
+                where=name,
                 remedy="COMMIT this change first, then change the other table in a new transaction",
             )
         return folder.namespace.log
@@ -114,12 +129,13 @@ class TransactionBlock:
             names: The changes of names, or None.
             log: The commit log. None uses that of the tables.
         """
+        log = log or (self.log() if len(self._changed) > 1 else None)
         changed, self._changed = list(self._changed.values()), {}
         pending = [table.pending for table in changed]
-        if names is None and len(pending) == 1:
+        if log is None:
             after = [commit_alone(pending[0], self.properties)]
         else:
-            after = commit_together(log or self._log_of(changed[0]), pending, names, self.properties)
+            after = commit_together(log, pending, names, self.properties)
         for table, version in zip(changed, after, strict=True):
             if version is not table.pending.base:
                 table.handle.move_to(version)
