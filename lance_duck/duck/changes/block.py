@@ -4,8 +4,8 @@ The changes create versions in memory. Between BEGIN and COMMIT, a changed table
 Other tables are read at the version that was newest when the transaction first mentioned them. If other connections
 already read a different version, a temporary view with the table's name is created. DuckDB's ROLLBACK removes the view.
 
-A DuckDB transaction can only write to one database. A change of a Lance table creates a macro in the `lance` database,
-which is dropped at COMMIT. DuckDB then treats the change as a write to that database.
+A DuckDB transaction can only write to one database. A change of a Lance table creates a macro in the table's database,
+or in `lance` for a table by path. COMMIT drops it. DuckDB then treats the change as a write to that database.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionCh
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.groups.log import CommitLog
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 from lance_duck.verbs.versions.rename import check_renamable
@@ -108,8 +109,7 @@ class DuckTransaction(TransactionBlock):
         self.shown: dict[tuple[str, VersionChoice], ShownTable] = {}
         self._names = names
         self._altered: list[TableHandle] = []
-        self._is_marked = False
-        self._marker = f"{catalog.default.sql}.__lance_transaction_{next(_NUMBERS)}"
+        self._marker: str | None = None
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
         """Start collecting changes of a table. Its name refers to the changed version from then on.
@@ -117,9 +117,13 @@ class DuckTransaction(TransactionBlock):
         Raises:
             duckdb.TransactionException: A native table was changed in the transaction.
         """
-        if not self._is_marked:
-            self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
-            self._is_marked = True
+        if self._marker is None:
+            home = self._catalog.home(handle)
+            database = self._catalog.default if home is None else self._catalog.database(home.database)
+            assert database is not None
+            marker = f"{database.sql}.__lance_transaction_{next(_NUMBERS)}"
+            self._native.sql(f"CREATE MACRO {marker}() AS 1")
+            self._marker = marker
         pending = super().begin(handle, name, base)
         self._show_changes(self._changed[handle.place])
         return pending
@@ -263,7 +267,7 @@ class DuckTransaction(TransactionBlock):
                 remedy="the transaction has ended: BEGIN a new one, and run all its statements again",
             ) from error
         self._end()
-        if self._is_marked:
+        if self._marker is not None:
             self._native.execute(f"DROP MACRO {self._marker}")
         if self.drafts.has_many_steps or (self.drafts.changes and not self.is_empty):
             names = NamesOfGroup.of(self.drafts)
@@ -288,6 +292,10 @@ class DuckTransaction(TransactionBlock):
             self._names.hide(table.view)
             unbind_name(self._native, table.view)
         self.shown.clear()
+
+    def log(self) -> CommitLog | None:
+        """See `TransactionBlock.log`."""
+        return NamesOfGroup.of(self.drafts).namespace.log if self.drafts.changes else super().log()
 
     def is_new(self, handle: TableHandle) -> bool:
         """See `TransactionBlock.is_new`."""

@@ -68,40 +68,48 @@ class TransactionBlock:
         """Return the pending changes of a table. They are based on the version that the transaction reads.
 
         Raises:
-            UnsupportedError: A table of a different folder was changed before.
+            UnsupportedError: A table or name of a different folder was changed before.
         """
         found = self.changed(handle)
         if found is not None:
             return found.pending
         base = handle.current().handle.base
-        first = next(iter(self._changed.values()), None)
-        if first is not None:
-            log, other = self._log_of(first), self._log_of(ChangedTable(handle, name, PendingChanges(base)))
-            if log.store.uri != other.store.uri:
-                raise UnsupportedError(
-                    "a transaction changes tables of one folder",
-                    where=name,
-                    expected=f"a table of {log.root}, like {first.name}",
-                    found=f"a table of {other.root}",
-                    remedy="COMMIT first, then change the other table in a new transaction",
-                )
+        log = self.log()
+        other = None if log is None else self._log_of(handle, name, base)
+        if log is not None and other is not None and log.store.uri != other.store.uri:
+            raise UnsupportedError(
+                "a transaction changes tables of one folder",
+                where=name,
+                expected=f"a table of {log.root}",
+                found=f"a table of {other.root}",
+                remedy="COMMIT first, then change the other table in a new transaction",
+            )
         return self.begin(handle, name, base)
 
-    def _log_of(self, table: ChangedTable) -> CommitLog:
+    def log(self) -> CommitLog | None:
+        """Return the commit log of the folder of the earlier changes. Returns None before the first change.
+
+        Raises:
+            UnsupportedError: A REST service provides the table.
+        """
+        first = next(iter(self._changed.values()), None)
+        return None if first is None else self._log_of(first.handle, first.name, first.pending.base)
+
+    def _log_of(self, handle: TableHandle, name: str, base: Snapshot) -> CommitLog:
         """Return the commit log of the folder of a table.
 
         Raises:
             UnsupportedError: A REST service provides the table.
         """
-        home = self._catalog.home(table.handle)
+        home = self._catalog.home(handle)
         folder = None if home is None else home.folder
         if folder is None:
-            parent = table.pending.base.store.uri.rstrip("/").rpartition("/")[0]
-            return CommitLog(parent, table.handle.storage_options)
+            parent = base.store.uri.rstrip("/").rpartition("/")[0]
+            return CommitLog(parent, handle.storage_options)
         if not isinstance(folder.namespace, DirectoryNamespace):
             raise UnsupportedError(
                 "a transaction changes only one table of a REST service",
-                where=table.name,
+                where=name,
                 remedy="COMMIT this change first, then change the other table in a new transaction",
             )
         return folder.namespace.log
@@ -123,12 +131,13 @@ class TransactionBlock:
             names: The changes of names, or None.
             log: The commit log. None uses that of the tables.
         """
+        log = log or (self.log() if len(self._changed) > 1 else None)
         changed, self._changed = list(self._changed.values()), {}
         pending = [table.pending for table in changed]
-        if names is None and len(pending) == 1:
+        if log is None:
             after = [commit_alone(pending[0], self.properties)]
         else:
-            after = commit_together(log or self._log_of(changed[0]), pending, names, self.properties)
+            after = commit_together(log, pending, names, self.properties)
         for table, version in zip(changed, after, strict=True):
             if version is not table.pending.base:
                 table.handle.move_to(version)
