@@ -70,9 +70,9 @@ class CommitLog:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.root = root
-        self.storage_options = storage_options
         self.store = open_store(root, storage_options)
+        self.root = self.store.uri
+        self.storage_options = storage_options
         path = local_path(join_uri(root, GROUP_COMMITS))
         self._path = path
         self._finished = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from lance_duck.commit import REFUSALS, same_table
-from lance_duck.errors import StoreError
+from lance_duck.errors import CommitConflictError, NotFoundError, StoreError
 from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.finish import StagedTable, finish
 from lance_duck.groups.log import CommitLog
@@ -67,9 +67,16 @@ def commit_together(
                 versions = {
                     folder: commit_prepared(change, files, properties) for folder, (change, files) in prepared.items()
                 }
-    except REFUSALS:
+    except (*REFUSALS, NotFoundError) as error:
         for table in tables:
             table.discard()
+        if isinstance(error, NotFoundError):
+            raise CommitConflictError(
+                "nothing was committed, because another writer has dropped a table",
+                where=error.where,
+                found=error.what,
+                remedy="run the transaction again",
+            ) from error
         raise
     if put is not None:
         versions = _published(log, *put)

@@ -13,6 +13,7 @@ import duckdb
 import lance
 import pyarrow as pa
 import pytest
+from sql.group_support import FIRST, Pair
 
 import lance_duck as ld
 from lance_duck.duck import planner
@@ -46,6 +47,24 @@ def connect() -> Iterator[Callable[..., ld.Connection]]:
 @pytest.fixture
 def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
     return connect(folder)
+
+
+@pytest.fixture(scope="session")
+def grouped_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of `pair`, which copies them."""
+    place = tmp_path_factory.mktemp("grouped_once")
+    with ld.connect(place) as con:
+        con.execute(FIRST)
+    return place
+
+
+@pytest.fixture
+def pair(grouped_once: Path, tmp_path: Path, connect: Callable[..., ld.Connection]) -> Iterator[Pair]:
+    """Five tables of `id` and `n` in a folder and in a native database: `a`, `b` and `c`, and `d` and `e` in `s`."""
+    folder = Path(shutil.copytree(grouped_once, tmp_path / "folder"))
+    with duckdb.connect() as native:
+        native.execute(FIRST)
+        yield Pair(folder, connect(folder), native)
 
 
 @pytest.fixture
