@@ -3,20 +3,24 @@
 The state is the number of a finished entry of the commit log. A table is read at its newest version, unless a later
 group changes it: then at the version before that change. The log is read after the table, so that no part of a later
 group is missed.
+
+A statement lists the names of the folder first. Its state is that of the names, so that a name never refers to a table
+of another state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from lance_duck.commit.staging import version_before
-from lance_duck.errors import FormatError, NotFoundError, StoreError, warn_of_table
+from lance_duck.errors import FormatError, NotFoundError, RetryableError, StoreError, warn_of_table
 from lance_duck.groups.finish import settle
 from lance_duck.groups.log import CommitLog
 from lance_duck.groups.write import relative_folder
 from lance_duck.snapshot import Snapshot
 
+NAMES_CHANGED: Final = "another commit has replaced or renamed the table"
 _T = TypeVar("_T")
 _LISTINGS = 5
 
@@ -32,15 +36,19 @@ class ReadPoint:
         self._numbers: dict[str, int] = {}
         self._first: dict[str, Snapshot] = {}
 
-    def version(self, log: CommitLog, find: Callable[[], Snapshot]) -> int | None:
+    def version(self, log: CommitLog, find: Callable[[], Snapshot], listed: int | None = None) -> int | None:
         """Find the newest version of a table. Return the version to read instead, or None.
 
         Args:
             log: The log of the table's folder.
             find: Opens the newest version. Called again after an unfinished group was finished.
+            listed: The state of which the statement has listed the names. None if it did not list names.
+
+        Raises:
+            RetryableError: Another group has moved the folder of the table since.
         """
         if log.root not in self._numbers and log.may_exist and log.root not in self._first:
-            self._numbers[log.root] = settled(log)
+            self._numbers[log.root] = settled(log) if listed is None else listed
         newest = find()
         if log.root not in self._numbers:
             if self._first.setdefault(log.root, newest) is newest:
@@ -56,7 +64,10 @@ class ReadPoint:
             return None
         try:
             folder = relative_folder(log.root, newest)
-            changes = (entry.change_of(folder) for entry in log.entries_after(number))
+            entries = [*log.entries_after(number)]
+            if any(folder in (move.source, move.target) for entry in entries for move in entry.moves):
+                raise RetryableError(NAMES_CHANGED, where=newest.uri, remedy="run the transaction again")
+            changes = (entry.change_of(folder) for entry in entries)
             change = next((change for change in changes if change is not None), None)
             return None if change is None else version_before(newest, change.base, (change.transaction, change.undo))
         except (FormatError, NotFoundError) as error:
@@ -90,11 +101,13 @@ def settled(log: CommitLog) -> int:
         return log.state().finished
 
 
-def listed_once(log: CommitLog, listing: Callable[[], _T]) -> _T:
-    """Return a listing of the folder that contains the names of a group completely or not at all."""
+def listed_once(log: CommitLog, listing: Callable[[], _T]) -> tuple[_T, int]:
+    """Return a listing of the folder that contains the names of a group completely or not at all, and its state."""
     for _ in range(_LISTINGS):
-        number = settled(log) if log.may_exist else 0
+        existed = log.may_exist
+        number = settled(log) if existed else 0
         found = listing()
-        if not log.may_exist or log.state().number <= number + (not log.may_finish):
+        is_new = log.may_exist and not existed
+        if not log.may_exist or (not is_new and log.state().number <= number + (not log.may_finish)):
             break
-    return found
+    return found, number

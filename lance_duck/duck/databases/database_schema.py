@@ -21,17 +21,19 @@ from lance_duck.duck.failures import own_error
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.statement_versions import note_listed
 from lance_duck.duck.tables.table import DuckTable, check_has_columns, select_all
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.groups.log import CommitLog
-from lance_duck.groups.reading import listed_once
+from lance_duck.groups.reading import listed_once, settled
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
 
 SCHEMA: Final = "main"
+_ONCE: Final = "listed once"
 """The schema of the tables directly in the folder. The other schemas are namespaces of the folder."""
 COMMENT: Final = "comment"
 """Metadata key for comments on tables and fields."""
@@ -222,13 +224,17 @@ class DatabaseSchema:
         Args:
             force: List even if nothing seems to have changed, and retry tables that could not be opened.
         """
-        if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
+        if not force and self._is_current():
             return False
         with self._lock:
-            self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
+            self._stamp = (self.folder.stamp() if self.folder else None) or _ONCE
             listing = partial(self._wanted, force=force)
-            log = self.log
-            handles, missing = listing() if log is None else listed_once(log, listing)
+            log = self._names_log
+            if log is None:
+                handles, missing = listing()
+            else:
+                (handles, missing), number = listed_once(log, listing)
+                note_listed(log, number)
             gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 try:
@@ -241,6 +247,23 @@ class DatabaseSchema:
             for name in fresh:
                 self._open(name, handles[name])
             return bool(gone) or any(name in self._views and name not in self._broken for name in fresh)
+
+    @property
+    def _names_log(self) -> CommitLog | None:
+        """The commit log of the names. They are listed for all schemas of a database together, by `main`."""
+        return self.log if self.name == SCHEMA else None
+
+    def _is_current(self) -> bool:
+        """Return whether the tables are listed and their names have not changed since."""
+        if self._stamp is None or self.folder is None or self._stamp == _ONCE:
+            return self._stamp is not None and self.folder is None
+        log = self._names_log
+        number = settled(log) if log is not None and log.may_exist else 0
+        if self.folder.stamp() != self._stamp:
+            return False
+        if log is not None:
+            note_listed(log, number)
+        return True
 
     def retry(self, statement: str) -> None:
         """Open listed tables again that could not be read, if a statement mentions them."""

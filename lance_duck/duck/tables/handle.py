@@ -11,7 +11,7 @@ from functools import partial
 
 from lance_duck.arguments import known_names
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.duck.tables.statement_versions import found_once, statement_point
+from lance_duck.duck.tables.statement_versions import found_once, is_in_statement, listed_state, statement_point
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.groups.log import CommitLog
@@ -202,14 +202,15 @@ class TableHandle:
         if log is None or not self.choice.is_newest:
             return self._look_up()
         pinned = pinned_versions()
-        point = statement_point() if pinned is None or pinned.is_over else pinned.point
+        has_point = pinned is not None and not pinned.is_over
+        point = pinned.point if pinned is not None and has_point else statement_point()
         found: list[LanceDataset] = []
 
         def find() -> Snapshot:
             found.append(self._look_up())
             return found[-1].handle.snapshot
 
-        version = point.version(log, find)
+        version = point.version(log, find, listed_state(log) if has_point or is_in_statement() else None)
         return found[-1] if version is None else found[-1].checkout_version(version)
 
     def _look_up(self) -> LanceDataset:
