@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import duckdb
@@ -15,10 +17,12 @@ import pyarrow as pa
 import pytest
 from lance.namespace import RestAdapter
 from sql.group_support import CHANGES, FIRST, Pair, files, outcomes, rows, seen
+from sql.random_groups import RandomTransactions
 
 import lance_duck as ld
 from lance_duck.errors import CommitConflictError, LanceDuckError, UnsupportedError
 
+FULL: Final = os.environ.get("LANCE_DUCK_PROFILE") == "full"
 Connect = Callable[..., ld.Connection]
 SCRIPT: Final = """
 import sys
@@ -355,3 +359,15 @@ def test_rest_services_refuse_groups(tmp_path: Path, sql: str) -> None:
         assert rows(con, "FROM r.t") == rows(con, "FROM r.u") == [(1,)]
         con.execute("BEGIN; INSERT INTO r.t VALUES (2); UPDATE r.t SET x = x + 1; COMMIT")
         assert rows(con, "FROM r.t") == [(2,), (3,)]
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
+def test_random_transactions_have_the_same_result_as_in_a_native_database(
+    tmp_path: Path, connect: Connect, seed: int
+) -> None:
+    with duckdb.connect() as native:
+        transactions = RandomTransactions(Pair(tmp_path / "folder", connect(tmp_path / "folder"), native), Random(seed))
+        try:
+            transactions.run(20 if FULL else 8)
+        finally:
+            print("; ".join(transactions.log), dict(transactions.counts))
