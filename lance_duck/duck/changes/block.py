@@ -141,6 +141,7 @@ class DuckTransaction(TransactionBlock):
             names: Words of a statement, not necessarily table names.
             later: Whether rows are read after this call returns. Views must then already exist.
         """
+        self.versions.checked.clear()
         for table in [*self.shown.values()]:
             if folded(table.name) in names and table.is_hidden == self._is_bindable(table.identity, table.name):
                 self._names.hide(table.view)
@@ -158,6 +159,8 @@ class DuckTransaction(TransactionBlock):
                     continue
                 if later or not self.versions.is_newest(handle, handle.newest()):
                     self._show(handle, name)
+                else:
+                    self.versions.checked.add(handle.identity)
 
     def _show(self, handle: TableHandle, name: str) -> None:
         if handle.identity not in self.shown:

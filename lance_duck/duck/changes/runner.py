@@ -440,10 +440,10 @@ class ChangeRunner:
             yield
             return
         with block.versions.reading(), block.drafts.seen():
-            if self._catalog.vocabulary.may_be_in(sql):
-                if not later:
-                    self.drop_rows()
-                block.pin(self._catalog.words_read(LiftedText.of(sql).statement.names), later=later)
+            is_ours = self._catalog.vocabulary.may_be_in(sql)
+            if is_ours and not later:
+                self.drop_rows()
+            block.pin(self._catalog.words_read(LiftedText.of(sql).statement.names) if is_ours else (), later=later)
             yield
 
     def visible(self, lifted: LiftedText) -> LiftedText:

@@ -177,10 +177,13 @@ class TableHandle:
             UnsupportedError: The transaction of this connection reads a different version, which other connections must
                 not read.
         """
-        newest, pinned = self.newest(), pinned_versions()
+        pinned = pinned_versions()
         if pinned is None or self.is_draft:
-            return newest
+            return self.newest()
         pinned.note_bound()
+        if self.identity in pinned.checked:
+            return pinned.of(self)
+        newest = self.newest()
         if pinned.is_newest(self, newest):
             return newest
         raise UnsupportedError(
@@ -260,9 +263,12 @@ class PinnedVersions:
     Attributes:
         is_over: Whether the transaction has ended. Tables are then read at their newest versions again.
         point: The state of the commit logs that the transaction reads.
+        checked: Identities of tables whose newest version is that of the transaction, for one statement. Other writers
+            may add a version before DuckDB binds the table.
     """
 
     def __init__(self) -> None:
+        self.checked: set[tuple[str, VersionChoice]] = set()
         self._datasets: dict[tuple[str, VersionChoice], Callable[[], LanceDataset]] = {}
         self._bound = False
         self.is_over = False
