@@ -18,7 +18,7 @@ FIRST: Final = (
     "CREATE SCHEMA s; CREATE TABLE a AS SELECT i AS id, i * 10 AS n FROM range(6) r(i);"
     "CREATE TABLE b AS FROM a; CREATE TABLE s.c AS FROM a; CREATE TABLE s.d AS FROM a"
 )
-_NAMES: Final = [f"{schema}{name}" for schema in ("", "s.") for name in "abcdef"]
+_NAMES: Final = [f"{schema}{name}" for schema in ("", "s.") for name in "abcdefghij"]
 _KINDS: Final = {"insert": 4, "copy": 2, "update": 4, "delete": 3, "alter": 2, "create": 2, "rename": 2, "drop": 1}
 Tables = dict[str, list[str]]
 """The columns of each table."""
@@ -101,6 +101,7 @@ class RandomTransactions:
         """
         choice, number = self.random.choice, self.random.randrange(50)
         name, other = choice([*self.tables]), choice([*self.tables])
+        kind = "drop" if kind == "create" and len(self.tables) > 6 else kind
         columns, column = self.tables[name], choice(self.tables[name])
         if kind in ("insert", "update", "delete", "copy"):
             used.add(name)
