@@ -19,6 +19,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
@@ -70,7 +71,6 @@ class CommitLog:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.store = open_store(root, storage_options)
         self.root = self.store.uri
         self.storage_options = storage_options
         path = local_path(join_uri(root, GROUP_COMMITS))
@@ -80,6 +80,11 @@ class CommitLog:
         self._is_swept = False
         self.may_exist = True
         self.may_finish = True
+
+    @cached_property
+    def store(self) -> Store:
+        """The store of the folder."""
+        return open_store(self.root, self.storage_options)
 
     def note_folders(self, names: Collection[str]) -> None:
         """Remember whether the log exists, after its folder was listed."""
