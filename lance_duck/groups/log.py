@@ -71,10 +71,8 @@ class CommitLog:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.root = self.store.uri
         self.storage_options = storage_options
-        path = local_path(join_uri(root, GROUP_COMMITS))
-        self._path = path
+        self._folder = root
         self._finished = 0
         self._known: tuple[object, LogState] | None = None
         self._is_swept = False
@@ -84,7 +82,16 @@ class CommitLog:
     @cached_property
     def store(self) -> Store:
         """The store of the folder."""
-        return open_store(self.root, self.storage_options)
+        return open_store(self._folder, self.storage_options)
+
+    @cached_property
+    def root(self) -> str:
+        """The URI of the folder. For a local folder, its absolute path."""
+        return self.store.uri
+
+    @cached_property
+    def _path(self) -> str | None:
+        return local_path(join_uri(self.root, GROUP_COMMITS))
 
     def note_folders(self, names: Collection[str]) -> None:
         """Remember whether the log exists, after its folder was listed."""
