@@ -210,7 +210,11 @@ class TableHandle:
             return found[-1].handle.snapshot
 
         version = point.version(log, find)
-        return found[-1] if version is None else found[-1].checkout_version(version)
+        if version is None:
+            return found[-1]
+        older = found[-1].checkout_version(version)
+        point.version(log, lambda: older.handle.snapshot)  # the table may have been renamed meanwhile
+        return older
 
     def _look_up(self) -> LanceDataset:
         if self.check is not None:
