@@ -45,6 +45,7 @@ from lance_duck.duck.planner import Planner
 from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.rules import spelling
+from lance_duck.duck.run.repeats import Repeats
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
@@ -53,7 +54,7 @@ from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
-from lance_duck.errors import NotFoundError, UnsupportedError, warn_of_table
+from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, warn_of_table
 
 T = TypeVar("T")
 _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
@@ -226,7 +227,7 @@ class Execution:
         return self.with_new_tables(found, name)
 
     def with_new_tables(self, call: Callable[[], Any], statement: object = None, *, lists: bool = True) -> Any:
-        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder.
+        """Call DuckDB. Retry if other writers have changed names meanwhile.
 
         Args:
             call: Calls DuckDB.
@@ -235,21 +236,35 @@ class Execution:
         """
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
-                if not lists:
-                    return call()
-                self._catalog.refresh(statement)
-                self._load_objects()
-                try:
-                    return call()
-                except duckdb.CatalogException as error:
-                    is_changed = self._catalog.refresh(force=True) or self._catalog.has_new_objects
-                    self._load_objects()
-                    if is_changed or self._introduce_history(str(error), later=True):
-                        return call()
-                    raise self._catalog.explain(str(error), self._current_database, statement) or error from None
+                return self._repeated(call, statement) if lists else call()
         except duckdb.Error as error:
             raise_own(error)
             raise
+
+    def _repeated(self, call: Callable[[], Any], statement: object) -> Any:
+        """Call DuckDB with current names. Repeat a statement that reads tables while other writers rename them."""
+        repeats = None if self.writer.in_transaction else Repeats.of(self._catalog, statement)
+        is_first = True
+        while True:
+            try:
+                return self._listed(call, statement, force=not is_first)
+            except (duckdb.Error, LanceDuckError) as error:
+                if repeats is None or not repeats.is_due(error):
+                    raise
+            is_first = False
+
+    def _listed(self, call: Callable[[], Any], statement: object, *, force: bool) -> Any:
+        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder."""
+        self._catalog.refresh(statement, force=force)
+        self._load_objects()
+        try:
+            return call()
+        except duckdb.CatalogException as error:
+            is_changed = self._catalog.refresh(force=True) or self._catalog.has_new_objects
+            self._load_objects()
+            if is_changed or self._introduce_history(str(error), later=True):
+                return call()
+            raise self._catalog.explain(str(error), self._current_database, statement) or error from None
 
     def _load_objects(self) -> None:
         """Bring the views, macros and types in DuckDB up to date with those that folders store."""
