@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
-from lance_duck.store import Entry, join_uri, local_path, open_store, remove_empty_folders
+from lance_duck.store import Entry, Store, join_uri, local_path, open_store, remove_empty_folders
 from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 PUBLISHED: Final = "published"
