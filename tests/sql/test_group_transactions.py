@@ -18,6 +18,7 @@ from sql.group_support import CHANGES, FIRST, Pair, files, outcomes, rows, seen
 
 import lance_duck as ld
 from lance_duck.errors import CommitConflictError, LanceDuckError, UnsupportedError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 Connect = Callable[..., ld.Connection]
 SCRIPT: Final = """
@@ -64,10 +65,15 @@ def test_a_rollback_leaves_no_file(pair: Pair, connect: Connect, changes: str) -
         "UPDATE c SET n = 'text'::INTEGER",
         "CREATE TABLE f AS SELECT error('stop') AS x",
         "DELETE FROM s.e WHERE error('stop') IS NULL",
-        "FROM nowhere",
-        "SELECT nothing FROM a",
-        "DROP TABLE nowhere",
-        "INSERT INTO b VALUES (1, 2, 3)",
+        *(
+            pytest.param(error, marks=pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1 goes on after it"))
+            for error in (
+                "FROM nowhere",
+                "SELECT nothing FROM a",
+                "DROP TABLE nowhere",
+                "INSERT INTO b VALUES (1, 2, 3)",
+            )
+        ),
     ],
 )
 def test_a_failed_statement_ends_the_transaction_without_a_commit(pair: Pair, connect: Connect, error: str) -> None:
