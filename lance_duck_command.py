@@ -462,7 +462,7 @@ def validate(
 ) -> None:
     """Read the whole table and list its problems. The exit code is 1 if there is damage.
 
-    For a folder with `__manifest`, checks the names and objects in it, but not the tables.
+    For a folder with `__manifest` or commits of several tables, checks these, but not the tables.
     """
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Unpack
 from uuid import uuid4
@@ -18,21 +18,20 @@ from lance_duck.errors import (
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
-    ReferencedError,
     UnsupportedError,
 )
-from lance_duck.groups.entry import FolderMove
 from lance_duck.groups.pending import commit_together
 from lance_duck.groups.reading import ReadPoint
-from lance_duck.groups.write import folder_moves
 from lance_duck.namespaces import CatalogDraft, DirectoryNamespace, TableDescription
+from lance_duck.namespaces.catalog_objects import VIEW
 from lance_duck.namespaces.listing import NamedObject
 from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
+from lance_duck.namespaces.pending_names import PendingNames
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path
 from lance_duck.verbs.change import transaction_properties
-from lance_duck.verbs.pending_changes import PendingChanges, PreparedChange
+from lance_duck.verbs.pending_changes import PendingChanges
 from lance_duck.verbs.versions.rename import check_renamable
 from lance_duck.verbs.writing.settings import WriteArguments
 from lance_duck.wire.paths import STAGED_GROUPS, TABLE_SUFFIX
@@ -78,71 +77,6 @@ class _OpenTable:
     pending: PendingChanges
 
 
-@dataclass
-class _Names:
-    """The changes of names.
-
-    Attributes:
-        namespace: The folder.
-        moves: See `GroupNames`. Computed by `check`.
-        moved: Locations of root tables before and after each change. None drops the table.
-        edits: Changes of the rows of `__manifest`, in order.
-        dropped: The dropped tables, at the versions that the transaction has seen.
-    """
-
-    namespace: DirectoryNamespace
-    moves: Sequence[FolderMove] = ()
-    moved: list[tuple[str, str | None]] = field(default_factory=list)
-    edits: list[Callable[[CatalogDraft], object]] = field(default_factory=list)
-    dropped: list[Snapshot] = field(default_factory=list)
-    _after: CatalogDraft | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.moved or self.edits)
-
-    def check(self) -> None:
-        """See `GroupNames.check`."""
-        for seen in self.dropped:
-            try:
-                newest = seen.checkout()
-            except NotFoundError:
-                newest = None
-            if newest is None or newest.version != seen.version:
-                raise CommitConflictError(
-                    "another writer has changed a table that the transaction drops",
-                    where=seen.uri,
-                    expected=f"version {seen.version}",
-                    found="no table" if newest is None else f"version {newest.version}",
-                    remedy="nothing was committed: run the transaction again",
-                )
-        self.moves = folder_moves(self.namespace.root, self.moved)
-
-    def prepare(self) -> PreparedChange | None:
-        """See `GroupNames.prepare`."""
-        if not self.edits:
-            return None
-
-        def edit(draft: CatalogDraft) -> None:
-            for each in self.edits:
-                each(draft)
-
-        try:
-            change, self._after = self.namespace.prepare_catalog(edit, tuple)
-        except (AlreadyExistsError, NotFoundError, ReferencedError) as error:
-            raise CommitConflictError(
-                "another writer has changed the same names", where=error.where, found=error.what
-            ) from error
-        return change
-
-    def keep_files(self) -> None:
-        """See `GroupNames.keep_files`. Only a refused commit removes the files of new tables."""
-
-    def remove_dropped(self) -> None:
-        """Remove the files of dropped tables."""
-        if self._after is not None:
-            self.namespace.remove_dropped(self._after)
-
-
 @checked_calls
 class FolderTransaction:
     """Changes of tables of one folder that are committed together: see `transaction`.
@@ -163,7 +97,7 @@ class FolderTransaction:
         self._new: dict[str, LanceDataset] = {}
         self._renamed: dict[str, str | None] = {}
         self._moved: dict[str, str] = {}
-        self._names = _Names(namespace)
+        self._names = PendingNames(namespace)
         self._is_over = False
 
     def __repr__(self) -> str:
@@ -202,7 +136,10 @@ class FolderTransaction:
             pending = PendingChanges(base)
             opened = LanceDataset(place.location, table=TableScan(pending.collecting()))
             self._open[original] = _OpenTable(opened, pending)
-        return self._open[original].dataset
+        table = self._open[original]
+        if table.dataset.handle.snapshot.manifest is not table.pending.current.manifest:
+            table.dataset.handle.move_to(table.pending.collecting())  # another dataset has changed the table
+        return table.dataset
 
     def __getitem__(self, name: Name) -> LanceDataset:
         """Open a table: see `table`."""
@@ -231,9 +168,10 @@ class FolderTransaction:
             self._check_local(key)
             location = join_uri(self._namespace.root, f"{STAGED_GROUPS}/{uuid4()}")
             self._names.moved.append((location, target))
+            self._names.created.add(parts[0])
         else:
             row = NamedObject(key, TABLE, target.rpartition("/")[2])
-            self._names.edits.append(lambda draft: draft.add_table(row))
+            self._names.add(lambda draft: draft.add_table(row))
         settings.setdefault("storage_options", dict(self._namespace.log.storage_options or {}) or None)
         try:
             self._new[key] = write_dataset(data, location, **settings)
@@ -259,20 +197,15 @@ class FolderTransaction:
         if key in self._new:
             del self._new[key]
         else:
-            original = self._original(key)
-            opened = self._open.pop(original, None)
-            if opened is None:
-                self._names.dropped.append(self._version(self._namespace.describe_table(original)))
-            else:
-                opened.pending.discard()
-                self._names.dropped.append(opened.pending.base)
+            self._see(self._original(key), is_dropped=True)
         if len(parts) == 1:
             self._names.moved.append((location, None))
             if self._has_rows():
-                self._names.edits.append(lambda draft: _drop_row(draft, parts))
+                self._names.add(lambda draft: _drop_row(draft, parts))
         else:
-            self._names.edits.append(lambda draft: draft.drop_table(parts))
+            self._names.add(lambda draft: draft.drop_table(parts))
         self._renamed[key] = None
+        self._names.created.discard(key)
 
     def rename_table(self, name: Name, new_name: Name) -> None:
         """Rename a table at the commit, within its namespace.
@@ -289,10 +222,12 @@ class FolderTransaction:
         check_new(new, TABLE)
         self._check_free(new)
         location = self._location(old)
+        if object_id(old) not in self._new:
+            self._see(self._original(object_id(old)), is_dropped=False)
         if len(old) == 1:
             self._rename_folder(old, new, location)
         else:
-            self._names.edits.append(lambda draft: draft.rename_table(old, new))
+            self._names.add(lambda draft: draft.rename_table(old, new))
         if object_id(old) in self._new:
             self._new[object_id(new)] = self._new.pop(object_id(old))
             self._renamed[object_id(old)] = None
@@ -313,7 +248,7 @@ class FolderTransaction:
             self._names.moved.append((location, target))
         if self._has_rows():
             folder = new[0] + TABLE_SUFFIX if is_named else None
-            self._names.edits.append(lambda draft: draft.follow_folder(old[0], new[0], folder))
+            self._names.add(lambda draft: draft.follow_folder(old[0], new[0], folder))
         self._moved[object_id(new)] = target
 
     def _folder(self, parts: tuple[str, ...]) -> str:
@@ -323,16 +258,34 @@ class FolderTransaction:
         """Create a namespace at the commit. Raises AlreadyExistsError."""
         self._check_open()
         parts = name_parts(name)
-        if parts[-1] in self._namespace.list_namespaces(parts[:-1]):
-            raise AlreadyExistsError("a namespace of this name exists", where=object_id(parts))
-        self._names.edits.append(lambda draft: draft.create_namespace(parts, properties))
+        self._names.add(lambda draft: draft.create_namespace(parts, properties))
 
     def drop_namespace(self, name: Name, *, cascade: bool = False) -> None:
-        """Drop a namespace at the commit. `cascade` drops its tables, too."""
+        """Drop a namespace at the commit.
+
+        Args:
+            name: Its name.
+            cascade: Whether to drop its tables and objects, too. New tables of other writers are a conflict.
+
+        Raises:
+            NotFoundError: The namespace does not exist.
+            ReferencedError: It is not empty, and `cascade` is not set.
+        """
         self._check_open()
         parts = name_parts(name)
-        self._namespace.describe_namespace(parts)
-        self._names.edits.append(lambda draft: draft.drop_namespace(parts, cascade=cascade))
+        names = {} if not cascade or not self._has_namespace(parts) else self._namespace.describe_tables(parts)
+        for table in names:
+            if object_id((*parts, table)) not in self._renamed:
+                self._see(object_id((*parts, table)), is_dropped=True)
+        known = {*names, *(name_parts(key)[-1] for key in self._new if name_parts(key)[:-1] == parts)}
+
+        def drop(draft: CatalogDraft) -> None:
+            new = [] if not draft.has_namespace(parts) else [each for each in draft.tables(parts) if each not in known]
+            if cascade and new:
+                raise AlreadyExistsError("another writer has created a table", where=object_id((*parts, new[0])))
+            draft.drop_namespace(parts, cascade=cascade)
+
+        self._names.add(drop)
 
     def commit(self) -> dict[str, int]:
         """Commit all changes, and return the new version of each changed table, by name.
@@ -348,26 +301,49 @@ class FolderTransaction:
         names = self._names if self._names else None
         try:
             after = commit_together(self._namespace.log, tables, names, self._properties)
-        except CommitConflictError:
-            self._drop_new()
+        except BaseException as error:
+            for table in self._open.values():
+                table.dataset.handle.move_to(table.pending.base)
+            if isinstance(error, CommitConflictError):
+                self._drop_new()
             raise
         if names is not None:
             names.remove_dropped()
         named = {original: name for name, original in self._renamed.items() if original is not None}
         for (key, table), version in zip(self._open.items(), after, strict=True):
             name = named.get(key, key)
-            if name != key and "$" not in name:
-                version = self._reopened(name)
             table.dataset.handle.move_to(version)
+            if name != key and "$" not in name:
+                self._reopen(table.dataset, name)
             if version.version != table.pending.base.version:
                 self.versions[name] = version.version
-        self.versions |= {name: table.version for name, table in self._new.items()}
+        for name, table in self._new.items():
+            if "$" not in name:
+                self._reopen(table, name)
+            self.versions[name] = table.version
         return self.versions
 
-    def _reopened(self, name: str) -> Snapshot:
-        """Open a table of the root whose folder was renamed."""
+    def _reopen(self, table: LanceDataset, name: str) -> None:
+        """Let a dataset read a table of the root at its final location."""
         place = self._namespace.describe_table(name)
-        return open_snapshot(place.location, storage_options=dict(place.storage_options))
+        table.handle.uri = place.location
+        table.handle.move_to(open_snapshot(place.location, table.version, storage_options=dict(place.storage_options)))
+
+    def _see(self, name: str, *, is_dropped: bool) -> None:
+        """Remember the version of a table before it is dropped or renamed."""
+        opened = self._open.pop(name, None) if is_dropped else self._open.get(name)
+        place = self._namespace.describe_table(name)
+        version = self._version(place) if opened is None else opened.pending.base
+        if opened is not None and is_dropped:
+            opened.pending.discard()
+        self._names.see(name, version, place.location, is_dropped=is_dropped)
+
+    def _has_namespace(self, parts: tuple[str, ...]) -> bool:
+        try:
+            self._namespace.describe_namespace(parts)
+        except NotFoundError:
+            return False
+        return True
 
     def rollback(self) -> None:
         """Discard all changes."""
@@ -400,6 +376,10 @@ class FolderTransaction:
         is_free = key not in self._new and (key in self._renamed and self._renamed[key] is None)
         if not is_free and (key in self._new or key in self._renamed or self._exists(key)):
             raise AlreadyExistsError("a table of this name exists", where=key)
+        if len(parts) == 1 and any(
+            each.kind == VIEW and each.name == parts for each in self._namespace.catalog().objects
+        ):
+            raise AlreadyExistsError("a view of this name exists", where=key)
 
     def _exists(self, key: str) -> bool:
         try:

@@ -29,7 +29,6 @@ from lance_duck.duck.failures import (
     identifier_not_read,
     is_about_released,
     is_about_versions,
-    own_error,
     own_errors,
     raise_own,
     unsupported_change,
@@ -46,26 +45,20 @@ from lance_duck.duck.planner import Planner
 from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.rules import spelling
+from lance_duck.duck.run.repeats import Repeats
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import drawn, told_of
-from lance_duck.duck.tables.statement_versions import (
-    listed_states,
-    listing_names,
-    statement_context,
-    with_one_version,
-)
+from lance_duck.duck.tables.statement_versions import listing_names, statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
-from lance_duck.errors import NotFoundError, RetryableError, UnsupportedError, warn_of_table
-from lance_duck.groups.reading import NAMES_CHANGED
+from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, warn_of_table
 
 T = TypeVar("T")
 _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
 """Matches a part of the texts that the stages of this module rewrite."""
-_RETRIES: Final = 5
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
 
@@ -234,7 +227,7 @@ class Execution:
         return self.with_new_tables(found, name)
 
     def with_new_tables(self, call: Callable[[], Any], statement: object = None, *, lists: bool = True) -> Any:
-        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder.
+        """Call DuckDB. Retry if other writers have changed names meanwhile.
 
         Args:
             call: Calls DuckDB.
@@ -243,38 +236,35 @@ class Execution:
         """
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement(), listing_names():
-                if not lists:
-                    return call()
-                self._catalog.refresh(statement)
-                self._load_objects()
-                try:
-                    return self._with_listed_names(call)
-                except duckdb.CatalogException as error:
-                    is_changed = self._catalog.refresh(force=True) or self._catalog.has_new_objects
-                    self._load_objects()
-                    if is_changed or self._introduce_history(str(error), later=True):
-                        return self._with_listed_names(call)
-                    raise self._catalog.explain(str(error), self._current_database, statement) or error from None
+                return self._repeated(call, statement) if lists else call()
         except duckdb.Error as error:
             raise_own(error)
             raise
 
-    def _with_listed_names(self, call: Callable[[], T]) -> T:
-        """Call DuckDB. Retry outside of transactions if a commit has replaced a table since the names were listed."""
-        for _ in range(0 if self.writer.in_transaction else _RETRIES):
+    def _repeated(self, call: Callable[[], Any], statement: object) -> Any:
+        """Call DuckDB with current names. Repeat a statement that reads tables while other writers rename them."""
+        repeats = None if self.writer.in_transaction else Repeats.of(self._catalog, statement)
+        is_first = True
+        while True:
             try:
+                return self._listed(call, statement, force=not is_first)
+            except (duckdb.Error, LanceDuckError) as error:
+                if repeats is None or not repeats.is_due(error):
+                    raise
+            is_first = False
+
+    def _listed(self, call: Callable[[], Any], statement: object, *, force: bool) -> Any:
+        """Call DuckDB. Retry if a table with the unknown name was meanwhile added to the folder."""
+        self._catalog.refresh(statement, force=force)
+        self._load_objects()
+        try:
+            return call()
+        except duckdb.CatalogException as error:
+            is_changed = self._catalog.refresh(force=True) or self._catalog.has_new_objects
+            self._load_objects()
+            if is_changed or self._introduce_history(str(error), later=True):
                 return call()
-            except (duckdb.Error, NotFoundError, RetryableError) as error:
-                own = own_error(error) or error
-                is_moved = isinstance(own, RetryableError) and NAMES_CHANGED in str(own)
-                if not (is_moved or isinstance(own, NotFoundError)):
-                    raise
-                before = listed_states()
-                is_changed = self._catalog.refresh(force=True) or listed_states() != before
-                if not (is_moved or is_changed):
-                    raise
-                self._load_objects()
-        return call()
+            raise self._catalog.explain(str(error), self._current_database, statement) or error from None
 
     def _load_objects(self) -> None:
         """Bring the views, macros and types in DuckDB up to date with those that folders store."""

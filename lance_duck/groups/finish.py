@@ -27,7 +27,7 @@ from lance_duck.errors import (
 )
 from lance_duck.groups.affected import affected_rows, check_files
 from lance_duck.groups.entry import GroupEntry, GroupTable
-from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog
+from lance_duck.groups.log import PUBLISHED, UNDO, CommitLog, LogState
 from lance_duck.groups.moves import have_begun, move_all, move_back, turn
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.store import join_uri, local_path, remove_empty_folders
@@ -66,15 +66,26 @@ def settle(log: CommitLog, *, wait: float = WAIT) -> int:
         StoreError: The store failed.
         FormatError: The entry, or a table that it changes, cannot be read.
     """
+    state = awaited(log, wait=wait)
+    if not state.is_finished:
+        with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
+            finish(log, log.read(state.number))
+    return state.number
+
+
+def awaited(log: CommitLog, *, wait: float = WAIT) -> LogState:
+    """Wait until the newest entry is finished, or the time is over. Returns the newest entry.
+
+    Args:
+        log: The log.
+        wait: Seconds that the writer has left.
+    """
     state = log.state()
     end = time.monotonic() + wait
     while not state.is_finished and time.monotonic() < end:
         time.sleep(_POLL)
         state = log.state()
-    if not state.is_finished:
-        with suppress(CommitConflictError, PartlyCommittedError):  # for the writer
-            finish(log, log.read(state.number))
-    return state.number
+    return state
 
 
 def finish(log: CommitLog, entry: GroupEntry, staged: Mapping[str, StagedTable] | None = None) -> dict[str, Snapshot]:

@@ -19,11 +19,12 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from lance_duck.errors import AlreadyExistsError, CorruptError, LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry, entry_from_json, json_object
-from lance_duck.store import Entry, join_uri, local_path, open_store, remove_empty_folders
+from lance_duck.store import Entry, Store, join_uri, local_path, open_store, remove_empty_folders
 from lance_duck.wire.paths import GROUP_COMMITS, STAGED_GROUPS
 
 PUBLISHED: Final = "published"
@@ -70,16 +71,27 @@ class CommitLog:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.store = open_store(root, storage_options)
-        self.root = self.store.uri
         self.storage_options = storage_options
-        path = local_path(join_uri(root, GROUP_COMMITS))
-        self._path = path
+        self._folder = root
         self._finished = 0
         self._known: tuple[object, LogState] | None = None
         self._is_swept = False
         self.may_exist = True
         self.may_finish = True
+
+    @cached_property
+    def store(self) -> Store:
+        """The store of the folder."""
+        return open_store(self._folder, self.storage_options)
+
+    @cached_property
+    def root(self) -> str:
+        """The URI of the folder. For a local folder, its absolute path."""
+        return self.store.uri
+
+    @cached_property
+    def _path(self) -> str | None:
+        return local_path(join_uri(self.root, GROUP_COMMITS))
 
     def note_folders(self, names: Collection[str]) -> None:
         """Remember whether the log exists, after its folder was listed."""

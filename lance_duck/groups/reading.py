@@ -2,7 +2,7 @@
 
 The state is the number of a finished entry of the commit log. A table is read at its newest version, unless a later
 group changes it: then at the version before that change. The log is read after the table, so that no part of a later
-group is missed.
+group is missed. A table cannot be read if a later group renames or drops it, because its name is then another table.
 
 A statement lists the names of the folder first. Its state is that of the names, so that a name never refers to a table
 of another state.
@@ -10,17 +10,18 @@ of another state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from lance_duck.commit.staging import version_before
 from lance_duck.errors import FormatError, NotFoundError, RetryableError, StoreError, warn_of_table
+from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.finish import settle
 from lance_duck.groups.log import CommitLog
+from lance_duck.groups.moves import have_begun
 from lance_duck.groups.write import relative_folder
 from lance_duck.snapshot import Snapshot
 
-NAMES_CHANGED: Final = "another commit has replaced or renamed the table"
 _T = TypeVar("_T")
 _LISTINGS = 5
 
@@ -45,7 +46,7 @@ class ReadPoint:
             listed: The state of which the statement has listed the names. None if it did not list names.
 
         Raises:
-            RetryableError: Another group has moved the folder of the table since.
+            RetryableError: A later group renames or drops the table, or another table has got its name.
         """
         if log.root not in self._numbers and log.may_exist and log.root not in self._first:
             self._numbers[log.root] = settled(log) if listed is None else listed
@@ -64,9 +65,8 @@ class ReadPoint:
             return None
         try:
             folder = relative_folder(log.root, newest)
-            entries = [*log.entries_after(number)]
-            if any(folder in (move.source, move.target) for entry in entries for move in entry.moves):
-                raise RetryableError(NAMES_CHANGED, where=newest.uri, remedy="run the transaction again")
+            entries = list(log.entries_after(number))
+            _check_moves(log, entries, folder)
             changes = (entry.change_of(folder) for entry in entries)
             change = next((change for change in changes if change is not None), None)
             return None if change is None else version_before(newest, change.base, (change.transaction, change.undo))
@@ -79,10 +79,29 @@ def _number_in(log: CommitLog, newest: int, snapshot: Snapshot) -> int:
     """Return the number of the newest group of which a version contains a change. 0 if it contains none."""
     folder = relative_folder(log.root, snapshot)
     for number in range(newest, 0, -1):
-        change = log.read(number).change_of(folder)
+        entry = log.read(number)
+        _check_moves(log, [entry], folder)
+        change = entry.change_of(folder)
         if change is not None and version_before(snapshot, change.base, (change.transaction,)) is not None:
             return number
     return 0
+
+
+def _check_moves(log: CommitLog, entries: Iterable[GroupEntry], folder: str) -> None:
+    """Raise an error if groups move the folder of a table, or another folder to its place.
+
+    The table was opened before. The moves of a group that never ends are no obstacle if they have not begun.
+    """
+    for entry in entries:
+        names = [name for move in entry.moves for name in (move.source, move.target) if name is not None]
+        if not any(f"{folder}/".startswith(f"{name}/") for name in names):
+            continue
+        if have_begun(log, entry) or log.outcome(entry.number) is not None:
+            raise RetryableError(
+                "another writer renamed or dropped tables after the transaction began",
+                where=f"{log.root}/{folder}",
+                remedy="run the transaction again",
+            )
 
 
 def settled(log: CommitLog) -> int:

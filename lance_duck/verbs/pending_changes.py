@@ -29,7 +29,7 @@ from lance_duck.commit.committer import (
 )
 from lance_duck.commit.operations import Append, Delete, Merge, Operation, Update
 from lance_duck.commit.rebase import Affected
-from lance_duck.errors import InternalError, LanceDuckError, RetryableError
+from lance_duck.errors import InvalidInputError, LanceDuckError, RetryableError
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ID
 from lance_duck.snapshot import Snapshot
@@ -139,6 +139,7 @@ class PendingChanges:
         self._guards: list[Callable[[Snapshot], None]] = []
         self._operations: list[Operation] = []
         self._follows_base_only = False
+        self._is_closed = False
 
     @property
     def alters(self) -> bool:
@@ -152,8 +153,16 @@ class PendingChanges:
         return snapshot
 
     def _collect(self, expected: Snapshot, operation: Operation, is_guarded: bool) -> Snapshot:
+        if self._is_closed:
+            raise InvalidInputError(
+                "the table was dropped in its transaction, or the transaction ended", where=self.base.uri
+            )
         if expected is not self.current:
-            raise InternalError("a change of a transaction does not start from its last change", where=self.base.uri)
+            raise InvalidInputError(
+                "another dataset has changed this table in the same transaction",
+                where=self.base.uri,
+                remedy="open the table again in the transaction, and use one dataset in one thread",
+            )
         flags.check_writable(self.base.manifest.writer_flags, self.base.uri)
         check_collectable(operation)
         if isinstance(operation, Merge):
@@ -180,7 +189,8 @@ class PendingChanges:
         self._deletions |= _deletion_files(self.current)
 
     def discard(self) -> None:
-        """Delete all files of the changes. Never raises."""
+        """Delete all files of the changes. Never raises. Later changes raise InvalidInputError."""
+        self._is_closed = True
         self._discard_but(())
 
     def commit(self, properties: Mapping[str, str] | None = None) -> Snapshot:

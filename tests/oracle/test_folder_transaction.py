@@ -16,6 +16,7 @@ from lance_duck.errors import (
     InvalidInputError,
     NotFoundError,
     PartlyCommittedError,
+    ReferencedError,
     UnsupportedError,
 )
 from lance_duck.groups import pending
@@ -293,3 +294,134 @@ def test_object_stores_commit_rows_and_refuse_folders() -> None:
                 refused()
     assert [ld.dataset(f"{root}/{name}.lance").count_rows() for name in ("a", "b")] == [1, 3]
     assert ld.DirectoryNamespace(root).open_table("s$t").count_rows() == 1
+
+
+REPLACED = "DROP TABLE b; CREATE TABLE b AS SELECT 1 AS id, 'precious' AS k"
+
+
+@pytest.fixture
+def schemas(shop: Path) -> Path:
+    with ld.connect(shop) as con:
+        con.execute("CREATE SCHEMA s; CREATE TABLE s.b AS SELECT 1 AS id; CREATE TABLE s.c AS SELECT 2 AS id")
+    return shop
+
+
+@pytest.mark.parametrize(
+    ("change", "theirs"),
+    [
+        (lambda tx: tx.drop_table("b"), REPLACED),
+        (lambda tx: tx.rename_table("b", "b2"), REPLACED),
+        (lambda tx: tx.drop_table("b"), "ALTER TABLE b RENAME TO kept; CREATE TABLE b AS SELECT 1 AS id"),
+        (lambda tx: tx.drop_table("s$b"), "DROP TABLE s.b; CREATE TABLE s.b AS SELECT 3 AS id"),
+        (
+            lambda tx: tx.drop_table("s$b"),
+            "ALTER TABLE s.b RENAME TO t; ALTER TABLE s.c RENAME TO b; ALTER TABLE s.t RENAME TO c",
+        ),
+        (lambda tx: tx.rename_table("s$b", "s$b2"), "DROP TABLE s.b; CREATE TABLE s.b AS SELECT 3 AS id"),
+        (lambda tx: tx.drop_namespace("s", cascade=True), "INSERT INTO s.b VALUES (9)"),
+        (lambda tx: tx.drop_namespace("s", cascade=True), "CREATE TABLE s.new AS SELECT 1 AS id"),
+        (lambda tx: tx.drop_table("b"), "INSERT INTO b VALUES (9, 9)"),
+    ],
+)
+def test_tables_that_others_have_replaced_or_changed_are_not_dropped(schemas: Path, change: Any, theirs: str) -> None:
+    tx = ld.transaction(schemas)
+    change(tx)
+    tx["a"].delete("id = 0")
+    with ld.connect(schemas) as con:
+        con.execute(theirs)
+        before = con.execute("SELECT schema_name, table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
+        with pytest.raises(CommitConflictError):
+            tx.commit()
+        assert con.execute("SELECT schema_name, table_name FROM duckdb_tables() ORDER BY ALL").fetchall() == before
+    assert values(schemas, "a") == [10, 10, 10]
+
+
+def test_datasets_of_a_refused_transaction_read_the_version_before(shop: Path) -> None:
+    tx = ld.transaction(shop)
+    a = tx["a"]
+    a.update({"v": "5"})
+    tx["b"].delete("id = 1")
+    ld.dataset(shop / "a.lance").update({"v": "9"})
+    with pytest.raises(CommitConflictError):
+        tx.commit()
+    assert a.to_table()["v"].to_pylist() == [10, 10, 10]
+    a.insert({"id": [3], "v": [3]})  # an ordinary change now
+    assert values(shop, "a") == [9, 9, 9, 3]
+
+
+def test_a_dropped_table_accepts_no_changes(shop: Path) -> None:
+    with ld.transaction(shop) as tx:
+        b = tx["b"]
+        tx.drop_table("b")
+        with pytest.raises(InvalidInputError, match="dropped"):
+            b.insert({"id": [1], "v": [1]})
+    assert names(shop) == ["a.lance"]
+
+
+def test_branches_and_clones_need_committed_versions(shop: Path) -> None:
+    with ld.transaction(shop) as tx:
+        tx["a"].insert({"id": [3], "v": [3]})
+        with pytest.raises(UnsupportedError, match="committed version"):
+            tx["a"].create_branch("x")
+        with pytest.raises(UnsupportedError, match="committed version"):
+            tx["a"].shallow_clone(shop / "c.lance")
+    assert ld.dataset(shop / "a.lance").branches.list() == {}
+
+
+def test_write_dataset_adds_rows_within_the_transaction(shop: Path) -> None:
+    with ld.transaction(shop) as tx:
+        ld.write_dataset({"id": [3], "v": [3]}, tx["a"], mode="append")
+        assert tx["a"].count_rows() == 4
+        tx["a"].insert({"id": [4], "v": [4]})
+        assert values(shop, "a") == [10, 10, 10]
+        tx["b"].delete("id = 0")
+    assert values(shop, "a") == [10, 10, 10, 3, 4]
+
+
+def test_two_datasets_of_one_table_do_not_overwrite_each_other(shop: Path) -> None:
+    with ld.transaction(shop) as tx:
+        a = tx["a"]
+        ld.write_dataset({"id": [3], "v": [3]}, a, mode="append")
+        with pytest.raises(InvalidInputError, match="open the table again"):
+            a.insert({"id": [4], "v": [4]})
+        tx.rollback()
+    assert values(shop, "a") == [10, 10, 10]
+
+
+def test_new_and_renamed_tables_are_usable_after_the_commit(shop: Path) -> None:
+    with ld.transaction(shop) as tx:
+        new, a = tx.create_table("new", {"x": [1]}), tx["a"]
+        tx.rename_table("a", "z")
+        a.delete("id = 0")
+    new.insert({"x": [2]})
+    a.insert({"id": [8], "v": [8]})
+    assert (new.uri, a.uri) == (str(shop / "new.lance"), str(shop / "z.lance"))
+    assert (ld.dataset(new.uri).count_rows(), values(shop, "z")) == (2, [10, 10, 8])
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda tx: tx.create_table("nope$t", {"x": [1]}), NotFoundError),
+        (lambda tx: tx.create_namespace("s"), AlreadyExistsError),
+        (lambda tx: tx.drop_namespace("s"), ReferencedError),
+        (lambda tx: tx.drop_namespace("nope"), NotFoundError),
+        (lambda tx: tx.create_table("v", {"x": [1]}), AlreadyExistsError),
+    ],
+)
+def test_names_that_do_not_fit_are_errors_at_the_call(schemas: Path, change: Any, error: type[Exception]) -> None:
+    with ld.connect(schemas) as con:
+        con.execute("CREATE VIEW v AS SELECT 1 AS x")
+    with ld.transaction(schemas) as tx:
+        with pytest.raises(error):
+            change(tx)
+        tx["a"].delete("id = 0")
+    assert values(schemas, "a") == [10, 10]
+
+
+def test_a_namespace_is_dropped_and_created_in_one_transaction(schemas: Path) -> None:
+    with ld.transaction(schemas) as tx:
+        tx.drop_namespace("s", cascade=True)
+        tx.create_namespace("s")
+        tx.create_table("s$n", {"x": [1]})
+    assert ld.DirectoryNamespace(str(schemas)).list_tables("s") == ["n"]

@@ -73,10 +73,12 @@ class RandomTransactions:
                 self._change_elsewhere(self.random.sample(free, min(2, len(free))), begun)
         self.pair.check()
         end = self.random.choice(["COMMIT"] * 4 + ["ROLLBACK"])
-        if end == "ROLLBACK":
+        is_committed = self._both(end) and end == "COMMIT"
+        if not is_committed:
             self.tables = begun
-        self._both(end)
-        self.counts[end] += 1
+        if self.pair.con.in_transaction:  # DuckDB 1 refuses to commit some changes of native tables
+            self.pair.con.execute("ROLLBACK")
+        self.counts[end] += is_committed
         with ld.connect(self.pair.folder) as fresh:
             self.pair.check(fresh)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pyarrow as pa
 import pytest
 from sql.group_support import rows
@@ -183,6 +184,8 @@ def test_a_reader_never_misses_a_swapped_table(folder: Path, connect: Connect) -
 
 @pytest.mark.parametrize("schema", ["", "s."])
 def test_a_transaction_never_reads_a_table_that_replaced_another(folder: Path, connect: Connect, schema: str) -> None:
+    if schema and duckdb.__version__ < "2":
+        pytest.skip("DuckDB 1 looks up names of a schema at each statement")
     con, other = connect(folder), connect(folder)
     con.execute("CREATE TABLE s.t AS SELECT 0 AS n; BEGIN")
     assert rows(con, "FROM u") == [(0,)]

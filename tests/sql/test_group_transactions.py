@@ -21,6 +21,7 @@ from sql.random_groups import RandomTransactions
 
 import lance_duck as ld
 from lance_duck.errors import CommitConflictError, LanceDuckError, UnsupportedError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FULL: Final = os.environ.get("LANCE_DUCK_PROFILE") == "full"
 Connect = Callable[..., ld.Connection]
@@ -68,10 +69,15 @@ def test_a_rollback_leaves_no_file(pair: Pair, connect: Connect, changes: str) -
         "UPDATE c SET n = 'text'::INTEGER",
         "CREATE TABLE f AS SELECT error('stop') AS x",
         "DELETE FROM s.e WHERE error('stop') IS NULL",
-        "FROM nowhere",
-        "SELECT nothing FROM a",
-        "DROP TABLE nowhere",
-        "INSERT INTO b VALUES (1, 2, 3)",
+        *(
+            pytest.param(error, marks=pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1 goes on after it"))
+            for error in (
+                "FROM nowhere",
+                "SELECT nothing FROM a",
+                "DROP TABLE nowhere",
+                "INSERT INTO b VALUES (1, 2, 3)",
+            )
+        ),
     ],
 )
 def test_a_failed_statement_ends_the_transaction_without_a_commit(pair: Pair, connect: Connect, error: str) -> None:

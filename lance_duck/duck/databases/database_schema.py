@@ -33,8 +33,8 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
 
 SCHEMA: Final = "main"
-_ONCE: Final = "listed once"
 """The schema of the tables directly in the folder. The other schemas are namespaces of the folder."""
+_ONCE: Final = "listed once"
 COMMENT: Final = "comment"
 """Metadata key for comments on tables and fields."""
 _NOT_IN_NAMES: Final = frozenset("/\\\0")

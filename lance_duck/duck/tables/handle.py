@@ -213,8 +213,13 @@ class TableHandle:
             found.append(self._look_up())
             return found[-1].handle.snapshot
 
-        version = point.version(log, find, listed_state(log) if has_point or is_in_statement() else None)
-        return found[-1] if version is None else found[-1].checkout_version(version)
+        listed = listed_state(log) if has_point or is_in_statement() else None
+        version = point.version(log, find, listed)
+        if version is None:
+            return found[-1]
+        older = found[-1].checkout_version(version)
+        point.version(log, lambda: older.handle.snapshot, listed)  # the table may have been renamed meanwhile
+        return older
 
     def _look_up(self) -> LanceDataset:
         if self.check is not None:

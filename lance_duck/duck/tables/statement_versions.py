@@ -62,14 +62,9 @@ def note_listed(log: CommitLog, number: int) -> None:
         listed[log.root] = number
 
 
-def listed_states() -> dict[str, int]:
-    """Return the states of which the statement has listed the names, by folder."""
-    return dict(_LISTED.get() or {})
-
-
 def listed_state(log: CommitLog) -> int | None:
     """Return the state of a folder of which the statement has listed the names, or None."""
-    return listed_states().get(log.root)
+    return (_LISTED.get() or {}).get(log.root)
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, NotFoundError
+from lance_duck.errors import AlreadyExistsError, FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
 from lance_duck.snapshot.publish import forget_table
@@ -164,7 +164,7 @@ def start_branch(
 ) -> Snapshot:
     """Create a branch: see `LanceDataset.create_branch`."""
     refs.check_branch_name(name)
-    source = snapshot if reference is None else snapshot.checkout(reference)
+    source = _committed(snapshot, reference)
     root = source.location.root
     if storage_options is not None:
         root = Location(root.uri, dict(storage_options))
@@ -197,9 +197,18 @@ def copy_version(
     shallow: bool,
 ) -> Snapshot:
     """Clone a version: see `LanceDataset.shallow_clone`."""
-    source = snapshot if reference is None else snapshot.checkout(reference)
+    source = _committed(snapshot, reference)
     options = snapshot.location.storage_options if storage_options is None else storage_options
     return cloning.clone(source, Location.of(target, options), shallow=shallow)
+
+
+def _committed(snapshot: Snapshot, reference: Version | None) -> Snapshot:
+    """Return the version to clone. Raises UnsupportedError for a version of an open transaction."""
+    if snapshot.collect is not None:
+        raise UnsupportedError(
+            "a branch or clone needs a committed version", where=snapshot.uri, remedy="commit the transaction"
+        )
+    return snapshot if reference is None else snapshot.checkout(reference)
 
 
 def drop_table(

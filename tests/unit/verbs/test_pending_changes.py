@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.pending_changes import PendingChanges
 
@@ -57,7 +57,7 @@ def test_a_change_starts_from_the_last_change(table: ld.LanceDataset) -> None:
     pending = PendingChanges(table.handle.base)
     first, second = collecting(pending), collecting(pending)
     first.drop_columns(["b"])
-    with pytest.raises(InternalError, match="does not start from its last change"):
+    with pytest.raises(InvalidInputError, match="another dataset has changed this table"):
         second.drop_columns(["a"])
     assert pending.commit().schema.names == ["a"]
 
