@@ -49,7 +49,7 @@ class ReadPoint:
             RetryableError: A later group renames or drops the table, or another table has got its name.
         """
         if log.root not in self._numbers and log.may_exist and log.root not in self._first:
-            self._numbers[log.root] = settled(log) if listed is None else listed
+            self._numbers[log.root] = settled_state(log) if listed is None else listed
         newest = find()
         if log.root not in self._numbers:
             if self._first.setdefault(log.root, newest) is newest:
@@ -57,7 +57,7 @@ class ReadPoint:
             if log.state().number == 0:
                 self._numbers[log.root] = 0
                 return None
-            number = settled(log)
+            number = settled_state(log)
             self._numbers[log.root] = _number_in(log, number, self._first[log.root])
             newest = find()
         number = self._numbers[log.root]
@@ -104,7 +104,7 @@ def _check_moves(log: CommitLog, entries: Iterable[GroupEntry], folder: str) -> 
             )
 
 
-def settled(log: CommitLog) -> int:
+def settled_state(log: CommitLog) -> int:
     """Return the number of the newest finished entry. An unfinished entry is finished first, if possible."""
     if not log.may_finish:
         state = log.state()
@@ -124,7 +124,7 @@ def listed_once(log: CommitLog, listing: Callable[[], _T]) -> tuple[_T, int]:
     """Return a listing of the folder that contains the names of a group completely or not at all, and its state."""
     for _ in range(_LISTINGS):
         existed = log.may_exist
-        number = settled(log) if existed else 0
+        number = settled_state(log) if existed else 0
         found = listing()
         is_new = log.may_exist and not existed
         if not log.may_exist or (not is_new and log.state().number <= number + (not log.may_finish)):

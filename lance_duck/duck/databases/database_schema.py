@@ -26,7 +26,7 @@ from lance_duck.duck.tables.table import DuckTable, check_has_columns, select_al
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.groups.log import CommitLog
-from lance_duck.groups.reading import listed_once, settled
+from lance_duck.groups.reading import listed_once, settled_state
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -258,7 +258,7 @@ class DatabaseSchema:
         if self._stamp is None or self.folder is None or self._stamp == _ONCE:
             return self._stamp is not None and self.folder is None
         log = self._names_log
-        number = settled(log) if log is not None and log.may_exist else 0
+        number = settled_state(log) if log is not None and log.may_exist else 0
         if self.folder.stamp() != self._stamp:
             return False
         if log is not None:
