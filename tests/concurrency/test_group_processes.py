@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from collections import Counter
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -55,7 +54,7 @@ def test_the_sum_over_all_tables_never_changes(tmp_path: Path) -> None:
                 counts[heard] += 1
                 if kills and counts.total() - counts["reads"] >= kills[0]:
                     kills.pop(0)
-                    os.kill(process.pid, signal.SIGKILL)
+                    process.kill()
                     process.join()
                     counts.update(_last_words(connection))
                     begin(left - 1)
