@@ -37,11 +37,11 @@ if TYPE_CHECKING:
         WrongTypeError,
     )
     from lance_duck.file.blobs.file import BlobColumn, BlobFile
-    from lance_duck.folder_transaction import FolderTransaction, transaction
     from lance_duck.fragment import FragmentMetadata, LanceFragment
     from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
     from lance_duck.namespaces import DirectoryNamespace, Namespace, RestNamespace, TableDescription, connect_namespace
+    from lance_duck.namespaces.folder_transaction import FolderTransaction, transaction
     from lance_duck.precompile import KernelBuild, WarmUp, build_kernels, warm_up
     from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
@@ -97,9 +97,9 @@ lazy.package(
             "WrongTypeError",
         ),
         "file.blobs.file": ("BlobColumn", "BlobFile"),
-        "folder_transaction": ("FolderTransaction", "transaction"),
         "fragment": ("FragmentMetadata", "LanceFragment"),
         "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
+        "namespaces.folder_transaction": ("FolderTransaction", "transaction"),
         "precompile": ("KernelBuild", "WarmUp", "build_kernels", "warm_up"),
         "recall": ("RecallReport", "recall_report"),
         "scan.options": ("ColumnOrdering",),

@@ -25,11 +25,11 @@ from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
-from lance_duck.duck.function_types import HISTORY_TYPES, HYBRID_TYPES, SEARCH_TYPES, TEXT_TYPES
 from lance_duck.duck.history.commits import commits
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.names import COMMITS
 from lance_duck.duck.history.source import BatchRows
+from lance_duck.duck.macros import HISTORY_TYPES, HYBRID_TYPES, SEARCH_TYPES, TEXT_TYPES
 from lance_duck.duck.search_filters import SearchFilters
 from lance_duck.duck.statement.identifiers import folded, literal, may_be_name, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches

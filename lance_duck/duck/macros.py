@@ -1,4 +1,4 @@
-"""The SQL files that every connection loads."""
+"""The SQL files that every connection loads, and the parameter types of the functions that their macros call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any, Final
 
 import duckdb
 
@@ -14,6 +15,20 @@ _TEMPORARY = "CREATE OR REPLACE TEMP MACRO"
 _LASTING = "CREATE OR REPLACE MACRO"
 _MACROS = "macros"
 _HISTORY = "history"
+
+SEARCH_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
+    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
+]
+TEXT_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BOOLEAN", "VARCHAR"),
+    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+]
+HYBRID_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "DOUBLE", "BIGINT", "VARCHAR"),
+    *("BIGINT", "BIGINT", "BIGINT", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR"),
+]
+HISTORY_TYPES: Final[list[Any]] = ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR"]
 
 
 def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool = False) -> None:

@@ -219,7 +219,7 @@ class CommitLog:
             return None
 
     def remove_old(self) -> None:
-        """Remove entries that are older than a week, except the newest ones, and such staged files. Never raises."""
+        """Remove entries and staged files that are older than a week. Keep the newest entries. Never raises."""
         limit = time.time() - KEPT_SECONDS
         with suppress(LanceDuckError, OSError):
             entries = {entry.path: entry for entry in self.store.entries(GROUP_COMMITS)}

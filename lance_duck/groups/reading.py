@@ -11,7 +11,7 @@ of another state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from lance_duck.commit.staging import version_before
 from lance_duck.errors import FormatError, NotFoundError, RetryableError, StoreError, warn_of_table
@@ -22,6 +22,8 @@ from lance_duck.groups.moves import have_begun
 from lance_duck.groups.write import relative_folder
 from lance_duck.snapshot import Snapshot
 
+NAMES: Final = "__manifest"
+"""The table of names: see `namespaces.listing`."""
 _T = TypeVar("_T")
 _LISTINGS = 5
 
@@ -36,6 +38,32 @@ class ReadPoint:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._first: dict[str, Snapshot] = {}
+
+    def begin(self, log: CommitLog) -> None:
+        """Choose the state of a folder now, before its names are looked up."""
+        if log.root not in self._numbers:
+            self._numbers[log.root] = settled_state(log)
+
+    def check_names(self, log: CommitLog, *, moves: bool) -> None:
+        """Check that the names that were looked up after `begin` are those of the state.
+
+        Args:
+            log: The log.
+            moves: Whether folders must keep their names, too. `version` checks the folder of a table.
+
+        Raises:
+            RetryableError: A later group changes names.
+        """
+        number = self._numbers[log.root]
+        if log.state().number == number:
+            return
+        for entry in log.entries_after(number):
+            if (moves and entry.moves) or entry.change_of(NAMES) is not None:
+                raise RetryableError(
+                    "another writer changed names after the transaction began",
+                    where=log.root,
+                    remedy="run the transaction again",
+                )
 
     def version(self, log: CommitLog, find: Callable[[], Snapshot], listed: int | None = None) -> int | None:
         """Find the newest version of a table. Return the version to read instead, or None.

@@ -1,4 +1,4 @@
-"""Files of commits of several tables that are not finished. `groups.log` describes them."""
+"""Staged files of unfinished commits of several tables. `groups.log` describes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Named tables in a folder or behind a REST service, compatible with pylance, LanceDB and DuckDB's extension.
 
 You hold: the properties of a namespace, and table names. You get: lists of names, table locations, and open datasets.
+`folder_transaction` changes several tables and names of a folder in one commit.
 Never here: the contents of a table, except `__manifest`, which lists names.
 """
 

@@ -425,3 +425,35 @@ def test_a_namespace_is_dropped_and_created_in_one_transaction(schemas: Path) ->
         tx.create_namespace("s")
         tx.create_table("s$n", {"x": [1]})
     assert ld.DirectoryNamespace(str(schemas)).list_tables("s") == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "name"),
+    [
+        ("DROP TABLE b; CREATE TABLE b AS SELECT 7 AS id", "b"),
+        ("ALTER TABLE b RENAME TO moved; UPDATE a SET v = 0", "b"),
+        ("ALTER TABLE b RENAME TO moved; UPDATE a SET v = 0", "moved"),
+        ("DROP TABLE s.b; CREATE TABLE s.b AS SELECT 7 AS id; UPDATE a SET v = 0", "s$b"),
+        (
+            "ALTER TABLE s.b RENAME TO t; ALTER TABLE s.c RENAME TO b; ALTER TABLE s.t RENAME TO c; UPDATE a SET v = 0",
+            "s$b",
+        ),
+    ],
+)
+def test_a_name_that_a_later_commit_changed_is_not_opened(schemas: Path, theirs: str, name: str) -> None:
+    tx = ld.transaction(schemas)
+    assert tx["a"].to_table()["v"].to_pylist() == [10, 10, 10]
+    with ld.connect(schemas) as con:
+        con.execute(f"BEGIN; {theirs}; COMMIT")
+    with pytest.raises(CommitConflictError, match="renamed or dropped tables|changed names"):
+        tx[name]
+    tx.rollback()
+
+
+def test_a_transaction_opens_tables_that_later_commits_do_not_rename(schemas: Path) -> None:
+    tx = ld.transaction(schemas)
+    assert tx["a"].count_rows() == 3
+    with ld.connect(schemas) as con:
+        con.execute("BEGIN; ALTER TABLE b RENAME TO moved; UPDATE s.b SET id = 8; COMMIT")
+    assert tx["s$b"].to_table()["id"].to_pylist() == [1]
+    tx.rollback()

@@ -21,6 +21,8 @@ from lance_duck.groups.finish import settle
 from lance_duck.groups.log import PUBLISHED, CommitLog
 
 TABLES = ("a", "b", "c", "d")
+SWAPPED = ("x", "y")
+"""Tables that swap their names. pylance does not write them, because it would commit to a folder that has moved."""
 ACCOUNTS, START = 6, 100
 TRANSFERS, WRITERS, KILLS = 12, 3, 2
 OPTIONS = {"fsync": "false"}
@@ -30,10 +32,10 @@ _WRITER = "import sys; from trust.groups import transfer; transfer(sys.argv[1], 
 def transferred(seed: int, folder: Path) -> Mapping[str, int]:
     """Move amounts between tables. The sum of all tables is the same at each read, also after kills."""
     rng, root, counts = random.Random(seed), str(folder), Counter[str]()
-    for name in TABLES:
+    for name in (*TABLES, *SWAPPED):
         rows = {"id": list(range(ACCOUNTS)), "v": [START] * ACCOUNTS}
         ld.write_dataset(rows, f"{root}/{name}.lance", max_rows_per_file=2, storage_options=OPTIONS)
-    total = len(TABLES) * ACCOUNTS * START
+    total = (len(TABLES) + len(SWAPPED)) * ACCOUNTS * START
     writers = [_writer(root, seed * 100 + number) for number in range(WRITERS)]
     kills = KILLS
     with ld.connect(root) as con:
@@ -50,16 +52,14 @@ def transferred(seed: int, folder: Path) -> Mapping[str, int]:
         for writer in writers:
             said = writer.communicate()[0]
             assert writer.returncode in (0, -signal.SIGKILL), said
-            counts.update(dict.fromkeys(filter(None, said.split()), 0))
-            for word in said.split():
-                counts[word] += 1
+            counts.update(said.splitlines())
         assert _sum(con) == total
     _check(root, counts)
     return counts
 
 
 def transfer(root: str, seed: int) -> None:
-    """Move random amounts between random tables. Prints a word for each outcome."""
+    """Move random amounts between random tables, some with a new column or swapped names. Print each outcome."""
     rng = random.Random(seed)
     for _ in range(TRANSFERS):
         start, end = rng.sample(TABLES, 2)
@@ -71,7 +71,14 @@ def transfer(root: str, seed: int) -> None:
                 if rng.random() < 0.3:
                     third = rng.choice([name for name in TABLES if name not in (start, end)])
                     tx[third].insert({"id": [1000, 1001], "v": [amount, -amount]})
-            print("transfers", flush=True)
+                kind = rng.choice(("transfers", "transfers", "transfers with a new column", "transfers with a swap"))
+                if kind.endswith("column"):
+                    tx[start].add_columns({f"c{rng.randrange(2**32)}": "v * 2"})
+                elif kind.endswith("swap"):
+                    tx.rename_table("x", "spare")
+                    tx.rename_table("y", "x")
+                    tx.rename_table("spare", "y")
+            print(kind, flush=True)
         except CommitConflictError:
             print("conflicts", flush=True)
         except PartlyCommittedError as error:  # the appends of the other program never conflict
@@ -97,7 +104,7 @@ def _append_with_pylance(root: str, name: str, counts: Counter[str]) -> None:
 
 
 def _sum(con: ld.Connection) -> int:
-    union = " UNION ALL ".join(f"SELECT v FROM {name}" for name in TABLES)
+    union = " UNION ALL ".join(f"SELECT v FROM {name}" for name in (*TABLES, *SWAPPED))
     ((found,),) = con.execute(f"SELECT sum(v)::BIGINT FROM ({union})").fetchall()
     return int(found)
 

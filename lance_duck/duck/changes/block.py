@@ -49,7 +49,7 @@ class VersionOfTransaction(DuckTable):
 
     @property
     def dataset(self) -> LanceDataset:
-        """The version."""
+        """The table at the version that the transaction reads."""
         return self._resolve()
 
 

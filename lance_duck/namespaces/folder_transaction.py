@@ -25,7 +25,7 @@ from lance_duck.groups.reading import ReadPoint
 from lance_duck.namespaces import CatalogDraft, DirectoryNamespace, TableDescription
 from lance_duck.namespaces.catalog_objects import VIEW
 from lance_duck.namespaces.listing import NamedObject
-from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
+from lance_duck.namespaces.names import DELIMITER, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.pending_names import PendingNames
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, open_snapshot
@@ -131,7 +131,7 @@ class FolderTransaction:
             return self._new[key]
         original = self._original(key)
         if original not in self._open:
-            place = self._namespace.describe_table(original)
+            place = self._describe(original)
             base = self._version(place)
             pending = PendingChanges(base)
             opened = LanceDataset(place.location, table=TableScan(pending.collecting()))
@@ -242,7 +242,7 @@ class FolderTransaction:
         self._check_local(object_id(old))
         is_named = location == self._folder(old)
         if is_named and object_id(old) not in self._new:
-            check_renamable(self._namespace.describe_table(self._original(object_id(old))).location)
+            check_renamable(self._describe(self._original(object_id(old))).location)
         target = self._folder(new) if is_named else location
         if is_named:
             self._names.moved.append((location, target))
@@ -313,12 +313,12 @@ class FolderTransaction:
         for (key, table), version in zip(self._open.items(), after, strict=True):
             name = named.get(key, key)
             table.dataset.handle.move_to(version)
-            if name != key and "$" not in name:
+            if name != key and DELIMITER not in name:
                 self._reopen(table.dataset, name)
             if version.version != table.pending.base.version:
                 self.versions[name] = version.version
         for name, table in self._new.items():
-            if "$" not in name:
+            if DELIMITER not in name:
                 self._reopen(table, name)
             self.versions[name] = table.version
         return self.versions
@@ -332,11 +332,29 @@ class FolderTransaction:
     def _see(self, name: str, *, is_dropped: bool) -> None:
         """Remember the version of a table before it is dropped or renamed."""
         opened = self._open.pop(name, None) if is_dropped else self._open.get(name)
-        place = self._namespace.describe_table(name)
+        place = self._describe(name)
         version = self._version(place) if opened is None else opened.pending.base
         if opened is not None and is_dropped:
             opened.pending.discard()
         self._names.see(name, version, place.location, is_dropped=is_dropped)
+
+    def _describe(self, name: str) -> TableDescription:
+        """Return the location of a table in the state that the transaction reads.
+
+        Raises:
+            NotFoundError: The table does not exist.
+            RetryableError: Another writer has changed names since.
+        """
+        log = self._namespace.log
+        self._point.begin(log)
+        try:
+            found = self._namespace.describe_table(name)
+        except NotFoundError:
+            self._point.check_names(log, moves=True)
+            raise
+        if DELIMITER in name:
+            self._point.check_names(log, moves=False)
+        return found
 
     def _has_namespace(self, parts: tuple[str, ...]) -> bool:
         try:
@@ -404,7 +422,7 @@ class FolderTransaction:
             return self._moved.get(key) or self._folder(parts)
         if key in self._new:
             return self._new[key].uri
-        return self._namespace.describe_table(self._original(key)).location
+        return self._describe(self._original(key)).location
 
     def _has_rows(self) -> bool:
         return self._namespace.stamp() != 0
