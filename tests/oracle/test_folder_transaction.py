@@ -445,7 +445,7 @@ def test_a_name_that_a_later_commit_changed_is_not_opened(schemas: Path, theirs:
     assert tx["a"].to_table()["v"].to_pylist() == [10, 10, 10]
     with ld.connect(schemas) as con:
         con.execute(f"BEGIN; {theirs}; COMMIT")
-    with pytest.raises(CommitConflictError, match="renamed or dropped tables|changed names"):
+    with pytest.raises(CommitConflictError, match=r"renamed or dropped tables|changed names"):
         tx[name]
     tx.rollback()
 

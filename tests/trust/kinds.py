@@ -198,7 +198,8 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
         TrialKind(
             "groups",
             "groups:transferred",
-            "3 processes move amounts, add columns and swap names. Some are killed, pylance appends. Readers see one sum.",
+            "3 processes move amounts, add columns and swap names. "
+            "Some are killed, pylance appends. Readers see one sum.",
             1,
             share=2,
         ),
