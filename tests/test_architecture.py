@@ -25,7 +25,7 @@ HOMES: dict[str, set[str]] = {
     "llvmlite": {"kernels"},
     "zstandard": {"encoding"},
     "xxhash": {"checksums"},
-    "duckdb": {"duck", "scan"},
+    "duckdb": {"duck", "scan", "serve"},
     "obstore": {"store"},
     "pyroaring": {"rows"},
     "Stemmer": {"text"},

@@ -1,0 +1,118 @@
+"""A request that may run: its caller, its deadline, and access to tables and SQL."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import CommitConflictError, PartlyCommittedError
+from lance_duck.namespaces import Namespace
+from lance_duck.serve.gate.refusals import AbandonedError, LimitError
+from lance_duck.serve.gate.tokens import Caller
+from lance_duck.snapshot import Version
+
+if TYPE_CHECKING:
+    from lance_duck.duck.connection import Connection
+
+
+class ServerCall:
+    """A running request. `close` ends it; `cancel` stops it from another thread.
+
+    Attributes:
+        caller: Who sends the request.
+        namespace: The names of the served tables.
+        limit: Maximum duration, in seconds.
+    """
+
+    def __init__(self, caller: Caller, namespace: Namespace, connection: Connection, limit: float) -> None:
+        self.caller = caller
+        self.namespace = namespace
+        self.limit = limit
+        self._connection = connection
+        self._end = time.monotonic() + limit
+        self._cursors: list[Connection] = []
+        self._lock = threading.Lock()
+        self._stopped: Exception | None = None
+        self._timer = threading.Timer(limit, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until the deadline, in seconds."""
+        return max(0.0, self._end - time.monotonic())
+
+    def open(self, name: Sequence[str], version: Version | None = None) -> LanceDataset:
+        """Open a table at its newest version, or at the one given. Raises NotFoundError."""
+        self.check()
+        return self.namespace.open_table(name, version)
+
+    def cursor(self) -> Connection:
+        """Return a connection for this call only. The deadline interrupts its statements, and `close` closes it."""
+        with self._lock:
+            self.check()
+            cursor = self._connection.cursor()
+            self._cursors.append(cursor)
+        return cursor
+
+    def check(self) -> None:
+        """Raise the error of a cancelled call, or LimitError after the deadline."""
+        if self._stopped is not None:
+            raise self._stopped
+        if time.monotonic() > self._end:
+            raise self._late()
+
+    def limited(self, batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield batches, and check the call and the limits of an answer before each one.
+
+        Raises:
+            LimitError: The rows are too many, or too large.
+        """
+        rows = size = 0
+        for batch in batches:
+            self.check()
+            rows += batch.num_rows
+            size += batch.get_total_buffer_size() if batch.num_columns else 0
+            if rows > max_rows:
+                raise LimitError("the answer has too many rows", expected=f"at most {max_rows}", remedy="add a LIMIT")
+            if size > max_bytes:
+                raise LimitError(
+                    "the answer is too large",
+                    expected=f"at most {max_bytes} bytes",
+                    remedy="select fewer columns or rows",
+                )
+            yield batch
+        self.check()
+
+    def cancel(self, error: Exception | None = None) -> None:
+        """Stop the call: interrupt its statements, and let `check` raise `error`."""
+        with self._lock:
+            if self._stopped is None:
+                self._stopped = error or AbandonedError("the client closed the connection")
+            cursors = [*self._cursors]
+        for cursor in cursors:
+            cursor.interrupt()
+
+    def close(self) -> None:
+        """Release the call's cursors and its timer."""
+        self._timer.cancel()
+        with self._lock:
+            cursors, self._cursors = self._cursors, []
+        for cursor in cursors:
+            cursor.close()
+
+    def stopped(self, error: BaseException) -> BaseException:
+        """Return the reason of a stopped call in place of an error that the stop caused."""
+        is_known = isinstance(error, (CommitConflictError, PartlyCommittedError))
+        return error if self._stopped is None or is_known else self._stopped
+
+    def _expire(self) -> None:
+        self.cancel(self._late())
+
+    def _late(self) -> LimitError:
+        return LimitError("the request takes too long", expected=f"at most {self.limit:g} seconds")

@@ -1,0 +1,104 @@
+"""The gate of a server: callers, roles, slots, deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from lance_duck.duck.connection import connect
+from lance_duck.namespaces import DirectoryNamespace
+from lance_duck.serve.gate.admission import Admission
+from lance_duck.serve.gate.call import ServerCall
+from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError
+from lance_duck.serve.gate.remembered import RememberedAnswers
+from lance_duck.serve.gate.settings import ServeSettings
+from lance_duck.serve.gate.tokens import Caller, Role, caller_of
+
+
+class Gate:
+    """Admits requests to the tables of one folder.
+
+    Attributes:
+        settings: The server's settings.
+        namespace: The names of the served tables.
+        admission: Slots for running requests.
+        uploads: Slots for running uploads, which may wait for their clients.
+        repeats: Answers of recent changes.
+    """
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.settings = settings
+        options = dict(settings.storage_options or {}) or None
+        self.namespace = DirectoryNamespace(settings.place, storage_options=options)
+        config = {} if settings.memory is None else {"memory_limit": settings.memory}
+        self.connection = connect(settings.place, read_only=not settings.write, config=config, storage_options=options)
+        self.admission = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
+        self.uploads = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
+        self.repeats = RememberedAnswers()
+        self._calls: set[ServerCall] = set()
+
+    def caller(self, token: str | None) -> Caller:
+        """Return the caller with a token.
+
+        Raises:
+            UnauthorizedError: The server has tokens, and this is none of them.
+        """
+        settings = self.settings
+        if not settings.tokens:
+            return Caller("anyone", Role.WRITE if settings.write else Role.READ)
+        caller = caller_of(token, settings.tokens)
+        if caller is None:
+            raise UnauthorizedError("the token is missing or unknown")
+        return caller
+
+    def check_may_change(self, caller: Caller) -> None:
+        """Check that a caller may change tables.
+
+        Raises:
+            ForbiddenError: The server or the caller may only read.
+        """
+        if not self.settings.write:
+            raise ForbiddenError("the server only reads", remedy="start it with --write")
+        if caller.role is not Role.WRITE:
+            raise ForbiddenError("the token only reads", where=caller.name)
+
+    @contextmanager
+    def call(self, caller: Caller, *, timeout: float | None = None, is_upload: bool = False) -> Iterator[ServerCall]:
+        """Wait for a slot, and run a request in it.
+
+        Args:
+            caller: Who sends the request.
+            timeout: Maximum duration that the client accepts, in seconds. The server's limit may be shorter.
+            is_upload: Whether the request sends rows. It then has slots and a time limit of its own.
+
+        Raises:
+            BusyError: The server has no free slot.
+        """
+        longest = self.settings.upload_timeout if is_upload else self.settings.timeout
+        limit = longest if timeout is None else min(timeout, longest)
+        with ExitStack() as stack:
+            stack.enter_context((self.uploads if is_upload else self.admission).slot())
+            call = ServerCall(caller, self.namespace, self.connection, limit)
+            self._calls.add(call)
+            stack.callback(self._calls.discard, call)
+            stack.callback(call.close)
+            try:
+                yield call
+            except Exception as error:
+                reason = call.stopped(error)
+                if reason is error:
+                    raise
+                raise reason from error
+
+    def stop(self, timeout: float) -> None:
+        """Refuse new requests, wait for running ones, and interrupt them after `timeout` seconds."""
+        slots = (self.admission, self.uploads)
+        for each in slots:
+            each.close()
+        if not all(each.drained(timeout) for each in slots):
+            for call in [*self._calls]:
+                call.cancel(BusyError("the server stops"))
+
+    def close(self) -> None:
+        """Close the connection to DuckDB. No request runs any more."""
+        self.connection.close()

@@ -1,0 +1,78 @@
+"""Errors with which a server refuses a request.
+
+LanceDuckError
+└── RequestError            malformed, or no such path
+├── UnauthorizedError   the token is missing or unknown
+├── ForbiddenError      the caller may not do this
+├── BusyError           too many requests run
+├── LimitError          the request takes too long, or its body or answer is too large
+└── AbandonedError      the client went away
+"""
+
+from lance_duck.errors import LanceDuckError
+
+
+class RequestError(LanceDuckError):
+    """A server does not accept a request.
+
+    Cause:
+        The request is malformed, or its path is unknown.
+
+    Remedy:
+        Compare the request with the reference of the server.
+    """
+
+
+class UnauthorizedError(RequestError):
+    """The token of a request is missing or unknown.
+
+    Cause:
+        The server has tokens, and the request has none of them.
+
+    Remedy:
+        Send a token as `Authorization: Bearer …` or `x-api-key`.
+    """
+
+
+class ForbiddenError(RequestError, PermissionError):
+    """The caller may not do this.
+
+    Cause:
+        The server or the token only reads, or a path leads outside the served tables.
+
+    Remedy:
+        Start the server with `--write`, or use a token with the role "write".
+    """
+
+
+class BusyError(RequestError):
+    """A server runs as many requests as it may.
+
+    Cause:
+        More clients send requests than the server has slots, or the server stops.
+
+    Remedy:
+        Repeat the request later, or raise `--max-statements`.
+    """
+
+
+class LimitError(RequestError):
+    """A request takes too long, or its body or answer is too large.
+
+    Cause:
+        The request exceeds a limit of the server. The message names the limit.
+
+    Remedy:
+        Select fewer rows or columns, add a LIMIT, or raise the limit of the server.
+    """
+
+
+class AbandonedError(RequestError):
+    """The client closed the connection before the end of its request.
+
+    Cause:
+        The client stopped, or its own timeout expired.
+
+    Remedy:
+        None is needed. A change that was not committed has no effect.
+    """

@@ -1,0 +1,215 @@
+"""The ASGI application: a request passes the gate, a handler answers it in a worker thread, and the answer is sent.
+
+An error before the first byte has its own status. After it, the connection is closed without the end of the body, so
+that no client takes a cut answer for a whole one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, Final
+from uuid import uuid4
+
+from lance_duck.serve.gate.call import ServerCall
+from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.tokens import Caller
+from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
+from lance_duck.serve.http.body import Body, Message, Receive
+from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
+from lance_duck.serve.http.request import HttpRequest
+from lance_duck.serve.http.routes import HttpRoute, RouteTable
+from lance_duck.serve.problems import HttpProblem
+
+Send = Callable[[Message], Awaitable[None]]
+Scope = Mapping[str, Any]
+Probe = Callable[[], HttpAnswer]
+
+_LOG: Final = logging.getLogger(__name__)
+_NEEDS_NO_TOKEN: Final = ("/live", "/ready")
+
+
+class ServeApp:
+    """The application.
+
+    Args:
+        gate: Admits requests.
+        routes: The routes.
+        probes: Answers of GET requests that need no slot, by path.
+    """
+
+    def __init__(self, gate: Gate, routes: RouteTable, probes: Mapping[str, Probe]) -> None:
+        self.gate = gate
+        self._routes = routes
+        self._probes = probes
+        settings = gate.settings
+        threads = 2 * settings.max_statements + settings.max_waiting + 4
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="lance-duck-serve")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection event, as ASGI defines it."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            kind = (await receive())["type"]
+            if kind == "lifespan.shutdown":
+                self._threads.shutdown(wait=True)
+                self.gate.close()
+            await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                return
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and log it."""
+        headers = headers_of(scope)
+        request_id = headers.get("x-request-id") or uuid4().hex
+        sender = _Sender(send, request_id)
+        began = time.monotonic()
+        try:
+            await self._answer(scope, headers, receive, sender)
+        except Exception as error:  # every error becomes an answer
+            problem = HttpProblem.of(error, request_id)
+            level = logging.ERROR if problem.status >= 500 else logging.DEBUG
+            _LOG.log(level, "request %s failed", request_id, exc_info=error)
+            if not sender.status:
+                body = json.dumps({"error": problem.text, "code": problem.code}).encode()
+                await sender.whole(HttpAnswer(body, JSON, problem.status))
+        elapsed = time.monotonic() - began
+        _LOG.info("%s %s %s %.3f s %s", scope["method"], scope["path"], sender.status, elapsed, request_id)
+
+    async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, sender: _Sender) -> None:
+        settings = self.gate.settings
+        path = scope["raw_path"].decode("latin-1")
+        probe = self._probes.get(path) if scope["method"] in ("GET", "HEAD") else None
+        if probe and path in _NEEDS_NO_TOKEN:
+            await sender.whole(probe())
+            return
+        check_origin(headers, settings)
+        caller = self.gate.caller(token_of(headers))
+        if probe:
+            await sender.whole(probe())
+            return
+        route, names = self._routes.find(scope["method"], path)
+        if route.is_change:
+            self.gate.check_may_change(caller)
+        body = Body(receive, settings.max_body if route.takes_upload else settings.max_json, settings.timeout)
+        request = HttpRequest(
+            scope["method"],
+            path,
+            names,
+            parameters_of(scope),
+            headers,
+            b"" if route.takes_upload else await body.read(),
+            body.next_piece if route.takes_upload else None,
+        )
+        await self._run(_Exchange(self.gate, caller, route, request), body, sender)
+
+    async def _run(self, exchange: _Exchange, body: Body, sender: _Sender) -> None:
+        """Send what an exchange produces. If the client goes away, the exchange is stopped."""
+        loop = asyncio.get_running_loop()
+        produced = exchange.produce()
+        watcher = asyncio.create_task(_stop_when_gone(body, exchange))
+        try:
+            while (item := await loop.run_in_executor(self._threads, next, produced, None)) is not None:
+                await sender.send(item)
+            await sender.end()
+        except asyncio.CancelledError:
+            exchange.stop()
+            raise
+        finally:
+            watcher.cancel()
+            await asyncio.shield(loop.run_in_executor(self._threads, produced.close))
+
+
+async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
+    await body.wait_until_gone()
+    exchange.stop()
+
+
+class _Exchange:
+    """One request on its way through the gate and its handler."""
+
+    def __init__(self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest) -> None:
+        self._gate = gate
+        self._caller = caller
+        self._route = route
+        self._request = request
+        self._call: ServerCall | None = None
+        self._is_stopped = False
+
+    def produce(self) -> Generator[HttpAnswer | StreamedAnswer | bytes]:
+        """Yield the answer, and then the pieces of a streamed one. Runs in worker threads, one step at a time."""
+        timeout = timeout_of(self._request.headers)
+        with self._gate.call(self._caller, timeout=timeout, is_upload=self._route.takes_upload) as call:
+            self._call = call
+            if self._is_stopped:
+                call.cancel()
+            call.check()
+            answer = self._gate.repeats.once(self._key(), lambda: self._route.handler(call, self._request))
+            if isinstance(answer, HttpAnswer):
+                yield answer
+                return
+            with closing(answer.pieces) as pieces:
+                first = next(pieces, b"")  # an error so far has its own status
+                yield answer
+                yield first
+                yield from pieces
+
+    def stop(self) -> None:
+        """Stop the handler, because the client is gone."""
+        self._is_stopped = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def _key(self) -> tuple[str, ...] | None:
+        """Return what a repeated change has in common with the first request, or None for requests that run again."""
+        request_id = self._request.headers.get("x-request-id")
+        if not self._route.is_change or not request_id:
+            return None
+        parameters = repr(sorted(self._request.parameters.items()))
+        return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
+
+
+class _Sender:
+    """Sends an answer. `status` is 0 before its first byte."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status = 0
+
+    async def whole(self, answer: HttpAnswer) -> None:
+        """Send an answer and its end."""
+        await self.send(answer)
+        await self.end()
+
+    async def send(self, item: HttpAnswer | StreamedAnswer | bytes) -> None:
+        """Send the head of an answer with its body, or a piece of a streamed one."""
+        if isinstance(item, bytes):
+            await self._piece(item)
+            return
+        headers = {"content-type": item.media_type, "x-request-id": self._request_id, **item.headers}
+        if isinstance(item, HttpAnswer):
+            headers["content-length"] = str(len(item.body))
+        self.status = item.status if isinstance(item, HttpAnswer) else 200
+        pairs = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": self.status, "headers": pairs})
+        if isinstance(item, HttpAnswer):
+            await self._piece(item.body)
+
+    async def _piece(self, piece: bytes) -> None:
+        if piece:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self) -> None:
+        """End the body."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
