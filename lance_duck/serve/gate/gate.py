@@ -74,11 +74,12 @@ class Gate:
         Raises:
             BusyError: The server has no free slot.
         """
-        longest = self.settings.upload_timeout if is_upload else self.settings.timeout
+        settings = self.settings
+        longest = settings.upload_timeout if is_upload else settings.timeout
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
             stack.enter_context((self.uploads if is_upload else self.admission).slot())
-            call = ServerCall(caller, self.namespace, self.connection, limit)
+            call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
             stack.callback(self._calls.discard, call)
             stack.callback(call.close)

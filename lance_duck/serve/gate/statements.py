@@ -1,0 +1,87 @@
+"""SQL of callers: which statements may run, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.duck.statement.effects import Effect, StatementKind, effects
+from lance_duck.serve.gate.call import ServerCall
+from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
+from lance_duck.serve.gate.tokens import Role
+
+_ROWS_PER_BATCH: Final = 8192
+_LONGEST: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class StatementRows:
+    """The rows of a statement.
+
+    Attributes:
+        schema: Their schema.
+        batches: The rows, computed while they are read.
+    """
+
+    schema: pa.Schema
+    batches: Generator[pa.RecordBatch]
+
+
+def run_statements(
+    call: ServerCall, text: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+) -> StatementRows:
+    """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
+
+    A query runs while its rows are read. Of several statements, all run before the first row. An open transaction is
+    rolled back at the end of the call.
+
+    Args:
+        call: The request.
+        text: One statement, or several, separated by semicolons.
+        parameters: Values of `?` or `$name` placeholders.
+
+    Raises:
+        ForbiddenError: A statement is not allowed for this caller.
+        RequestError: The server does not take SQL, or the text is empty or too long.
+        duckdb.Error: DuckDB rejects a statement.
+    """
+    if not call.settings.sql:
+        raise ForbiddenError("the server does not take SQL", remedy="start it without --no-sql")
+    if len(text) > _LONGEST:
+        raise RequestError("the SQL text is too long", expected=f"at most {_LONGEST} characters", found=len(text))
+    kinds = effects(text)
+    if not kinds:
+        raise RequestError("the SQL text has no statement")
+    for each in kinds:
+        _check(call, each)
+    cursor = call.cursor()
+    if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:
+        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+        reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
+    else:
+        reader = cursor.execute(text, parameters).to_arrow_reader(_ROWS_PER_BATCH)
+    return StatementRows(reader.schema, _batches(reader))
+
+
+def _check(call: ServerCall, effect: Effect) -> None:
+    if effect.kind is StatementKind.READ:
+        return
+    if effect.kind is not StatementKind.CHANGE:
+        raise ForbiddenError("a server does not run this statement", found=effect.words)
+    if not call.settings.write:
+        raise ForbiddenError("the server only reads", found=effect.words, remedy="start it with --write")
+    if call.caller.role is not Role.WRITE:
+        raise ForbiddenError("the token only reads", where=call.caller.name, found=effect.words)
+
+
+def _nothing() -> pa.RecordBatchReader:
+    return pa.schema([]).empty_table().to_reader()
+
+
+def _batches(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
+    """Yield the batches of a reader, and close it at the end."""
+    with reader:
+        yield from reader
