@@ -1,12 +1,15 @@
 """Errors with which a server refuses a request.
 
-LanceDuckError
-└── RequestError            malformed, or no such path
-├── UnauthorizedError   the token is missing or unknown
-├── ForbiddenError      the caller may not do this
-├── BusyError           too many requests run
-├── LimitError          the request takes too long, or its body or answer is too large
-└── AbandonedError      the client went away
+    LanceDuckError
+    └── RequestError            malformed, or no such path
+        ├── UnauthorizedError   the token is missing or unknown
+        ├── ForbiddenError      the caller may not do this
+        ├── MisdirectedError    the request names another server
+        ├── BusyError           too many requests run
+        ├── LimitError          the request takes too long, or its body or answer is too large
+        └── AbandonedError      the client went away
+
+`problems` gives each one a status.
 """
 
 from lance_duck.errors import LanceDuckError
@@ -42,6 +45,17 @@ class ForbiddenError(RequestError, PermissionError):
 
     Remedy:
         Start the server with `--write`, or use a token with the role "write".
+    """
+
+
+class MisdirectedError(RequestError):
+    """The Host header of a request names another server.
+
+    Cause:
+        A page of another site sends the request, or the server has a name that it does not know.
+
+    Remedy:
+        Start the server with `--allow-host` and its name.
     """
 
 
