@@ -27,6 +27,7 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.ForbiddenError, 403, 15),
     (refusals.MisdirectedError, 421, 13),
     (refusals.BusyError, 429, 21),
+    (refusals.BodyTooLargeError, 413, 13),
     (refusals.LimitError, 400, 13),
     (refusals.AbandonedError, 400, 13),
     (refusals.RequestError, 400, 13),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, Final, Self
 
@@ -14,7 +14,7 @@ from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
 from lance_duck.serve.http.app import Probe, ServeApp
-from lance_duck.serve.http.routes import RouteTable
+from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.rest.routes import ROUTES
 
 try:
@@ -31,15 +31,16 @@ class Server:
 
     Args:
         settings: The settings.
+        routes: The paths that the server answers.
 
     Attributes:
         gate: Admits requests.
         app: The ASGI application.
     """
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
         self.gate = Gate(settings)
-        self.app = ServeApp(self.gate, RouteTable(ROUTES), _probes(self.gate))
+        self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate))
         config = uvicorn.Config(
             self.app,
             settings.host,

@@ -6,7 +6,8 @@
         ├── ForbiddenError      the caller may not do this
         ├── MisdirectedError    the request names another server
         ├── BusyError           too many requests run
-        ├── LimitError          the request takes too long, or its body or answer is too large
+        ├── LimitError          the request takes too long, or its answer is too large
+        │   └── BodyTooLargeError  its body is too large
         └── AbandonedError      the client went away
 
 `problems` gives each one a status.
@@ -71,13 +72,24 @@ class BusyError(RequestError):
 
 
 class LimitError(RequestError):
-    """A request takes too long, or its body or answer is too large.
+    """A request takes too long, or its answer is too large.
 
     Cause:
         The request exceeds a limit of the server. The message names the limit.
 
     Remedy:
         Select fewer rows or columns, add a LIMIT, or raise the limit of the server.
+    """
+
+
+class BodyTooLargeError(LimitError):
+    """The body of a request is too large.
+
+    Cause:
+        An upload or a JSON body exceeds the limit in the message.
+
+    Remedy:
+        Send the rows in several requests, or raise `--max-body`.
     """
 
 
