@@ -13,6 +13,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
 from lance_duck.namespaces import Namespace
 from lance_duck.serve.gate.refusals import AbandonedError, LimitError
+from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller
 from lance_duck.snapshot import Version
 
@@ -25,12 +26,16 @@ class ServerCall:
 
     Attributes:
         caller: Who sends the request.
+        settings: The server's settings.
         namespace: The names of the served tables.
         limit: Maximum duration, in seconds.
     """
 
-    def __init__(self, caller: Caller, namespace: Namespace, connection: Connection, limit: float) -> None:
+    def __init__(
+        self, caller: Caller, settings: ServeSettings, namespace: Namespace, connection: Connection, limit: float
+    ) -> None:
         self.caller = caller
+        self.settings = settings
         self.namespace = namespace
         self.limit = limit
         self._connection = connection

@@ -78,7 +78,7 @@ class Gate:
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
             stack.enter_context((self.uploads if is_upload else self.admission).slot())
-            call = ServerCall(caller, self.namespace, self.connection, limit)
+            call = ServerCall(caller, self.settings, self.namespace, self.connection, limit)
             self._calls.add(call)
             stack.callback(self._calls.discard, call)
             stack.callback(call.close)
