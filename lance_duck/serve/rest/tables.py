@@ -124,7 +124,7 @@ def list_versions(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         manifests = [each for each in manifests if (each.version < after if descending else each.version > after)]
     limit = most_listed(request, body)
     listed = manifests if limit is None else manifests[:limit]
-    answer: dict[str, Any] = {"versions": [_version(each) for each in listed]}
+    answer: dict[str, Any] = {"versions": [_version(call, each) for each in listed]}
     if len(listed) < len(manifests):
         answer["page_token"] = str(listed[-1].version)
     return json_answer(answer, headers=answer_headers(table))
@@ -134,7 +134,7 @@ def describe_version(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return one version of a table."""
     body = checked_body(request, ("version", "branch"))
     table = open_table(call, request, body)
-    return json_answer({"version": _version(table.handle.snapshot.manifest)}, headers=answer_headers(table))
+    return json_answer({"version": _version(call, table.handle.snapshot.manifest)}, headers=answer_headers(table))
 
 
 def list_tags(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -204,10 +204,10 @@ def _location(call: ServerCall, place: TableDescription) -> dict[str, str]:
     return {"location": absolute, "table_uri": Path(absolute).as_uri()}
 
 
-def _version(manifest: Manifest) -> dict[str, Any]:
+def _version(call: ServerCall, manifest: Manifest) -> dict[str, Any]:
     return {
         "version": manifest.version,
-        "manifest_path": manifest.path,
+        "manifest_path": manifest.path if call.settings.locations else manifest.path.rpartition("/")[2],
         "manifest_size": manifest.size,
         "timestamp": manifest.timestamp.isoformat(),
         "timestamp_millis": int(manifest.timestamp.timestamp() * 1000),

@@ -94,6 +94,8 @@ def _without_fuzziness(value: dict[str, Any]) -> dict[str, Any]:
     """Return a match in several columns without options that only a match in one column has."""
     queries = value.get("match_queries")
     if not isinstance(queries, list):
+        if "boost" in value:  # LanceDB's name for the weights of the columns
+            value["boosts"] = value.pop("boost")
         return {**value, "columns": texts_of(value, "columns")} if "columns" in value else value
     plain = []
     for query in queries:
