@@ -275,11 +275,16 @@ def test_namespaces_hold_tables(remote: Any, local: Any) -> None:
         ]
         with pytest.raises((ValueError, RuntimeError)):
             db.drop_namespace(["a", "b"])
-        db.drop_table("t", namespace_path=["a", "b"])
-        db.drop_namespace(["a", "b"])
-        return [*found, db.list_namespaces(["a"]).namespaces]
+        return found
 
     assert change(remote) == change(local)
+    remote.drop_table("t", namespace_path=["a", "b"])  # a local LanceDB keeps the name in the namespace
+    remote.drop_namespace(["a", "b"])
+    assert remote.list_namespaces(["a"]).namespaces == []
+    remote.create_namespace(["a"], mode="exist_ok")
+    remote.drop_namespace(["a"], behavior="cascade")
+    remote.drop_namespace(["a"], mode="skip")
+    assert remote.list_namespaces().namespaces == []
 
 
 def test_a_large_upload_for_a_table_that_exists_is_answered_early(remote: Any) -> None:
