@@ -175,7 +175,7 @@ class _Exchange:
         request_id = self._request.headers.get("x-request-id")
         if not self._route.is_change or not request_id:
             return None
-        parameters = repr(sorted(self._request.parameters.items()))
+        parameters = repr(sorted(self._request.pairs))
         return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
 
 

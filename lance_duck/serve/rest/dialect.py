@@ -43,6 +43,8 @@ _LEAST: Final = ("x-lancedb-min-version", "x-lancedb-min-read-version")
 _WAIT: Final = 1.0
 """Time to wait for a version that another server has committed, in seconds."""
 _PAUSE: Final = 0.05
+_LONGEST_NAME: Final = 200
+"""Longest name, in bytes. The name of a folder has at most 255 bytes, and is a little longer."""
 
 
 def is_lancedb(request: HttpRequest) -> bool:
@@ -67,14 +69,15 @@ def name_of(request: HttpRequest) -> tuple[str, ...]:
     """Return the parts of the name in the path. The root is ().
 
     Raises:
-        RequestError: A part is empty, or contains the delimiter of stored names.
+        RequestError: A part is empty, or contains the delimiter of stored names, or the name is too long.
     """
     delimiter = delimiter_of(request)
     text = request.names["id"]
     if text in (delimiter, DELIMITER, ""):
         return ()
     parts = tuple(text.split(delimiter))
-    if not all(parts) or any(DELIMITER in part or not part.isprintable() for part in parts):
+    is_long = len(text.encode()) > _LONGEST_NAME
+    if is_long or not all(parts) or any(DELIMITER in part or not part.isprintable() for part in parts):
         raise RequestError("malformed name", where=request.path, expected="parts of a name", found=repr(text[:200]))
     return parts
 
