@@ -35,7 +35,7 @@ from lance_duck.serve.rest.change_fields import (
     needed_whole,
     refuse_field,
 )
-from lance_duck.serve.rest.dialect import answer_headers, checked_body, open_table
+from lance_duck.serve.rest.dialect import answer_headers, checked_body, requested_table
 from lance_duck.serve.rest.fields import flag_of, object_of, text_of, wrong_field
 from lance_duck.serve.rest.schema_json import schema_from_json
 
@@ -131,7 +131,7 @@ def restore_version(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Restore a version as the newest one."""
     body = checked_body(request, ("version", "branch"))
     needed_whole(body, "version")
-    return _changed(open_table(call, request, body), lambda table: table.restore())
+    return _changed(requested_table(call, request, body), lambda table: table.restore())
 
 
 def create_tag(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -153,7 +153,7 @@ def update_tag(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def delete_tag(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Delete a tag. The version stays."""
     body = checked_body(request, ("tag",))
-    tag, table = needed_text(body, "tag"), open_table(call, request, {})
+    tag, table = needed_text(body, "tag"), requested_table(call, request, {})
     with about(Subject.TAG):
         table.tags.delete(tag)
     return json_answer({}, headers=answer_headers(table))
@@ -164,11 +164,11 @@ def _tagged(call: ServerCall, request: HttpRequest) -> tuple[LanceDataset, str]:
     body = checked_body(request, ("tag", "version", "branch"))
     tag = needed_text(body, "tag")
     needed_whole(body, "version")
-    return open_table(call, request, {**body, "tag": None}), tag
+    return requested_table(call, request, {**body, "tag": None}), tag
 
 
 def _opened(call: ServerCall, request: HttpRequest, fields: Mapping[str, Any]) -> LanceDataset:
-    return open_table(call, request, {"branch": fields.get("branch")})
+    return requested_table(call, request, {"branch": fields.get("branch")})
 
 
 def _changed(table: LanceDataset, change: Callable[[LanceDataset], object]) -> HttpAnswer:

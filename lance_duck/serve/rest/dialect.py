@@ -65,7 +65,7 @@ def delimiter_of(request: HttpRequest) -> str:
     return delimiter
 
 
-def name_of(request: HttpRequest) -> tuple[str, ...]:
+def requested_name(request: HttpRequest) -> tuple[str, ...]:
     """Return the parts of the name in the path. The root is ().
 
     Raises:
@@ -102,11 +102,11 @@ def check_fields(request: HttpRequest, body: Mapping[str, Any], fields: Iterable
     """Check the names of a body's fields: see `checked_body`."""
     refuse_unknown(body, [*_COMMON, *fields], "body", "field")
     listed = body.get("id")
-    if listed is not None and (not isinstance(listed, list) or tuple(listed) != name_of(request)):
+    if listed is not None and (not isinstance(listed, list) or tuple(listed) != requested_name(request)):
         raise RequestError("the body names another object than the path", where="id", found=repr(listed)[:200])
 
 
-def open_table(call: ServerCall, request: HttpRequest, body: Mapping[str, Any]) -> LanceDataset:
+def requested_table(call: ServerCall, request: HttpRequest, body: Mapping[str, Any]) -> LanceDataset:
     """Open the table of a request at the version, tag or branch that its body names, or at the newest version.
 
     Raises:
@@ -114,7 +114,7 @@ def open_table(call: ServerCall, request: HttpRequest, body: Mapping[str, Any]) 
         StoreError: The store does not have the version that the client has seen.
         RequestError: A field has the wrong type.
     """
-    name = name_of(request)
+    name = requested_name(request)
     version, tag, branch = whole_of(body, "version"), text_of(body, "tag"), text_of(body, "branch")
     if tag is not None and (version is not None or branch is not None):
         raise RequestError("tag excludes version and branch", where="body")

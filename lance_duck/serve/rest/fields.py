@@ -30,7 +30,7 @@ def whole_of(body: Mapping[str, Any], name: str, least: int = 0) -> int | None:
     return value
 
 
-def number_of(body: Mapping[str, Any], name: str) -> float | None:
+def float_of(body: Mapping[str, Any], name: str) -> float | None:
     """Return a field that is a number. Raises RequestError."""
     value = body.get(name)
     if value is None:

@@ -26,7 +26,7 @@ from lance_duck.serve.http.answers import HttpAnswer, json_answer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute
 from lance_duck.serve.rest.change_fields import needed_text, refuse_field
-from lance_duck.serve.rest.dialect import answer_headers, checked_body, open_table, page
+from lance_duck.serve.rest.dialect import answer_headers, checked_body, page, requested_table
 from lance_duck.serve.rest.fields import flag_of, text_of
 from lance_duck.verbs.indexes.describe import IndexDescription
 
@@ -64,7 +64,7 @@ def create_index(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     column, given = needed_text(body, "column"), needed_text(body, "index_type").upper()
     kind = _NAMES.get(given, given)
     name, replaces = text_of(body, "name"), flag_of(body, "replace") is not False
-    table = open_table(call, request, {"branch": body.get("branch")})
+    table = requested_table(call, request, {"branch": body.get("branch")})
     settings = {name: value for name, value in body.items() if name not in (*_COMMON, "id", "identity", "context")}
     if kind.startswith(("IVF", "HNSW")):
         table.create_index(column, kind, name, replace=replaces, **_vector_parameters(settings))
@@ -95,7 +95,7 @@ def _parameters(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def list_indexes(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the indexes of a table, without those that Lance itself keeps."""
     body = checked_body(request, ("version", "branch", "limit", "page_token"))
-    table = open_table(call, request, body)
+    table = requested_table(call, request, body)
     described = {index.name: index for index in table.describe_indices() if not index.name.startswith("__")}
     found = page([*described], request, body)
     indexes = [_index_to_json(table, described[name]) for name in found.pop("names")]
@@ -124,7 +124,7 @@ def _index_to_json(table: LanceDataset, index: IndexDescription) -> dict[str, An
 
 def index_stats(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the kind and the coverage of an index."""
-    table = open_table(call, request, checked_body(request, ("version", "branch", "index_name")))
+    table = requested_table(call, request, checked_body(request, ("version", "branch", "index_name")))
     name = request.names["index_name"]
     figures = table.index_statistics(name)
     details = next(index.details for index in table.describe_indices() if index.name == name)
@@ -153,14 +153,14 @@ def _distance(details: Mapping[str, Any]) -> str | None:
 
 def drop_index(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Drop an index."""
-    table = open_table(call, request, checked_body(request, ("branch", "index_name")))
+    table = requested_table(call, request, checked_body(request, ("branch", "index_name")))
     table.drop_index(request.names["index_name"])
     return json_answer({}, headers=answer_headers(table))
 
 
 def prewarm_index(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Read an index into the cache."""
-    table = open_table(call, request, checked_body(request, ("branch",)))
+    table = requested_table(call, request, checked_body(request, ("branch",)))
     table.prewarm_index(request.names["index_name"])
     return json_answer({}, headers=answer_headers(table))
 

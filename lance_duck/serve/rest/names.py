@@ -36,7 +36,7 @@ from lance_duck.serve.rest.change_fields import (
     text_by_name,
     word_of,
 )
-from lance_duck.serve.rest.dialect import answer_headers, checked_body, name_of, page
+from lance_duck.serve.rest.dialect import answer_headers, checked_body, page, requested_name
 from lance_duck.serve.rest.fields import text_of, texts_of, wrong_field
 
 
@@ -45,7 +45,7 @@ def declare_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     _check_has_locations(call)
     body = checked_body(request, ("location", "properties", "vend_credentials"))
     refuse_field(body, "properties", "tables of a folder have no properties")
-    name, wanted = name_of(request), text_of(body, "location")
+    name, wanted = requested_name(request), text_of(body, "location")
     if wanted is not None:
         _check_location(call, name, wanted)
     with missing_is_namespace():
@@ -71,7 +71,7 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     refuse_field(body, "properties", "tables of a folder have no properties")
     if word_of(body, "mode", ("create", "overwrite")) == "overwrite":
         raise UnsupportedError("a name cannot be registered again", where="mode", remedy="deregister it first")
-    name, location = name_of(request), needed_text(body, "location")
+    name, location = requested_name(request), needed_text(body, "location")
     inside = location.removeprefix(call.settings.place.rstrip("/") + "/")
     with missing_is_namespace():
         call.namespace.register_table(name, inside)
@@ -86,7 +86,7 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def deregister_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Remove the name of a table, and keep its files."""
     checked_body(request, ())
-    name = name_of(request)
+    name = requested_name(request)
     place = call.namespace.describe_table(name)
     call.namespace.deregister_table(name)
     return _removed(call, name, place)
@@ -95,7 +95,7 @@ def deregister_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def drop_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Remove a table with its files."""
     checked_body(request, ())
-    name = name_of(request)
+    name = requested_name(request)
     place = call.namespace.describe_table(name)
     call.namespace.drop_table(name)
     return _removed(call, name, place)
@@ -104,7 +104,7 @@ def drop_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def rename_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Rename a table, or move it to another namespace."""
     body = checked_body(request, ("new_table_name", "new_namespace_id", "new_namespace"))
-    name, new = name_of(request), needed_text(body, "new_table_name")
+    name, new = requested_name(request), needed_text(body, "new_table_name")
     spaces = [texts_of(body, field) for field in ("new_namespace_id", "new_namespace")]
     parent = next((tuple(space) for space in spaces if space is not None), name[:-1])
     if spaces[0] is not None and spaces[1] is not None and spaces[0] != spaces[1]:
@@ -121,7 +121,7 @@ def create_namespace(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     mode, properties = word_of(body, "mode", ("create", "exist_ok", "overwrite")), text_by_name(body, "properties")
     if mode == "overwrite":
         raise UnsupportedError("a namespace cannot be overwritten", where="mode", remedy="drop it first")
-    name = name_of(request)
+    name = requested_name(request)
     with about(Subject.NAMESPACE):
         call.namespace.create_namespace(name, properties, exist_ok=mode == "exist_ok")
         return json_answer({"properties": call.namespace.describe_namespace(name)})
@@ -131,7 +131,7 @@ def describe_namespace(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the properties of a namespace."""
     checked_body(request, ())
     with about(Subject.NAMESPACE):
-        return json_answer({"properties": call.namespace.describe_namespace(name_of(request))})
+        return json_answer({"properties": call.namespace.describe_namespace(requested_name(request))})
 
 
 def namespace_exists(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -143,7 +143,7 @@ def namespace_exists(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def list_namespaces(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the names of the namespaces directly in a namespace."""
     with about(Subject.NAMESPACE):
-        found = page(call.namespace.list_namespaces(name_of(request)), request)
+        found = page(call.namespace.list_namespaces(requested_name(request)), request)
     return json_answer({"namespaces": found.pop("names"), **found})
 
 
@@ -151,7 +151,7 @@ def drop_namespace(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Drop a namespace. "Cascade" drops all that it contains, too."""
     body = checked_body(request, ("mode", "behavior"))
     mode, behavior = word_of(body, "mode", ("fail", "skip")), word_of(body, "behavior", ("restrict", "cascade"))
-    name = name_of(request)
+    name = requested_name(request)
     if not name:
         raise wrong_field("id", "a namespace other than the root", "the root")
     try:

@@ -30,7 +30,7 @@ from lance_duck.serve.gate.refusals import LimitError
 from lance_duck.serve.http.answers import FILE, STREAM, HttpAnswer, StreamedAnswer, arrow_answer, json_answer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute
-from lance_duck.serve.rest.dialect import answer_headers, check_fields, checked_body, is_lancedb, open_table
+from lance_duck.serve.rest.dialect import answer_headers, check_fields, checked_body, is_lancedb, requested_table
 from lance_duck.serve.rest.fields import flag_of, object_of, text_of, wrong_field
 from lance_duck.serve.rest.query_request import FIELDS, QueryRequest
 from lance_duck.serve.rest.text_tree import completed_tree
@@ -41,7 +41,7 @@ def query_rows(call: ServerCall, request: HttpRequest) -> StreamedAnswer:
     """Return the rows of a query."""
     body = checked_body(request, FIELDS)
     query = QueryRequest.of(body)
-    table = open_table(call, request, body)
+    table = requested_table(call, request, body)
     scanner = _scanner(call, table, query)
     media_type = STREAM if is_lancedb(request) else FILE
     schema = scanner.projected_schema
@@ -57,7 +57,7 @@ def count_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the number of rows, or of the rows that pass a condition."""
     body = checked_body(request, ("predicate", "version", "branch"))
     condition = text_of(body, "predicate")
-    table = open_table(call, request, body)
+    table = requested_table(call, request, body)
     return json_answer(table.count_rows(condition), headers=answer_headers(table))
 
 
@@ -70,7 +70,7 @@ def explain_plan(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     check_fields(request, query, FIELDS)
     verbose, parsed = bool(flag_of(body, "verbose")), QueryRequest.of(query)
     branch = {"branch": body["branch"]} if body.get("branch") is not None else {}
-    table = open_table(call, request, {**query, **branch})
+    table = requested_table(call, request, {**query, **branch})
     return _plan_answer(call, table, _scanner(call, table, parsed).explain_plan(verbose))
 
 
@@ -78,7 +78,7 @@ def analyze_plan(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Run a query, and return its plan."""
     body = checked_body(request, FIELDS)
     query = QueryRequest.of(body)
-    table = open_table(call, request, body)
+    table = requested_table(call, request, body)
     return _plan_answer(call, table, _scanner(call, table, query).analyze_plan())
 
 

@@ -10,7 +10,7 @@
 | vector_column, distance_type, lower_bound, upper_bound | | |
 | fast_search, bypass_vector_index | | |
 | nprobes, minimum_nprobes, maximum_nprobes, ef, refine_factor | 0 and null mean the default | |
-| version, tag, branch | see `dialect.open_table` | |
+| version, tag, branch | see `dialect.requested_table` | |
 | approx_mode | without effect | |
 | use_lsm | true is refused | |
 """
@@ -27,7 +27,7 @@ from lance_duck.scan.options import ColumnOrdering
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.rest.fields import (
     flag_of,
-    number_of,
+    float_of,
     object_of,
     text_of,
     texts_of,
@@ -198,7 +198,7 @@ def _nearest(body: Mapping[str, Any]) -> dict[str, Any]:
     exact = whole_of(body, "nprobes")
     if exact and not ("minimum_nprobes" in options or "maximum_nprobes" in options):
         options |= {"minimum_nprobes": exact, "maximum_nprobes": exact}
-    lower, upper = number_of(body, "lower_bound"), number_of(body, "upper_bound")
+    lower, upper = float_of(body, "lower_bound"), float_of(body, "upper_bound")
     if lower is not None or upper is not None:
         options["distance_range"] = (lower, upper)
     metric = text_of(body, "distance_type")

@@ -30,7 +30,7 @@ from lance_duck.wire.logical import arrow_from_logical, logical_from_arrow
 _DEEPEST: Final = 64
 
 
-def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
+def json_of_schema(schema: pa.Schema) -> dict[str, Any]:
     """Return a schema as JSON.
 
     Raises:

@@ -37,12 +37,12 @@ from lance_duck.serve.rest.dialect import (
     checked_body,
     delimiter_of,
     is_lancedb,
-    name_of,
-    open_table,
     page,
+    requested_name,
+    requested_table,
 )
 from lance_duck.serve.rest.fields import flag_of, most_listed, parameter_flag, text_of, wrong_field
-from lance_duck.serve.rest.schema_json import schema_to_json
+from lance_duck.serve.rest.schema_json import json_of_schema
 from lance_duck.snapshot.versions import load_all
 from lance_duck.store import local_path
 from lance_duck.wire.manifest import Manifest
@@ -57,7 +57,7 @@ def describe_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     body = checked_body(request, ("version", "tag", "branch", *_DESCRIBE))
     for flag in _DESCRIBE:
         flag_of(body, flag)
-    name = name_of(request)
+    name = requested_name(request)
     place = call.namespace.describe_table(name)
     answer: dict[str, Any] = {
         "table": name[-1],
@@ -66,7 +66,7 @@ def describe_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         **_location(call, place),
     }
     try:
-        table = open_table(call, request, body)
+        table = requested_table(call, request, body)
     except NotFoundError:
         names_version = any(body.get(field) is not None for field in ("version", "tag", "branch"))
         if is_lancedb(request) or names_version or not call.namespace.is_declared_only(place):
@@ -75,7 +75,7 @@ def describe_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     stats = table.stats.dataset_stats()
     answer |= {
         "version": table.version,
-        "schema": schema_to_json(table.schema),
+        "schema": json_of_schema(table.schema),
         "stats": {name: stats[name] for name in ("num_deleted_rows", "num_fragments")},
         "metadata": table.metadata,
         "is_only_declared": False,
@@ -87,15 +87,15 @@ def table_exists(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Answer {} if a table exists."""
     body = checked_body(request, ("version",))
     if body.get("version") is None:
-        call.namespace.describe_table(name_of(request))
+        call.namespace.describe_table(requested_name(request))
     else:
-        open_table(call, request, body)
+        requested_table(call, request, body)
     return json_answer({}, headers=CAPABILITIES)
 
 
 def table_stats(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the sizes of a table."""
-    table = open_table(call, request, checked_body(request, ("branch",)))
+    table = requested_table(call, request, checked_body(request, ("branch",)))
     snapshot, indexes = table.handle.snapshot, table.describe_indices()
     lengths = sorted(snapshot.physical_rows(fragment) for fragment in snapshot.fragments)
     data_size = int(snapshot.manifest.summary().get("total_files_size", 0))
@@ -116,7 +116,7 @@ def list_versions(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the versions of a table, oldest first unless `descending` is true."""
     body = checked_body(request, ("branch", "limit", "page_token", "descending"))
     branch = body.get("branch") or request.parameters.get("branch")
-    table = open_table(call, request, {"branch": branch})
+    table = requested_table(call, request, {"branch": branch})
     descending = bool(flag_of(body, "descending")) or parameter_flag(request, "descending")
     manifests = sorted(load_all(table.handle.snapshot.store), key=lambda each: each.version, reverse=descending)
     after = _version_after(request, body)
@@ -133,14 +133,14 @@ def list_versions(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 def describe_version(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return one version of a table."""
     body = checked_body(request, ("version", "branch"))
-    table = open_table(call, request, body)
+    table = requested_table(call, request, body)
     return json_answer({"version": _version(call, table.handle.snapshot.manifest)}, headers=answer_headers(table))
 
 
 def list_tags(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the tags of a table."""
     body = checked_body(request, ("branch", "limit", "page_token"))
-    table = open_table(call, request, {})
+    table = requested_table(call, request, {})
     tags = table.tags.list()
     listed = page(list(tags), request, body)
     named = {name: _tag(tags[name]) for name in listed.pop("names")}
@@ -153,7 +153,7 @@ def tag_version(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     tag = text_of(body, "tag")
     if tag is None:
         raise wrong_field("tag", "the name of a tag", None)
-    table = open_table(call, request, {})
+    table = requested_table(call, request, {})
     tags = table.tags.list()
     if tag not in tags:
         with about(Subject.TAG):
@@ -164,7 +164,7 @@ def tag_version(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 
 def list_tables(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Return the tables of a namespace."""
-    name = name_of(request)
+    name = requested_name(request)
     with about(Subject.NAMESPACE):
         tables = call.namespace.list_tables(name)
     if not parameter_flag(request, "include_declared", True):

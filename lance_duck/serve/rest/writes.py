@@ -34,7 +34,7 @@ from lance_duck.serve.rest.change_fields import (
     refuse_field,
     word_of,
 )
-from lance_duck.serve.rest.dialect import answer_headers, checked_body, name_of, open_table
+from lance_duck.serve.rest.dialect import answer_headers, checked_body, requested_name, requested_table
 from lance_duck.serve.rest.fields import parameter_flag, text_of, wrong_field
 
 _PATIENCE: Final = 30.0
@@ -85,7 +85,7 @@ def create_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     check_parameters(request, ("mode", "properties", "storage_options"))
     refuse_field(request.parameters, "properties", "tables of a folder have no properties")
     refuse_field(request.parameters, "storage_options", "the server has the settings of the store")
-    name, mode = name_of(request), word_of(request.parameters, "mode", ("create", "exist_ok", "overwrite"))
+    name, mode = requested_name(request), word_of(request.parameters, "mode", ("create", "exist_ok", "overwrite"))
     rows = UploadedRows(call, request)
     if mode == "exist_ok" and (present := _present(call, name)) is not None:
         return _created(call, _with_columns(present, rows.schema))
@@ -106,7 +106,7 @@ def insert_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Append the rows of an upload to a table, or replace its rows and columns."""
     check_parameters(request, ("mode",))
     mode = word_of(request.parameters, "mode", ("append", "overwrite"))
-    table = open_table(call, request, _branch(request))
+    table = requested_table(call, request, _branch(request))
     rows = UploadedRows(call, request)
     table.insert(rows.reader(), mode=mode)
     return _changed(call, request, table, num_inserted_rows=rows.count)
@@ -116,7 +116,7 @@ def update_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Update rows with expressions over their old values."""
     body = checked_body(request, ("predicate", "updates", "branch", "properties"))
     refuse_field(body, "properties", "tables of a folder have no properties")
-    table = open_table(call, request, {"branch": body.get("branch")})
+    table = requested_table(call, request, {"branch": body.get("branch")})
     result = table.update(_updates(body), text_of(body, "predicate") or None, retry_timeout=_patience(call))
     count = result["num_rows_updated"]
     return _changed(call, request, table, rows_updated=count, updated_rows=count)
@@ -126,7 +126,7 @@ def delete_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Delete rows."""
     body = checked_body(request, ("predicate", "branch"))
     predicate = needed_text(body, "predicate")
-    table = open_table(call, request, {"branch": body.get("branch")})
+    table = requested_table(call, request, {"branch": body.get("branch")})
     result = table.delete(predicate, retry_timeout=_patience(call))
     return _changed(call, request, table, num_deleted_rows=result["num_deleted_rows"])
 
@@ -140,7 +140,7 @@ def merge_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """
     check_parameters(request, _MERGE)
     parameters = request.parameters
-    table = open_table(call, request, _branch(request))
+    table = requested_table(call, request, _branch(request))
     merge = table.merge_insert(request.listed("on") or None)
     if parameter_flag(request, "when_matched_update_all"):
         merge.when_matched_update_all(parameters.get("when_matched_update_all_filt") or None)
@@ -187,7 +187,7 @@ def _changed(call: ServerCall, request: HttpRequest, table: LanceDataset, **coun
     Raises:
         IncompatibleError: The table was dropped or renamed meanwhile, so the change may be lost.
     """
-    name = name_of(request)
+    name = requested_name(request)
     try:
         is_same = call.namespace.describe_table(name).location == table.uri or bool(table.handle.snapshot.branch)
     except NotFoundError:
