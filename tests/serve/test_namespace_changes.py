@@ -192,8 +192,10 @@ class Caller:
     def __init__(self, server: Server) -> None:
         self._url = server.url
 
-    def __call__(self, path: str, body: Any = None, method: str = "POST", **fields: object) -> tuple[int, Any]:
-        """Return the status and the JSON value of an answer."""
+    def __call__(
+        self, path: str, body: Any = None, method: str = "POST", key: str = "code", **fields: object
+    ) -> tuple[int, Any]:
+        """Return the status and the JSON value of an answer, or one of the keys of an error."""
         query = "".join(f"&{name}={value}" for name, value in fields.items())
         data = None if body is None else json.dumps(body).encode()
         url = f"{self._url}/v1/{path}?delimiter=%24{query}"
@@ -202,7 +204,7 @@ class Caller:
             with urlopen(request) as answer:
                 return answer.status, json.loads(answer.read() or b"{}")
         except HTTPError as error:
-            return error.code, json.load(error)["code"]
+            return error.code, json.load(error)[key]
 
 
 @pytest.fixture
@@ -248,6 +250,7 @@ def test_a_server_keeps_locations_to_itself(start: Callable[..., Server], tmp_pa
     assert call("table/u/declare", {}) == (406, 0)
     assert call("table/u/register", {"location": "t.lance"}) == (406, 0)
     assert "location" not in call("table/t/describe", {})[1]
+    assert str(tmp_path) not in call("table/nope/drop", {}, key="error")[1]
     assert call("table/t/drop", {}) == (200, {"id": ["t"]})
 
 
