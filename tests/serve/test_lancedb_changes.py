@@ -297,6 +297,33 @@ def test_a_large_upload_for_a_table_that_exists_is_answered_early(remote: Any) -
     assert remote.open_table("t").count_rows() == len(rows)
 
 
+def test_branches_have_their_own_versions(remote: Any, local: Any, served: Any) -> None:
+    def change(db: Any) -> Any:
+        table = db.create_table("t", ROWS)
+        table.delete("id > 100")
+        branch = table.branches.create("dev", from_version=1)
+        branch.add(NEW)
+        branch.delete("id > 200")
+        merged = branch.merge_insert("id").when_matched_update_all().execute(NEW)
+        branch.update("id = 1", {"s": "x"})
+        branch.add_columns({"y": "id + 1"})
+        branch.alter_columns({"path": "y", "rename": "z"})
+        branch.drop_columns(["tags"])
+        branch.create_index("id", config=kinds.BTree(), name="mine", wait_timeout=WAIT)
+        found = [branch.count_rows(), branch.version, branch.schema, merged.version, len(branch.list_versions())]
+        found += [len(branch.list_indices()), branch.index_stats("mine").num_indexed_rows]
+        branch.drop_index("mine")
+        branch.add_columns(pa.field("n", pa.int32()))
+        table.branches.create("other", from_ref="dev")
+        table.branches.create("gone")
+        table.branches.delete("gone")
+        rows = table.branches.checkout("dev").search().limit(1000).to_arrow()
+        return [*found, rows, sorted(table.branches.list()), table.count_rows(), table.version]
+
+    assert change(remote) == change(local)
+    assert state(served) == state(local)
+
+
 async def changed_async(db: Any) -> Any:
     """Return the answers of all changes of the async client, except those of indexes."""
     table = await db.create_table("t", ROWS)

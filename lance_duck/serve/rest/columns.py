@@ -43,7 +43,7 @@ from lance_duck.serve.rest.schema_json import schema_from_json
 def add_columns(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Add columns with expressions over the other columns, or with nulls."""
     if "arrow" in request.headers.get("content-type", ""):
-        return _changed(_opened(call, request, request.parameters), _add_nulls(request))
+        return _changed(_opened(call, request, {}), _add_nulls(request))
     body = checked_body(request, ("new_columns", "branch"))
     columns = needed_objects(body, "new_columns", ("name", "expression", "computed", "virtual_column"))
     expressions = {}
@@ -123,7 +123,7 @@ def update_schema_metadata(call: ServerCall, request: HttpRequest) -> HttpAnswer
     metadata = request.json()
     if not all(isinstance(text, str) for text in metadata.values()):
         raise wrong_field("body", "an object of texts", metadata)
-    table = _opened(call, request, request.parameters)
+    table = _opened(call, request, {})
     return json_answer(table.update_schema_metadata(metadata, replace=True), headers=answer_headers(table))
 
 

@@ -109,13 +109,16 @@ def check_fields(request: HttpRequest, body: Mapping[str, Any], fields: Iterable
 def requested_table(call: ServerCall, request: HttpRequest, body: Mapping[str, Any]) -> LanceDataset:
     """Open the table of a request at the version, tag or branch that its body names, or at the newest version.
 
+    Requests without a JSON body name a branch in the query string.
+
     Raises:
         NotFoundError: The table, version, tag or branch does not exist.
         StoreError: The store does not have the version that the client has seen.
         RequestError: A field has the wrong type.
     """
     name = requested_name(request)
-    version, tag, branch = whole_of(body, "version"), text_of(body, "tag"), text_of(body, "branch")
+    version, tag = whole_of(body, "version"), text_of(body, "tag")
+    branch = text_of(body, "branch") or request.parameters.get("branch")
     if tag is not None and (version is not None or branch is not None):
         raise RequestError("tag excludes version and branch", where="body")
     if version is None and tag is None and branch is None:

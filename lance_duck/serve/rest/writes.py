@@ -106,7 +106,7 @@ def insert_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Append the rows of an upload to a table, or replace its rows and columns."""
     check_parameters(request, ("mode",))
     mode = word_of(request.parameters, "mode", ("append", "overwrite"))
-    table = requested_table(call, request, _branch(request))
+    table = requested_table(call, request, {})
     rows = UploadedRows(call, request)
     table.insert(rows.reader(), mode=mode)
     return _changed(call, request, table, num_inserted_rows=rows.count)
@@ -140,7 +140,7 @@ def merge_rows(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """
     check_parameters(request, _MERGE)
     parameters = request.parameters
-    table = requested_table(call, request, _branch(request))
+    table = requested_table(call, request, {})
     merge = table.merge_insert(request.listed("on") or None)
     if parameter_flag(request, "when_matched_update_all"):
         merge.when_matched_update_all(parameters.get("when_matched_update_all_filt") or None)
@@ -195,10 +195,6 @@ def _changed(call: ServerCall, request: HttpRequest, table: LanceDataset, **coun
     if not is_same:
         raise IncompatibleError("the table was dropped or renamed during the change", where=object_id(name))
     return json_answer({"version": table.version, **counts}, headers=answer_headers(table))
-
-
-def _branch(request: HttpRequest) -> dict[str, str | None]:
-    return {"branch": request.parameters.get("branch")}
 
 
 def _updates(body: dict[str, Any]) -> dict[str, str]:
