@@ -81,7 +81,9 @@ class ServeApp:
             level = logging.ERROR if problem.status >= 500 else logging.DEBUG
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
-                body = json.dumps({"error": problem.text, "code": problem.code}).encode()
+                settings = self.gate.settings
+                text = problem.text if settings.locations else problem.text.replace(settings.place.rstrip("/"), "…")
+                body = json.dumps({"error": text, "code": problem.code}).encode()
                 await sender.whole(HttpAnswer(body, JSON, problem.status))
         elapsed = time.monotonic() - began
         _LOG.info("%s %s %s %.3f s %s", scope["method"], scope["path"], sender.status, elapsed, request_id)
