@@ -444,6 +444,7 @@ def test_locations_can_be_hidden(start: Callable[..., Server], tmp_path: Path) -
         post(f"{url}/v1/table/t/analyze_plan", {"vector": QUERY, "k": 3}),
         post(f"{url}/v1/table/t/version/list", {}),
     ]
-    for status, _, answer in answers:
-        assert status == 200
+    assert [status for status, _, _ in answers] == [200] * 4
+    answers += [post(f"{url}/v1/table/nope/describe", {}), post(f"{url}/v1/table/t/describe", {"version": 9})]
+    for _, _, answer in answers:
         assert str(tmp_path) not in json.dumps(answer)
