@@ -82,11 +82,19 @@ class ServeApp:
             level = logging.ERROR if problem.status >= 500 else logging.DEBUG
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
-                body = json.dumps({"error": problem.text, "code": problem.code}).encode()
+                body = json.dumps({"error": self._public(problem), "code": problem.code}).encode()
                 await sender.whole(HttpAnswer(body, JSON, problem.status))
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
+
+    def _public(self, problem: HttpProblem) -> str:
+        """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
+        settings = self.gate.settings
+        if settings.locations and problem.status < 500:
+            return problem.text
+        root = settings.place.rstrip("/")
+        return problem.text.replace(f"{root}/", "").replace(root, "the root") if root else problem.text
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, sender: _Sender) -> None:
         settings = self.gate.settings
@@ -187,7 +195,7 @@ class _Exchange:
         request_id = self._request.headers.get("x-request-id")
         if not self._route.is_change or not request_id:
             return None
-        parameters = repr(sorted(self._request.parameters.items()))
+        parameters = repr(sorted(self._request.pairs))
         return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
 
 
