@@ -330,7 +330,7 @@ def status_of(url: str, body: Any = None) -> tuple[int, int | None]:
         ("table/t/describe?delimiter=", (400, 13)),
         ("table/inner$t/describe?delimiter=.", (400, 13)),
         ("table/batch-commit", (406, 0)),
-        ("table/t/branches/create", (406, 0)),
+        ("table/t/clone", (406, 0)),
         ("transaction/x/describe", (406, 0)),
         ("table/t/nope", (404, 4)),
     ],
