@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
-from lance_duck.namespaces import Namespace
+from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.serve.gate.refusals import AbandonedError, LimitError
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller
@@ -32,7 +32,12 @@ class ServerCall:
     """
 
     def __init__(
-        self, caller: Caller, settings: ServeSettings, namespace: Namespace, connection: Connection, limit: float
+        self,
+        caller: Caller,
+        settings: ServeSettings,
+        namespace: DirectoryNamespace,
+        connection: Connection,
+        limit: float,
     ) -> None:
         self.caller = caller
         self.settings = settings
