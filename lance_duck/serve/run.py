@@ -6,6 +6,7 @@ import json
 import logging
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from lance_duck import lazy
-from lance_duck.errors import NotFoundError, StoreError, UnsupportedError, install_extra
+from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, UnsupportedError, install_extra
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
@@ -63,6 +64,12 @@ class Server:
             ssl_keyfile=settings.tls_key,
             timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
         )
+        try:
+            config.load()
+        except ssl.SSLError as error:
+            raise InvalidInputError(
+                "not a certificate with its key", where=settings.tls_cert, found=error.reason or str(error)
+            ) from None
         self._uvicorn = _Uvicorn(config, self.gate)
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
 
