@@ -63,7 +63,7 @@ $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(REA
 $(AZURITE):
 	npm install --silent --no-audit --no-fund --prefix $(LANCE_DUCK_HOSTS)/azurite azurite@3.37.0
 
-test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## test Dask, DataFusion, dbt, Harlequin, ibis, JAX, JupySQL, marimo and Azurite, each in its environment
+test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## test Dask, DataFusion, dbt, DuckDB's extension, Harlequin, ibis, JAX, JupySQL, marimo and Azurite, each in its environment
 	$(PYTEST) tests/hosts tests/concurrency/test_clouds.py
 
 test: $(READY)  ## run the quick tests, at most six minutes; ROOM=scan: all tests of one room

@@ -57,6 +57,7 @@ ALL = (
     "tied_filters",
     "many_fragments",
     "object_store",
+    "served",
     "spark",
     "first_use",
 )

@@ -25,7 +25,9 @@ from lance_duck.serve.gate import refusals
 _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.UnauthorizedError, 401, 16),
     (refusals.ForbiddenError, 403, 15),
+    (refusals.MisdirectedError, 421, 13),
     (refusals.BusyError, 429, 21),
+    (refusals.BodyTooLargeError, 413, 13),
     (refusals.LimitError, 400, 13),
     (refusals.AbandonedError, 400, 13),
     (refusals.RequestError, 400, 13),

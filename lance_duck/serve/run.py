@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -19,7 +19,7 @@ from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
 from lance_duck.serve.http.app import Probe, ServeApp
-from lance_duck.serve.http.routes import RouteTable
+from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.rest.routes import ROUTES
 
 try:
@@ -43,17 +43,18 @@ class Server:
 
     Args:
         settings: The settings.
+        routes: The paths that the server answers.
 
     Attributes:
         gate: Admits requests.
         app: The ASGI application.
     """
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
         self._socket = _listening(settings)
         self.gate = Gate(settings)
         mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
-        self.app = ServeApp(self.gate, RouteTable(ROUTES), _probes(self.gate), mounts)
+        self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
         config = uvicorn.Config(
             self.app,
             log_config=None,

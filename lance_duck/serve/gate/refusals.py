@@ -1,12 +1,16 @@
 """Errors with which a server refuses a request.
 
-LanceDuckError
-└── RequestError            malformed, or no such path
-├── UnauthorizedError   the token is missing or unknown
-├── ForbiddenError      the caller may not do this
-├── BusyError           too many requests run
-├── LimitError          the request takes too long, or its body or answer is too large
-└── AbandonedError      the client went away
+    LanceDuckError
+    └── RequestError            malformed, or no such path
+        ├── UnauthorizedError   the token is missing or unknown
+        ├── ForbiddenError      the caller may not do this
+        ├── MisdirectedError    the request names another server
+        ├── BusyError           too many requests run
+        ├── LimitError          the request takes too long, or its answer is too large
+        │   └── BodyTooLargeError  its body is too large
+        └── AbandonedError      the client went away
+
+`problems` gives each one a status.
 """
 
 from lance_duck.errors import LanceDuckError
@@ -45,6 +49,17 @@ class ForbiddenError(RequestError, PermissionError):
     """
 
 
+class MisdirectedError(RequestError):
+    """The Host header of a request names another server.
+
+    Cause:
+        A page of another site sends the request, or the server has a name that it does not know.
+
+    Remedy:
+        Start the server with `--allow-host` and its name.
+    """
+
+
 class BusyError(RequestError):
     """A server runs as many requests as it may.
 
@@ -57,13 +72,24 @@ class BusyError(RequestError):
 
 
 class LimitError(RequestError):
-    """A request takes too long, or its body or answer is too large.
+    """A request takes too long, or its answer is too large.
 
     Cause:
         The request exceeds a limit of the server. The message names the limit.
 
     Remedy:
         Select fewer rows or columns, add a LIMIT, or raise the limit of the server.
+    """
+
+
+class BodyTooLargeError(LimitError):
+    """The body of a request is too large.
+
+    Cause:
+        An upload or a JSON body exceeds the limit in the message.
+
+    Remedy:
+        Send the rows in several requests, or raise `--max-body`.
     """
 
 

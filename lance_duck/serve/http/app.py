@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
@@ -57,7 +58,7 @@ class ServeApp:
         self._probes = probes
         self._mounts = mounts
         settings = gate.settings
-        threads = 2 * settings.max_statements + settings.max_waiting + 4
+        threads = 2 * (settings.max_statements + settings.max_waiting) + 4
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="lance-duck-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,8 +82,8 @@ class ServeApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
         headers = headers_of(scope)
-        request_id = headers.get("x-request-id") or uuid4().hex
-        sender = _Sender(send, request_id)
+        request_id = headers.get("x-request-id", "")[:200] or uuid4().hex
+        sender = _Sender(send, request_id, self.gate.settings.timeout)
         began = time.monotonic()
         try:
             await self._answer(scope, headers, receive, sender)
@@ -94,7 +95,8 @@ class ServeApp:
                 body = json.dumps({"error": problem.text, "code": problem.code}).encode()
                 await sender.whole(HttpAnswer(body, JSON, problem.status))
         elapsed = time.monotonic() - began
-        _LOG.info("%s %s %s %.3f s %s", scope["method"], scope["path"], sender.status, elapsed, request_id)
+        path = scope["raw_path"].decode("latin-1")
+        _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, sender: _Sender) -> None:
         settings = self.gate.settings
@@ -137,12 +139,9 @@ class ServeApp:
             while (item := await loop.run_in_executor(self._threads, next, produced, None)) is not None:
                 await sender.send(item)
             await sender.end()
-        except asyncio.CancelledError:
-            exchange.stop()
-            raise
         finally:
             watcher.cancel()
-            await asyncio.shield(loop.run_in_executor(self._threads, produced.close))
+            await loop.run_in_executor(self._threads, produced.close)
 
 
 async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
@@ -169,7 +168,8 @@ class _Exchange:
             if self._is_stopped:
                 call.cancel()
             call.check()
-            answer = self._gate.repeats.once(self._key(), lambda: self._route.handler(call, self._request))
+            request = self._of_call(call)
+            answer = self._gate.repeats.once(self._key(), lambda: self._route.handler(call, request))
             if isinstance(answer, HttpAnswer):
                 yield answer
                 return
@@ -178,6 +178,18 @@ class _Exchange:
                 yield answer
                 yield first
                 yield from pieces
+
+    def _of_call(self, call: ServerCall) -> HttpRequest:
+        """Return the request. Its upload ends with an error when the call is cancelled."""
+        upload = self._request.upload
+        if upload is None:
+            return self._request
+
+        def next_piece() -> bytes:
+            call.check()
+            return upload()
+
+        return replace(self._request, upload=next_piece)
 
     def stop(self) -> None:
         """Stop the handler, because the client is gone."""
@@ -197,9 +209,10 @@ class _Exchange:
 class _Sender:
     """Sends an answer. `status` is 0 before its first byte."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, seconds: float) -> None:
         self._send = send
         self._request_id = request_id
+        self._seconds = seconds
         self.status = 0
 
     async def whole(self, answer: HttpAnswer) -> None:
@@ -229,7 +242,8 @@ class _Sender:
 
     async def _piece(self, piece: bytes) -> None:
         if piece:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            async with asyncio.timeout(self._seconds):  # the client may not read
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def end(self) -> None:
         """End the body."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import TimeoutError as NotInTimeError
 from typing import Any
 
-from lance_duck.serve.gate.refusals import AbandonedError, LimitError
+from lance_duck.serve.gate.refusals import AbandonedError, BodyTooLargeError, LimitError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -34,7 +34,8 @@ class Body:
         """Return the whole body.
 
         Raises:
-            LimitError: The body is too large, or too slow.
+            BodyTooLargeError: The body is too large.
+            LimitError: The body arrives too slowly.
             AbandonedError: The client went away.
         """
         pieces = []
@@ -73,7 +74,7 @@ class Body:
             piece: bytes = message.get("body", b"")
             self._size += len(piece)
             if self._size > self._limit:
-                raise LimitError("the body is too large", expected=f"at most {self._limit} bytes")
+                raise BodyTooLargeError("the body is too large", expected=f"at most {self._limit} bytes")
             if piece:
                 return piece
         return b""

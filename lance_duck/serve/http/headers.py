@@ -9,7 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
+from lance_duck.serve.gate.refusals import ForbiddenError, MisdirectedError, RequestError
 from lance_duck.serve.gate.settings import LOOPBACK, ServeSettings
 
 COOKIE: Final = "lance_duck_token"
@@ -72,12 +72,13 @@ def check_origin(headers: Mapping[str, str], settings: ServeSettings) -> None:
     Without tokens, a page of a foreign site could otherwise read and change tables through the browser of a user.
 
     Raises:
-        ForbiddenError: The Host or Origin header names another server.
+        MisdirectedError: The Host header names another server.
+        ForbiddenError: The Origin header names another server.
     """
     host = _host(f"//{headers.get('host', '')}")
     names = (*LOOPBACK, settings.host, *settings.allowed_hosts)
     if not settings.tokens and host not in names:
-        raise ForbiddenError("the Host header names another server", found=host, remedy="pass --allow-host")
+        raise MisdirectedError("the Host header names another server", found=host, remedy="pass --allow-host")
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
         raise ForbiddenError("the request comes from a page of another server", found=origin)
