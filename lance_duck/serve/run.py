@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -51,27 +52,14 @@ class Server:
     """
 
     def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
-        self._socket = _listening(settings)
-        self.gate = Gate(settings)
-        mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
-        self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
-        config = uvicorn.Config(
-            self.app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            ssl_certfile=settings.tls_cert,
-            ssl_keyfile=settings.tls_key,
-            timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
-        )
-        try:
-            config.load()
-        except ssl.SSLError as error:
-            raise InvalidInputError(
-                "not a certificate with its key", where=settings.tls_cert, found=error.reason or str(error)
-            ) from None
-        self._uvicorn = _Uvicorn(config, self.gate)
+        with ExitStack() as undone:
+            self._socket = undone.enter_context(_listening(settings))
+            self.gate = Gate(settings)
+            undone.callback(self.gate.close)
+            mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
+            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
+            self._uvicorn = _Uvicorn(_config(self.app, settings), self.gate)
+            undone.pop_all()
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
 
     def run(self) -> None:
@@ -100,6 +88,27 @@ class Server:
     def _serve(self) -> None:
         with self._socket:
             self._uvicorn.run([self._socket])
+
+
+def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
+    """Return uvicorn's settings. Raises InvalidInputError if the certificate is not valid."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
+    )
+    try:
+        config.load()
+    except ssl.SSLError as error:
+        raise InvalidInputError(
+            "not a certificate with its key", where=settings.tls_cert, found=error.reason or str(error)
+        ) from None
+    return config
 
 
 def _listening(settings: ServeSettings) -> socket.socket:

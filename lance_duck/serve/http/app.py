@@ -224,7 +224,8 @@ class _Sender:
         """Send a message of a mounted application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        await self._send(message)
+        async with asyncio.timeout(self._seconds):  # the client may not read
+            await self._send(message)
 
     async def send(self, item: HttpAnswer | StreamedAnswer | bytes) -> None:
         """Send the head of an answer with its body, or a piece of a streamed one."""

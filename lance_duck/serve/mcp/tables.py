@@ -25,7 +25,7 @@ from lance_duck.serve.mcp.answers import (
     ListedVersions,
     ShownRows,
 )
-from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name, table_names
+from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name, table_names, without_root
 from lance_duck.serve.mcp.rows import limited_rows, shown_rows, shown_type
 from lance_duck.serve.mcp.texts import LONGEST_CELL, cut_text, first_fitting, json_size
 
@@ -168,7 +168,7 @@ def _listed(call: ServerCall, name: tuple[str, ...]) -> ListedTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ListedTable(name=shown_name(name), problem=cut_text(shown(error), 200))
+        return ListedTable(name=shown_name(name), problem=cut_text(without_root(shown(error), call.namespace), 200))
 
 
 def _nulls(call: ServerCall, dataset: LanceDataset, field: pa.Field) -> int | None:
