@@ -610,7 +610,7 @@ def serve(
     log: Annotated[LogForm, typer.Option(help="Format of log lines.")] = LogForm.text,
     log_level: LogLevelOption = LogLevel.info,
 ) -> None:
-    """Serve the tables of a folder to other programs and to people, over HTTP."""
+    """Serve tables over HTTP, to programs and to people. Runs until SIGTERM or Ctrl-C."""
 
 
 @app.command()
@@ -622,7 +622,7 @@ def mcp(
     memory: MemoryOption = None,
     log_level: LogLevelOption = LogLevel.warning,
 ) -> None:
-    """Give a model tools that read the tables of a folder: the Model Context Protocol on stdin and stdout."""
+    """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
 
 
 @app.command()

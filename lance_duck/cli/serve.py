@@ -57,7 +57,7 @@ def serve(
     log: str = "text",
     log_level: str = "info",
 ) -> None:
-    """Serve the tables of a folder to other programs and to people, over HTTP."""
+    """Serve tables over HTTP, to programs and to people. Runs until SIGTERM or Ctrl-C."""
     check_folder(place)
     _write_logs(log, log_level)
     tokens, made = _tokens(token_file, host, write)
@@ -95,7 +95,7 @@ def serve(
 def mcp(
     place: str, sql: bool = True, timeout: float = 60.0, memory: str | None = None, log_level: str = "warning"
 ) -> None:
-    """Give a model tools that read the tables of a folder: the Model Context Protocol on stdin and stdout."""
+    """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
     check_folder(place)
     _write_logs("text", log_level)
     opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory or gate.half_of_memory()))
