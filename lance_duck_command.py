@@ -47,6 +47,7 @@ OTHER_WORDS: Final = {
     "index": "add-index create-index",
     "indices": "indexes list-indexes",
     "optimize": "reindex",
+    "serve": "host http listen server start",
     "validate": "check fsck verify",
     "versions": "history log",
 }
@@ -542,6 +543,86 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Bring indexes up to date with new rows."""
+
+
+class LogForm(StrEnum):
+    """Format of log lines."""
+
+    text = "text"
+    json = "json"
+
+
+class LogLevel(StrEnum):
+    """Least important log lines to write."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+PlaceArgument = Annotated[str, typer.Argument(metavar="PLACE", help="Path or URI of a folder of Lance tables.")]
+SqlOption = Annotated[bool, typer.Option("--sql/--no-sql", help="Accept SQL.")]
+TimeoutOption = Annotated[float, typer.Option(metavar="SECONDS", help="Maximum duration of a request.")]
+MemoryOption = Annotated[
+    str | None, typer.Option(metavar="BYTES", help='Memory limit of SQL, such as "4GB". Default: half of the machine.')
+]
+LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="Least important log lines, on stderr.")]
+
+
+@app.command()
+@done_by("serve")
+def serve(
+    place: PlaceArgument,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 2333,
+    write: Annotated[bool, typer.Option("--write", help="Allow changes.")] = False,
+    sql: SqlOption = True,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Answer the Model Context Protocol at /mcp.")] = False,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Serve pages for people.")] = True,
+    token_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="File with lines name:role:sha256. Default: LANCE_DUCK_TOKEN, if it is set."),
+    ] = None,
+    tls_cert: Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with the certificate.")] = None,
+    tls_key: Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with its key.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Accept this name in the Host header. Repeatable.")
+    ] = (None),
+    insecure: Annotated[bool, typer.Option("--insecure", help="Serve other machines without TLS.")] = False,
+    timeout: TimeoutOption = 60.0,
+    max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows of an Arrow answer.")] = 1_000_000,
+    max_bytes: Annotated[str, typer.Option(metavar="BYTES", help="Maximum size of an answer.")] = "256MiB",
+    max_body: Annotated[str, typer.Option(metavar="BYTES", help="Maximum size of an upload.")] = "1GiB",
+    max_statements: Annotated[
+        int | None, typer.Option(min=1, help="Maximum requests that run at the same time. Default: one per core.")
+    ] = None,
+    max_waiting: Annotated[int, typer.Option(min=0, help="Maximum requests that wait.")] = 32,
+    memory: MemoryOption = None,
+    locations: Annotated[
+        bool | None,
+        typer.Option(
+            "--locations/--no-locations",
+            help="Tell clients where tables are. Default: yes, except for a folder that other machines reach.",
+        ),
+    ] = None,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Show metrics at /metrics.")] = False,
+    log: Annotated[LogForm, typer.Option(help="Format of log lines.")] = LogForm.text,
+    log_level: LogLevelOption = LogLevel.info,
+) -> None:
+    """Serve tables over HTTP, to programs and to people. Runs until SIGTERM or Ctrl-C."""
+
+
+@app.command()
+@done_by("serve")
+def mcp(
+    place: PlaceArgument,
+    sql: SqlOption = True,
+    timeout: TimeoutOption = 60.0,
+    memory: MemoryOption = None,
+    log_level: LogLevelOption = LogLevel.warning,
+) -> None:
+    """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
 
 
 @app.command()

@@ -5,7 +5,7 @@ written to stderr with exit code 1. Wrong usage has exit code 2. Commands call t
 Never here: features that the Python API does not have.
 """
 
-from lance_duck.cli import bench, change, diff, doctor, indexes, look, search, transfer
+from lance_duck.cli import bench, change, diff, doctor, indexes, look, search, serve, transfer
 from lance_duck.cli.show import plain, show, show_table, text
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "look",
     "plain",
     "search",
+    "serve",
     "show",
     "show_table",
     "text",

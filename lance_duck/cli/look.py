@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import lance_duck as ld
 from lance_duck.cli.message import message_of
-from lance_duck.cli.open import listed_names, open_table
+from lance_duck.cli.open import check_folder, listed_names, open_table
 from lance_duck.cli.show import ByteCount, show, write_json
-from lance_duck.errors import LanceDuckError, NotFoundError
+from lance_duck.errors import LanceDuckError
 from lance_duck.namespaces import Namespace
 from lance_duck.redact import shown
-from lance_duck.store import did_you_mean_path, local_path
 from lance_duck.wire.index import MEM_WAL
 
 
@@ -99,11 +97,7 @@ def files(
 
 def tables(folder: str, as_json: bool = False) -> None:
     """List the tables of a folder and its namespaces. A table that cannot be opened is listed with the reason."""
-    path = local_path(folder)
-    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
-        is_file = Path(path).exists()
-        remedy = None if is_file else did_you_mean_path(folder)
-        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
+    check_folder(folder)
     namespace = ld.connect_namespace("dir", {"root": folder})
     rows = (_listed(namespace, name) for name in _names_below(namespace, []))
     show(rows, ["table", "version", "rows", "columns", "problem"], as_json, max_rows=1000)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 from datetime import datetime
+from pathlib import Path
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.namespaces.listing import FOLDER
-from lance_duck.store import join_uri, open_store
+from lance_duck.store import did_you_mean_path, join_uri, local_path, open_store
 from lance_duck.wire.paths import GROUP_COMMITS, VERSIONS
 
 
@@ -32,6 +33,15 @@ def open_folder(path: str) -> DirectoryNamespace | None:
     folders = open_store(path).folders() or ()
     is_database = FOLDER in folders or GROUP_COMMITS.partition("/")[0] in folders
     return DirectoryNamespace(path) if is_database and VERSIONS not in folders else None
+
+
+def check_folder(folder: str) -> None:
+    """Raise NotFoundError if a path is not a local folder. URIs of object stores are not checked."""
+    path = local_path(folder)
+    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
+        is_file = Path(path).exists()
+        remedy = None if is_file else did_you_mean_path(folder)
+        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
 
 
 def manifest_of(folder: DirectoryNamespace) -> str | None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
+import socket
+import ssl
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from types import FrameType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from lance_duck.errors import StoreError, UnsupportedError, install_extra
+from lance_duck import lazy
+from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, UnsupportedError, install_extra
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
@@ -22,8 +28,15 @@ try:
 except ModuleNotFoundError as error:
     raise UnsupportedError("a server needs the package uvicorn", remedy=install_extra("serve")) from error
 
+if TYPE_CHECKING:
+    from lance_duck.serve.mcp import server as mcp_server
+else:
+    mcp_server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
+
 _DRAIN: Final = 30.0
 """Time that running requests have after a signal, in seconds."""
+_CLOSE: Final = 15
+"""Further time until connections are closed, whose clients do not read the end of their answers."""
 
 
 class Server:
@@ -39,34 +52,26 @@ class Server:
     """
 
     def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
-        self.gate = Gate(settings)
-        self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate))
-        config = uvicorn.Config(
-            self.app,
-            settings.host,
-            settings.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-        )
-        self._uvicorn = _Uvicorn(config, self.gate)
-        self._thread = threading.Thread(target=self._uvicorn.run, name="lance-duck-server", daemon=True)
+        with ExitStack() as undone:
+            self._socket = undone.enter_context(_listening(settings))
+            self.gate = Gate(settings)
+            undone.callback(self.gate.close)
+            mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
+            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
+            self._uvicorn = _Uvicorn(_config(self.app, settings), self.gate)
+            undone.pop_all()
+        self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
 
     def run(self) -> None:
-        """Serve until a signal stops the process."""
-        self._uvicorn.run()
+        """Serve until SIGTERM or SIGINT. After SIGINT, this raises KeyboardInterrupt."""
+        self._serve()
 
     def __enter__(self) -> Self:
-        """Start to serve in another thread.
-
-        Raises:
-            StoreError: The address is in use.
-        """
+        """Start to serve in another thread. Raises StoreError if the server does not start."""
         self._thread.start()
         self._uvicorn.has_begun.wait()
         if not self._uvicorn.started:
-            raise StoreError("the server did not start", where=self.gate.settings.host)
+            raise StoreError("the server did not start", where=self.url)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,9 +80,57 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Address of the running server, such as "http://127.0.0.1:2333"."""
-        host, port = self._uvicorn.servers[0].sockets[0].getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        """Address of the server, such as "http://127.0.0.1:2333"."""
+        host, port = self._socket.getsockname()[:2]
+        scheme = "http" if self.gate.settings.tls_cert is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    def _serve(self) -> None:
+        with self._socket:
+            self._uvicorn.run([self._socket])
+
+
+def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
+    """Return uvicorn's settings. Raises InvalidInputError if the certificate is not valid."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
+    )
+    try:
+        config.load()
+    except ssl.SSLError as error:
+        raise InvalidInputError(
+            "not a certificate with its key", where=settings.tls_cert, found=error.reason or str(error)
+        ) from None
+    return config
+
+
+def _listening(settings: ServeSettings) -> socket.socket:
+    """Open the socket of a server.
+
+    Raises:
+        NotFoundError: The file with the certificate or its key does not exist.
+        StoreError: The address is in use, or is not an address of this machine.
+    """
+    for path in (settings.tls_cert, settings.tls_key):
+        if path is not None and not Path(path).is_file():
+            raise NotFoundError("no such file", where=path)
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        where = f"{settings.host}, port {settings.port}"
+        raise StoreError(
+            "the server cannot listen", where=where, found=error.strerror or str(error), remedy="choose another --port"
+        ) from error
 
 
 class _Uvicorn(uvicorn.Server):
@@ -103,8 +156,9 @@ class _Uvicorn(uvicorn.Server):
             self.has_begun.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop after a signal."""
-        super().handle_exit(sig, frame)
+        """Begin to stop after a signal. A second SIGINT stops at once."""
+        if sig == signal.SIGINT:
+            super().handle_exit(sig, frame)
         self.stop()
 
     def stop(self) -> None:

@@ -50,7 +50,7 @@ COMMANDS = (
         "cleanup",
         "validate",
     ),
-    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "bench", "warm-up", "build-kernels"),
+    *("repair", "indices", "index", "drop-index", "optimize", "serve", "mcp", "doctor", "bench", "warm-up", "build-kernels"),
 )
 
 
@@ -116,6 +116,7 @@ DOING = (
         cli.doctor,
         cli.indexes,
         cli.search,
+        cli.serve,
         cli.transfer,
     ),
 )

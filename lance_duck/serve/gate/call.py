@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
-from lance_duck.namespaces import Namespace
+from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.serve.gate.refusals import AbandonedError, LimitError
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller
@@ -19,6 +19,10 @@ from lance_duck.snapshot import Version
 
 if TYPE_CHECKING:
     from lance_duck.duck.connection import Connection
+
+
+_AGAIN: Final = 0.1
+"""Time between two interrupts of one statement, in seconds."""
 
 
 class ServerCall:
@@ -32,7 +36,12 @@ class ServerCall:
     """
 
     def __init__(
-        self, caller: Caller, settings: ServeSettings, namespace: Namespace, connection: Connection, limit: float
+        self,
+        caller: Caller,
+        settings: ServeSettings,
+        namespace: DirectoryNamespace,
+        connection: Connection,
+        limit: float,
     ) -> None:
         self.caller = caller
         self.settings = settings
@@ -43,9 +52,7 @@ class ServerCall:
         self._cursors: list[Connection] = []
         self._lock = threading.Lock()
         self._stopped: Exception | None = None
-        self._timer = threading.Timer(limit, self._expire)
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer = _timer(limit, self._expire)
 
     @property
     def seconds_left(self) -> float:
@@ -99,14 +106,12 @@ class ServerCall:
         with self._lock:
             if self._stopped is None:
                 self._stopped = error or AbandonedError("the client closed the connection")
-            cursors = [*self._cursors]
-        for cursor in cursors:
-            cursor.interrupt()
+        self._interrupt()
 
     def close(self) -> None:
         """Release the call's cursors and its timer."""
-        self._timer.cancel()
         with self._lock:
+            self._timer.cancel()
             cursors, self._cursors = self._cursors, []
         for cursor in cursors:
             cursor.close()
@@ -116,8 +121,26 @@ class ServerCall:
         is_known = isinstance(error, (CommitConflictError, PartlyCommittedError))
         return error if self._stopped is None or is_known else self._stopped
 
+    def _interrupt(self) -> None:
+        """Interrupt the statements until the call ends. DuckDB forgets an interrupt before the start of a statement."""
+        with self._lock:
+            cursors = [*self._cursors]
+            if cursors:
+                self._timer.cancel()
+                self._timer = _timer(_AGAIN, self._interrupt)
+        for cursor in cursors:
+            cursor.interrupt()
+
     def _expire(self) -> None:
         self.cancel(self._late())
 
     def _late(self) -> LimitError:
         return LimitError("the request takes too long", expected=f"at most {self.limit:g} seconds")
+
+
+def _timer(seconds: float, call: Callable[[], None]) -> threading.Timer:
+    """Start a timer that does not keep the process alive."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import duckdb
+
+from lance_duck.arguments import byte_count
 from lance_duck.duck.connection import connect
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.serve.gate.admission import Admission
@@ -103,3 +106,10 @@ class Gate:
     def close(self) -> None:
         """Close the connection to DuckDB. No request runs any more."""
         self.connection.close()
+
+
+def half_of_memory() -> str:
+    """Return half of the memory that this process may use, as a memory limit. DuckDB's default is 80 % of it."""
+    with duckdb.connect() as connection:
+        (default,) = connection.execute("SELECT current_setting('memory_limit')").fetchone() or ("1 GiB",)
+    return f"{byte_count(default, 'memory_limit') * 5 // 8 >> 20} MiB"

@@ -37,6 +37,12 @@ class ServeSettings:
         max_json: Maximum size of a JSON body, in bytes.
         memory: Memory limit of DuckDB, for example "4GB". None keeps DuckDB's default.
         locations: Whether answers contain the locations of tables.
+        web: Whether the server has pages for people.
+        mcp: Whether the server answers the Model Context Protocol at /mcp.
+        metrics: Whether the server shows its metrics at /metrics.
+        tls_cert: PEM file with the server's certificate. None serves plain HTTP.
+        tls_key: PEM file with the key of the certificate. None if `tls_cert` contains it.
+        insecure: Whether other machines may send tokens over plain HTTP.
         storage_options: Settings of the object store.
     """
 
@@ -58,6 +64,12 @@ class ServeSettings:
     max_json: int = 4 * MIB
     memory: str | None = None
     locations: bool = True
+    web: bool = True
+    mcp: bool = False
+    metrics: bool = False
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    insecure: bool = False
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,8 +77,18 @@ class ServeSettings:
             raise InvalidInputError(
                 "a server that other machines reach needs a token", where=self.host, remedy="pass --token-file"
             )
+        if self.host not in LOOPBACK and self.tls_cert is None and not self.insecure:
+            raise InvalidInputError(
+                "other machines would send their tokens over plain HTTP",
+                where=self.host,
+                remedy="pass --tls-cert, or --insecure behind a proxy with TLS",
+            )
+        if self.tls_key is not None and self.tls_cert is None:
+            raise InvalidInputError("a TLS key needs a certificate", where=self.tls_key, remedy="pass --tls-cert")
         for name in ("timeout", "max_rows", "max_bytes", "max_statements", "max_body", "max_json"):
             if not getattr(self, name) > 0:
                 raise InvalidInputError(f"{name} must be positive", found=getattr(self, name))
+        if self.max_waiting < 0:
+            raise InvalidInputError("max_waiting must not be negative", found=self.max_waiting)
         if not 0 <= self.port < 1 << 16:
             raise InvalidInputError("invalid port", expected="0 to 65535", found=self.port)

@@ -31,7 +31,11 @@ class StatementRows:
 
 
 def run_statements(
-    call: ServerCall, text: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    call: ServerCall,
+    text: str,
+    parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    max_rows: int | None = None,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
@@ -42,6 +46,7 @@ def run_statements(
         call: The request.
         text: One statement, or several, separated by semicolons.
         parameters: Values of `?` or `$name` placeholders.
+        max_rows: Maximum number of rows of a query. It then stops early.
 
     Raises:
         ForbiddenError: A statement is not allowed for this caller.
@@ -60,6 +65,8 @@ def run_statements(
     cursor = call.cursor()
     if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:
         relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+        if relation is not None and max_rows is not None:
+            relation = relation.limit(max_rows)
         reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
     else:
         reader = cursor.execute(text, parameters).to_arrow_reader(_ROWS_PER_BATCH)

@@ -10,10 +10,11 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -23,11 +24,11 @@ from lance_duck.serve.gate.tokens import Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
 from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
+from lance_duck.serve.http.mounts import MountedApp, Send, pass_on
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.problems import HttpProblem
 
-Send = Callable[[Message], Awaitable[None]]
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
 
@@ -42,12 +43,20 @@ class ServeApp:
         gate: Admits requests.
         routes: The routes.
         probes: Answers of GET requests that need no slot, by path.
+        mounts: Applications of other libraries, by path.
     """
 
-    def __init__(self, gate: Gate, routes: RouteTable, probes: Mapping[str, Probe]) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        routes: RouteTable,
+        probes: Mapping[str, Probe],
+        mounts: Mapping[str, MountedApp] = MappingProxyType({}),
+    ) -> None:
         self.gate = gate
         self._routes = routes
         self._probes = probes
+        self._mounts = mounts
         settings = gate.settings
         threads = 2 * (settings.max_statements + settings.max_waiting) + 4
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="lance-duck-serve")
@@ -60,14 +69,15 @@ class ServeApp:
             await self._serve(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            kind = (await receive())["type"]
-            if kind == "lifespan.shutdown":
-                self._threads.shutdown(wait=True)
-                self.gate.close()
-            await send({"type": f"{kind}.complete"})
-            if kind == "lifespan.shutdown":
-                return
+        async with AsyncExitStack() as running:
+            await receive()
+            for app in self._mounts.values():
+                await running.enter_async_context(app.running())
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        self._threads.shutdown(wait=True)
+        self.gate.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
@@ -107,6 +117,11 @@ class ServeApp:
         caller = self.gate.caller(token_of(headers))
         if probe:
             await sender.whole(probe())
+            return
+        mounted = self._mounts.get(path.rstrip("/"))
+        if mounted is not None:
+            body = Body(receive, settings.max_json, settings.timeout)
+            await pass_on(mounted, {**scope}, await body.read(), body, sender.forward)
             return
         route, names = self._routes.find(scope["method"], path)
         if route.is_change:
@@ -212,6 +227,13 @@ class _Sender:
         """Send an answer and its end."""
         await self.send(answer)
         await self.end()
+
+    async def forward(self, message: Message) -> None:
+        """Send a message of a mounted application."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        async with asyncio.timeout(self._seconds):  # the client may not read
+            await self._send(message)
 
     async def send(self, item: HttpAnswer | StreamedAnswer | bytes) -> None:
         """Send the head of an answer with its body, or a piece of a streamed one."""

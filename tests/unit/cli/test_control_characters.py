@@ -131,6 +131,8 @@ def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
         ],
         "drop-index": [["drop-index", table, EVIL]],
         "optimize": [["optimize", table], ["optimize", table, "--index", EVIL]],
+        "serve": [["serve", other]],
+        "mcp": [["mcp", other]],
         "doctor": [["doctor", table, other]],
         "bench": [["bench", table, "--runs", "1", "--where", f"s <> '{EVIL}'"]],
         "warm-up": [["warm-up", EVIL]],

@@ -137,6 +137,27 @@ def test_a_cancelled_call_stops_its_statement_and_frees_its_slot(gate: Gate) -> 
         assert call.cursor().execute("SELECT 1").fetchall() == [(1,)]
 
 
+def test_a_statement_that_begins_after_the_cancellation_is_stopped(gate: Gate) -> None:
+    def begin_late() -> None:
+        with gate.call(READER) as call:
+            cursor = call.cursor()
+            call.cancel()
+            cursor.execute("SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a, b) = 0")
+
+    with pytest.raises(AbandonedError):
+        begin_late()
+    assert gate.admission.running == 0
+
+
+def test_a_server_for_other_machines_needs_tls_or_consent(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="plain HTTP"):
+        ServeSettings(str(tmp_path), "0.0.0.0", tokens=TOKENS)
+    assert ServeSettings(str(tmp_path), "0.0.0.0", tokens=TOKENS, insecure=True)
+    assert ServeSettings(str(tmp_path), "0.0.0.0", tokens=TOKENS, tls_cert="cert.pem")
+    with pytest.raises(InvalidInputError, match="needs a certificate"):
+        ServeSettings(str(tmp_path), tls_key="key.pem")
+
+
 def test_a_conflict_is_reported_even_if_the_call_was_cancelled(gate: Gate) -> None:
     def run() -> None:
         with gate.call(READER) as call:

@@ -1,0 +1,290 @@
+"""The command `serve`: its options, its first lines, its errors, and its end after SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+import trustme
+
+import lance_duck as ld
+import lance_duck_command as command
+from lance_duck.cli import serve
+from lance_duck.errors import InvalidInputError
+from lance_duck.serve.gate.settings import ServeSettings
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
+HANDLERS = '''
+import sys
+from pathlib import Path
+
+import lance_duck as ld
+import lance_duck_command
+from lance_duck.serve import run
+from lance_duck.serve.gate.statements import run_statements
+from lance_duck.serve.http.answers import arrow_answer, json_answer
+from lance_duck.serve.http.routes import HttpRoute
+
+
+def until_it_stops(call):
+    """Wait until the server has begun to stop."""
+    print("running", flush=True)
+    while not GATE.admission.is_closed:
+        call.check()
+
+
+def insert(call, request):
+    until_it_stops(call)
+    dataset = call.open(("t",))
+    dataset.insert({"x": [1, 2]})
+    return json_answer({"version": dataset.version})
+
+
+def read(call, request):
+    found = run_statements(call, "SELECT count(*) AS n FROM range(20000000) WHERE range % 2 = 0")
+    until_it_stops(call)
+    return arrow_answer(found.schema, found.batches)
+
+
+class Server(run.Server):
+    def __init__(self, settings):
+        global GATE
+        routes = [HttpRoute("POST", "/insert", insert, is_change=True), HttpRoute("POST", "/read", read)]
+        super().__init__(settings, routes)
+        GATE = self.gate
+
+
+run.Server = Server
+sys.argv = ["lance-duck", *sys.argv[1:]]
+lance_duck_command.main()
+'''
+
+
+@contextmanager
+def running(*words: str, script: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a server in a process. Yield the process and the address."""
+    start = [sys.executable, *(["-m", "lance_duck"] if script is None else [str(script)])]
+    process = subprocess.Popen(
+        [*start, "serve", *words, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        found = re.search(r" at (\S+), ", first)
+        assert found, first + process.communicate()[1]
+        yield process, found[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    ld.write_dataset({"x": [0]}, tmp_path / "data" / "t.lance")
+    return tmp_path / "data"
+
+
+def test_a_server_runs_until_sigterm_and_logs_requests_as_json(folder: Path) -> None:
+    with running(str(folder), "--log", "json", "--mcp") as (process, url):
+        with urlopen(f"{url}/ready") as answer:
+            assert json.load(answer) == {"status": "ready"}
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    records = [json.loads(line) for line in err.splitlines()]
+    assert any(record["message"].startswith("GET /ready 200") for record in records)
+
+
+@pytest.mark.parametrize(("path", "is_change"), [("/insert", True), ("/read", False)])
+def test_a_running_request_ends_well_after_sigterm(folder: Path, tmp_path: Path, path: str, is_change: bool) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(HANDLERS)
+    answers: list[bytes] = []
+    with running(str(folder), "--write", script=script) as (process, url):
+
+        def ask() -> None:
+            with urlopen(Request(f"{url}{path}", b"")) as answer:
+                answers.append(answer.read())
+
+        client = threading.Thread(target=ask)
+        client.start()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGTERM)
+        client.join()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert len(answers) == 1
+    dataset = ld.dataset(folder / "t.lance")
+    if is_change:
+        assert json.loads(answers[0]) == {"version": 2}
+        assert sorted(dataset.to_table()["x"].to_pylist()) == [0, 1, 2]
+        assert dataset.find_problems() == []
+    assert dataset.version == (2 if is_change else 1)
+
+
+def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    """Run the command in this process. Return its only line on stderr."""
+    monkeypatch.setattr(sys, "argv", ["lance-duck", "serve", *words])
+    monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
+    with pytest.raises(SystemExit) as left:
+        command.main()
+    out, err = capfd.readouterr()
+    assert (left.value.code, out, len(err.splitlines())) == (1, "", 1), err
+    return err.removeprefix("lance-duck: ").strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "nope: no such folder"),
+        (["tokens"], "tokens: not a folder"),
+        (["data", "--token-file", "nope"], "nope: no such token file"),
+        (["data", "--token-file", "tokens"], "tokens, line 1: malformed token"),
+        (["data", "--tls-cert", "nope"], "nope: no such file"),
+        (["data", "--tls-cert", "tokens", "--port", "0"], "tokens: not a certificate with its key"),
+        (["data", "--tls-key", "tokens"], "a TLS key needs a certificate"),
+        (["data", "--host", "0.0.0.0"], "plain HTTP"),
+        (["data", "--host", "192.0.2.1", "--insecure"], "the server cannot listen"),
+        (["data", "--max-bytes", "huge"], "--max-bytes: not a number of bytes"),
+        (["data", "--memory", "huge", "--port", "0"], "Memory"),
+        (["data", "--timeout", "0"], "timeout must be positive"),
+    ],
+)
+def test_an_error_is_one_line(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    Path("tokens").write_text("not a token\n")
+    assert message in failed(capfd, monkeypatch, *words)
+
+
+def test_an_address_in_use_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        message = failed(capfd, monkeypatch, str(folder), "--port", str(port))
+    assert message.startswith(f"127.0.0.1, port {port}: the server cannot listen: found Address already in use")
+
+
+class Started(Exception):
+    """Raised in place of serving."""
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """A function that runs the command up to the point where it serves. It returns the settings and the output."""
+    made: list[ServeSettings] = []
+
+    class Server:
+        url = "http://127.0.0.1:2333"
+
+        def __init__(self, settings: ServeSettings) -> None:
+            made.append(settings)
+
+        def run(self) -> None:
+            pass
+
+    def start(*words: str) -> tuple[ServeSettings, list[str]]:
+        monkeypatch.setattr(sys, "argv", ["lance-duck", "serve", *words])
+        command.app(standalone_mode=False)
+        return made[-1], capsys.readouterr().out.splitlines()
+
+    monkeypatch.setattr(serve.run, "Server", Server)
+    monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
+    return start
+
+
+def test_options_become_settings(folder: Path, started: Callable[..., Any]) -> None:
+    words = (
+        "--write --no-sql --mcp --no-web --timeout 5 --max-rows 7 --max-bytes 1MiB --max-body 3MB --max-statements 2"
+    )
+    more = "--max-waiting 0 --memory 1GB --no-locations --allow-host a --allow-host b --insecure --port 0"
+    settings, lines = started(str(folder), *words.split(), *more.split())
+    assert settings == ServeSettings(
+        str(folder),
+        port=0,
+        write=True,
+        sql=False,
+        mcp=True,
+        web=False,
+        timeout=5,
+        max_rows=7,
+        max_bytes=1 << 20,
+        max_body=3_000_000,
+        max_statements=2,
+        max_waiting=0,
+        memory="1GB",
+        locations=False,
+        allowed_hosts=("a", "b"),
+        insecure=True,
+    )
+    assert lines == [f"Serving {folder} at http://127.0.0.1:2333, reading and writing"]
+
+
+def test_the_defaults_read_on_loopback(folder: Path, started: Callable[..., Any]) -> None:
+    settings, lines = started(str(folder))
+    assert (settings.host, settings.write, settings.tokens, settings.locations) == ("127.0.0.1", False, (), True)
+    assert re.fullmatch(r"[1-9]\d* MiB", settings.memory or "")
+    assert lines == [f"Serving {folder} at http://127.0.0.1:2333, read-only"]
+
+
+def test_a_token_is_made_and_printed_once_for_other_machines(folder: Path, started: Callable[..., Any]) -> None:
+    settings, lines = started(str(folder), "--host", "0.0.0.0", "--insecure", "--write")
+    (token,) = settings.tokens
+    assert (token.caller.role, settings.locations) == ("write", False)
+    text = lines[1].removeprefix("Token, shown only now: ")
+    assert len(text) >= 40
+    assert type(token).of("first", token.caller.role, text) == token
+    assert text not in repr(settings)
+
+
+def test_the_token_may_come_from_the_environment(
+    folder: Path, started: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_DUCK_TOKEN", "secret")
+    settings, lines = started(str(folder))
+    (token,) = settings.tokens
+    assert token == type(token).of("environment", token.caller.role, "secret")
+    assert (token.caller.role, len(lines)) == ("read", 1)
+    with pytest.raises(InvalidInputError, match="exclude each other"):
+        started(str(folder), "--token-file", "tokens")
+    monkeypatch.setenv("LANCE_DUCK_TOKEN", " ")
+    with pytest.raises(InvalidInputError, match="the token is empty"):
+        started(str(folder))
+
+
+def test_a_server_with_a_certificate_speaks_https(start: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(files[0])
+    issued.private_key_pem.write_to_path(files[1])
+    server = start(folder, tls_cert=str(files[0]), tls_key=str(files[1]))
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    assert server.url.startswith("https://127.0.0.1:")
+    with urlopen(f"{server.url}/ready", context=trusting) as answer:
+        assert json.load(answer) == {"status": "ready"}
