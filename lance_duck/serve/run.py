@@ -13,9 +13,12 @@ from lance_duck.errors import StoreError, UnsupportedError, install_extra
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
-from lance_duck.serve.http.app import Probe, ServeApp
+from lance_duck.serve.http.app import Probe, ProblemAnswer, ServeApp, json_problem
 from lance_duck.serve.http.routes import RouteTable
+from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.rest.routes import ROUTES
+from lance_duck.serve.web.html import accepts_html, problem_page
+from lance_duck.serve.web.routes import PAGES, STATEMENTS
 
 try:
     import uvicorn
@@ -39,7 +42,10 @@ class Server:
 
     def __init__(self, settings: ServeSettings) -> None:
         self.gate = Gate(settings)
-        self.app = ServeApp(self.gate, RouteTable(ROUTES), _probes(self.gate))
+        pages = PAGES if settings.web else ()
+        self.app = ServeApp(
+            self.gate, RouteTable((*ROUTES, *STATEMENTS, *pages)), _probes(self.gate), _problem_answer(settings)
+        )
         config = uvicorn.Config(
             self.app,
             settings.host,
@@ -119,6 +125,17 @@ def _probes(gate: Gate) -> Mapping[str, Probe]:
         return json_answer({"status": "ready"})
 
     return {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+
+
+def _problem_answer(settings: ServeSettings) -> ProblemAnswer:
+    """Return the function for answers of errors: pages for browsers, JSON for other clients."""
+
+    def answer(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+        if settings.web and accepts_html(headers):
+            return problem_page(settings, problem, path)
+        return json_problem(problem, headers, path)
+
+    return answer
 
 
 class JsonLines(logging.Formatter):

@@ -24,6 +24,7 @@ class ServeSettings:
         port: Port to listen on. 0 chooses a free one.
         write: Whether callers with the role "write" may change tables.
         sql: Whether callers may send SQL.
+        web: Whether the server has pages for people.
         tokens: Accepted tokens. If empty, every caller may do what `write` allows.
         allowed_hosts: Accepted names in the Host header, in addition to loopback names and `host`.
         timeout: Maximum duration of a request, in seconds.
@@ -45,6 +46,7 @@ class ServeSettings:
     port: int = 2333
     write: bool = False
     sql: bool = True
+    web: bool = True
     tokens: tuple[AccessToken, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     timeout: float = 60.0

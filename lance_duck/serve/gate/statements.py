@@ -31,7 +31,11 @@ class StatementRows:
 
 
 def run_statements(
-    call: ServerCall, text: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    call: ServerCall,
+    text: str,
+    parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    reads_only: bool = False,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
@@ -42,6 +46,7 @@ def run_statements(
         call: The request.
         text: One statement, or several, separated by semicolons.
         parameters: Values of `?` or `$name` placeholders.
+        reads_only: Whether to refuse changes, whatever the caller may do.
 
     Raises:
         ForbiddenError: A statement is not allowed for this caller.
@@ -56,6 +61,8 @@ def run_statements(
     if not kinds:
         raise RequestError("the SQL text has no statement")
     for each in kinds:
+        if reads_only and each.kind is not StatementKind.READ:
+            raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
     if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:

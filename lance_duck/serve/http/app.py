@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
-from lance_duck.serve.gate.tokens import Caller
+from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
 from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
@@ -29,6 +29,8 @@ from lance_duck.serve.problems import HttpProblem
 Send = Callable[[Message], Awaitable[None]]
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
+ProblemAnswer = Callable[[HttpProblem, Mapping[str, str], str], HttpAnswer]
+"""Returns the answer of a problem, from the headers of a request and its path with the query."""
 
 _LOG: Final = logging.getLogger(__name__)
 _NEEDS_NO_TOKEN: Final = ("/live", "/ready")
@@ -41,10 +43,14 @@ class ServeApp:
         gate: Admits requests.
         routes: The routes.
         probes: Answers of GET requests that need no slot, by path.
+        problem_answer: Makes the answer of an error.
     """
 
-    def __init__(self, gate: Gate, routes: RouteTable, probes: Mapping[str, Probe]) -> None:
+    def __init__(
+        self, gate: Gate, routes: RouteTable, probes: Mapping[str, Probe], problem_answer: ProblemAnswer | None = None
+    ) -> None:
         self.gate = gate
+        self._problem_answer = problem_answer or json_problem
         self._routes = routes
         self._probes = probes
         settings = gate.settings
@@ -81,8 +87,9 @@ class ServeApp:
             level = logging.ERROR if problem.status >= 500 else logging.DEBUG
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
-                body = json.dumps({"error": problem.text, "code": problem.code}).encode()
-                await sender.whole(HttpAnswer(body, JSON, problem.status))
+                query = scope["query_string"].decode("latin-1")
+                path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+                await sender.whole(self._problem_answer(problem, headers, path))
         elapsed = time.monotonic() - began
         _LOG.info("%s %s %s %.3f s %s", scope["method"], scope["path"], sender.status, elapsed, request_id)
 
@@ -94,7 +101,8 @@ class ServeApp:
             await sender.whole(probe())
             return
         check_origin(headers, settings)
-        caller = self.gate.caller(token_of(headers))
+        is_open = not probe and self._routes.is_open(scope["method"], path)
+        caller = NOBODY if is_open else self.gate.caller(token_of(headers))
         if probe:
             await sender.whole(probe())
             return
@@ -128,6 +136,11 @@ class ServeApp:
         finally:
             watcher.cancel()
             await asyncio.shield(loop.run_in_executor(self._threads, produced.close))
+
+
+def json_problem(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+    """Return a problem as JSON, as clients of the REST namespace expect it."""
+    return HttpAnswer(json.dumps({"error": problem.text, "code": problem.code}).encode(), JSON, problem.status)
 
 
 async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
