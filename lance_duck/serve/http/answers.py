@@ -88,9 +88,11 @@ class PieceSink(io.RawIOBase):
         self._pieces: list[bytes] = []
 
     def writable(self) -> bool:
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
+        """Keep bytes, and return their number."""
         piece = bytes(data)
         self._pieces.append(piece)
         return len(piece)

@@ -18,7 +18,16 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, LimitError, RequestError
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
-from lance_duck.serve.web.cells import Cell, CellBytes, CellLink, ShownColumn, bytes_cell, image_type, shown_columns, text_cell
+from lance_duck.serve.web.cells import (
+    Cell,
+    CellBytes,
+    CellLink,
+    ShownColumn,
+    bytes_cell,
+    image_type,
+    shown_columns,
+    text_cell,
+)
 from lance_duck.serve.web.html import SAFE
 from lance_duck.serve.web.tables import whole_number
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,12 @@ _POINTS: Final = 64
 _HEX: Final = 8  # bytes
 _WIDTH, _HEIGHT = 96, 20
 
-CellLink = Callable[[int, str], str]
-"""Returns the path of a cell's bytes, from the position of its row and the name of its column."""
+
+class CellLink(Protocol):
+    """Returns a path for a cell."""
+
+    def __call__(self, row: int, name: str) -> str:
+        """Return a path, from the position of a row and the name of a column."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +89,12 @@ def shown_columns(rows: pa.Table, link: CellLink | None = None) -> list[ShownCol
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         array = column.combine_chunks()
         type_ = storage_type(array.type)
-        cells = _cells(array, (lambda row, name=name: link(row, name)) if link else lambda row: "")
-        columns.append(ShownColumn(name, str(column.type), is_any_number(type_), is_vector(type_), cells))
+        cells = _cells(array, partial(link or _no_link, name=name))
+        columns.append(ShownColumn(name, str(column.type), is_any_number(type_), is_number_list(type_), cells))
     return columns
 
 
-def is_vector(type_: pa.DataType) -> bool:
+def is_number_list(type_: pa.DataType) -> bool:
     """Return whether a type is a vector of numbers."""
     return bool(types.is_fixed_size_list(type_) and type_.list_size and is_any_number(type_.value_type))
 
@@ -138,10 +143,17 @@ def _cells(array: pa.Array, link: Callable[[int], str]) -> list[Cell]:
             text_cell(None) if value is None else bytes_cell(CellBytes(value[:32], len(value), link(row)))
             for row, value in enumerate(values)
         ]
-    if is_vector(type_):
+    if is_number_list(type_):
         values = array.storage if isinstance(array, pa.ExtensionArray) else array
         return [_vector(each.values) if each.is_valid else text_cell(None) for each in values]
-    return [text_cell(value) for value in json_values(array)]
+    values = json_values(array)
+    if types.is_timestamp(type_):
+        return [text_cell(value and value.replace("T", " ")) for value in values]
+    return [text_cell(value) for value in values]
+
+
+def _no_link(row: int, name: str) -> str:
+    return ""
 
 
 def _vector(values: pa.Array) -> Cell:

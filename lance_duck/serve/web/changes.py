@@ -14,6 +14,7 @@ from lance_duck.wire.index import SYSTEM
 from lance_duck.wire.transaction import COMMIT_AUTHOR
 
 _MOST_NAMES: Final = 8
+_MINUS: Final = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _row_changes(older: Snapshot, newer: Snapshot) -> Iterator[str]:
     if added := len(new.keys() - old.keys()):
         yield f"+{added:,} {_plural('fragment', added)}"
     if gone := len(old.keys() - new.keys()):
-        yield f"−{gone:,} {_plural('fragment', gone)}"
+        yield f"{_MINUS}{gone:,} {_plural('fragment', gone)}"
     both = [(old[id_], new[id_]) for id_ in old.keys() & new.keys()]
     if deleted := sum(after.num_deletions - before.num_deletions for before, after in both):
         yield f"{deleted:,} {_plural('row', deleted)} marked as deleted"
@@ -120,9 +121,9 @@ def _row_changes(older: Snapshot, newer: Snapshot) -> Iterator[str]:
 
 def _column_changes(older: Snapshot, newer: Snapshot) -> Iterator[str]:
     old, new = ({field.name: str(field.type) for field in each.schema.arrow} for each in (older, newer))
-    yield from _named("new column", [f"{name} {type_}" for name, type_ in new.items() if name not in old])
+    yield from _named("new column", [f"{name}: {type_}" for name, type_ in new.items() if name not in old])
     yield from _named("dropped column", [name for name in old if name not in new])
-    changed = [f"{name} {old[name]} → {type_}" for name, type_ in new.items() if old.get(name, type_) != type_]
+    changed = [f"{name}: {old[name]} → {type_}" for name, type_ in new.items() if old.get(name, type_) != type_]
     yield from _named("changed column", changed)
 
 
@@ -134,7 +135,9 @@ def _other_changes(older: Snapshot, newer: Snapshot) -> Iterator[str]:
     shown = [name for name in {**old, **new} if name not in SYSTEM]
     yield from _named("new index", [name for name in shown if name not in old])
     yield from _named("dropped index", [name for name in shown if name not in new])
-    yield from _named("updated index", [name for name in shown if name in old and new.get(name, old[name]) != old[name]])
+    yield from _named(
+        "updated index", [name for name in shown if name in old and new.get(name, old[name]) != old[name]]
+    )
     settings = [key for key in {**older.config, **newer.config} if older.config.get(key) != newer.config.get(key)]
     yield from _named("changed setting", settings)
 
@@ -142,14 +145,12 @@ def _other_changes(older: Snapshot, newer: Snapshot) -> Iterator[str]:
 def _named(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        yield f"{_plural(what, len(names), 'indexes' if what.endswith('index') else None)} {', '.join(names[:_MOST_NAMES])}{more}"
+        yield f"{_plural(what, len(names))} {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def _signed(count: int) -> str:
-    return f"+{count:,}" if count > 0 else f"−{-count:,}"
+    return f"+{count:,}" if count > 0 else f"{_MINUS}{-count:,}"
 
 
-def _plural(word: str, count: int, plural: str | None = None) -> str:
-    if abs(count) == 1:
-        return word
-    return f"{word}s" if plural is None else f"{word.removesuffix('index')}{plural}"
+def _plural(word: str, count: int) -> str:
+    return word if abs(count) == 1 else f"{word}es" if word.endswith("x") else f"{word}s"

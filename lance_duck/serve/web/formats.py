@@ -61,7 +61,7 @@ def _by_preference(accepted: str) -> list[str]:
     return [kind for kind, weight in sorted(weighed, key=lambda each: -each[1]) if weight > 0]
 
 
-def rows_answer(schema: pa.Schema, batches: Generator[pa.RecordBatch], media_type: str) -> StreamedAnswer:
+def rows_answer(schema: pa.Schema, batches: Iterable[pa.RecordBatch], media_type: str) -> StreamedAnswer:
     """Return rows as a file that browsers download.
 
     Args:
@@ -80,7 +80,7 @@ def rows_answer(schema: pa.Schema, batches: Generator[pa.RecordBatch], media_typ
     return StreamedAnswer(pieces, f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET, headers)
 
 
-def _csv(schema: pa.Schema, batches: Generator[pa.RecordBatch]) -> Generator[bytes]:
+def _csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Generator[bytes]:
     """Yield CSV. NULL is an empty field, and strings have quotes."""
     texts = _Texts.of(schema, _fits_csv)
     sink = PieceSink()
@@ -91,7 +91,7 @@ def _csv(schema: pa.Schema, batches: Generator[pa.RecordBatch]) -> Generator[byt
     yield sink.taken()
 
 
-def _parquet(schema: pa.Schema, batches: Generator[pa.RecordBatch]) -> Generator[bytes]:
+def _parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Generator[bytes]:
     texts = _Texts.of(schema, _fits_parquet)
     sink = PieceSink()
     with parquet.ParquetWriter(pa.PythonFile(sink, mode="w"), texts.schema, compression="zstd") as writer:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lance_duck.redact import shown
 from lance_duck.serve.gate.refusals import RequestError
 
 PREFIX: Final = "EXPLAIN (FORMAT JSON) "
@@ -47,8 +48,12 @@ class PlanTree:
     nodes: Sequence[PlanNode]
 
 
-def plan_tree(text: str) -> PlanTree:
+def plan_tree(text: str, place: str) -> PlanTree:
     """Parse the JSON of `EXPLAIN (FORMAT JSON)`.
+
+    Args:
+        text: The JSON.
+        place: Location of the served tables. It is left out of the texts.
 
     Raises:
         RequestError: The text is not such JSON.
@@ -58,7 +63,13 @@ def plan_tree(text: str) -> PlanTree:
     except (ValueError, RecursionError):
         raise RequestError("the plan cannot be shown as a tree", remedy="run EXPLAIN with the statement") from None
     roots = content if isinstance(content, list) else [content]
-    scans = [_text(plan) for root in roots for scan in _facts(root).get(_SCANS, []) for plan in _plans(scan)]
+    inside = f"{shown(place).rstrip('/')}/"
+    scans = [
+        _text(plan).replace(inside, "")
+        for root in roots
+        for scan in _facts(root).get(_SCANS, [])
+        for plan in _plans(scan)
+    ]
     found = list(_walk(roots))
     depths = [depth for depth, _ in found] + [0]
     nodes = [
@@ -80,6 +91,8 @@ def _node(node: Any, opens: bool, closes: int) -> PlanNode:
     facts = {name: _text(value) for name, value in _facts(node).items() if name != _SCANS}
     estimate = facts.pop(_ESTIMATE, "")
     shown = [(name, text[:_LONGEST]) for name, text in facts.items() if text.strip()]
+    if estimate.isdecimal():
+        estimate = f"{int(estimate):,}"
     return PlanNode(str(node.get("name", "")).strip().replace("_", " "), estimate, shown, opens, closes)
 
 

@@ -45,7 +45,7 @@ _EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class SqlRequest:
+class StatementRequest:
     """The fields of a request.
 
     Attributes:
@@ -63,7 +63,7 @@ class SqlRequest:
     is_get: bool
 
     @classmethod
-    def of(cls, request: HttpRequest) -> SqlRequest:
+    def of(cls, request: HttpRequest) -> StatementRequest:
         """Read the fields. Raises RequestError."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_get = request.method == "GET"
@@ -89,7 +89,7 @@ class SqlRequest:
 
 def answer_sql(call: ServerCall, request: HttpRequest) -> HttpAnswer | StreamedAnswer:
     """Run SQL, and answer in the format that the client accepts."""
-    asked = SqlRequest.of(request)
+    asked = StatementRequest.of(request)
     offered = (JSON, CSV, PARQUET, FILE, STREAM, *([HTML] if call.settings.web else []))
     kind = wanted_format(request.headers, asked.format, offered)
     if kind == HTML:
@@ -114,7 +114,7 @@ def first_rows(call: ServerCall, rows: StatementRows, limit: int) -> tuple[pa.Ta
     return pa.Table.from_batches(batches, rows.schema), count > limit
 
 
-def _json(call: ServerCall, asked: SqlRequest) -> HttpAnswer:
+def _json(call: ServerCall, asked: StatementRequest) -> HttpAnswer:
     began = time.monotonic()
     table, is_truncated = first_rows(call, asked.run(call), MOST_ROWS)
     columns = [json_values(column.combine_chunks()) for column in table.columns]
@@ -127,7 +127,7 @@ def _json(call: ServerCall, asked: SqlRequest) -> HttpAnswer:
     return json_answer(value, headers={**SAFE, "vary": "Accept"})
 
 
-def _page(call: ServerCall, asked: SqlRequest) -> HttpAnswer:
+def _page(call: ServerCall, asked: StatementRequest) -> HttpAnswer:
     """Return the page with the box, and with the rows, the plan or the error of its statement."""
     began = time.monotonic()
     values: dict[str, Any] = {"columns": None, "plan": None, "problem": None, "is_truncated": False, "row_count": 0}
@@ -150,11 +150,11 @@ def _page(call: ServerCall, asked: SqlRequest) -> HttpAnswer:
     return page(call.settings, "sql.html", status=status, tables=names, **values)
 
 
-def _plan(call: ServerCall, asked: SqlRequest) -> PlanTree:
+def _plan(call: ServerCall, asked: StatementRequest) -> PlanTree:
     table, _ = first_rows(call, asked.run(call, PREFIX), MOST_ROWS)
     if table.num_columns != 2 or not table.num_rows:
         raise RequestError("one statement is explained at a time", remedy="explain the statements one by one")
-    return plan_tree(str(table.column(1)[0].as_py()))
+    return plan_tree(str(table.column(1)[0].as_py()), call.settings.place)
 
 
 def _json_field(text: str | None) -> Any:

@@ -15,7 +15,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.web.blobs import with_blobs
-from lance_duck.serve.web.cells import ShownColumn, is_vector
+from lance_duck.serve.web.cells import CellLink, ShownColumn, is_number_list
 from lance_duck.serve.web.changes import version_entries
 from lance_duck.serve.web.coverage import coverage_strips
 from lance_duck.serve.web.html import page, table_path
@@ -41,12 +41,14 @@ class RowSample:
         ids: Their row ids.
         title: What they are.
         is_search: Whether a search found them.
+        similar: Returns the path of a search for rows with a similar vector.
     """
 
     columns: Sequence[ShownColumn]
     ids: Sequence[int]
     title: str
     is_search: bool
+    similar: CellLink
 
 
 def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -77,7 +79,6 @@ def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         step=_ROWS,
         words=request.parameters.get("words", ""),
         has_words=any(index.index_type == _WORDS for index in indexes),
-        vectors=[field.name for field in dataset.schema if is_vector(field.type)],
         fields=_fields(dataset, indexes),
         most_columns=_MOST_COLUMNS,
         indexes=indexes,
@@ -111,8 +112,8 @@ def _sample(dataset: LanceDataset, name: TableName, request: HttpRequest, skip: 
         found = dataset.scan(offset=skip, **options).to_table()
         last = skip + found.num_rows
         title = f"Rows {skip + 1:,} to {last:,}" if found.num_rows else "Rows"
-        return _shown(dataset, name, found, title, is_search=False)
-    return _shown(dataset, name, found, title, is_search=True)
+        return _shown(dataset, name, found, title, request, is_search=False)
+    return _shown(dataset, name, found, title, request, is_search=True)
 
 
 def _vector_of(dataset: LanceDataset, row_id: int, column: str) -> Any:
@@ -122,7 +123,7 @@ def _vector_of(dataset: LanceDataset, row_id: int, column: str) -> Any:
         InvalidInputError: The column does not hold vectors, or the vector of the row is null.
         NotFoundError: The row does not exist.
     """
-    if column not in dataset.schema.names or not is_vector(dataset.schema.field(column).type):
+    if column not in dataset.schema.names or not is_number_list(dataset.schema.field(column).type):
         raise InvalidInputError("not a column of vectors", found=column[:80])
     rows = dataset.take_rows([row_id], columns=[column])
     if not rows.num_rows:
@@ -133,15 +134,20 @@ def _vector_of(dataset: LanceDataset, row_id: int, column: str) -> Any:
     return vector
 
 
-def _shown(dataset: LanceDataset, name: TableName, found: pa.Table, title: str, *, is_search: bool) -> RowSample:
+def _shown(
+    dataset: LanceDataset, parts: TableName, found: pa.Table, title: str, request: HttpRequest, *, is_search: bool
+) -> RowSample:
     ids = found.column(_ROW_ID).to_pylist()
     first = [column for column in _COMPUTED if is_search and column in found.column_names]
     rows = found.select([*first, *(column for column in dataset.schema.names if column in found.column_names)])
 
-    def link(row: int, column: str) -> str:
-        return table_path(name, "cell", row=ids[row], column=column, version=dataset.version)
+    def link(row: int, name: str) -> str:
+        return table_path(parts, "cell", row=ids[row], column=name, version=dataset.version)
 
-    return RowSample(with_blobs(dataset, rows, ids, link), ids, title, is_search)
+    def similar(row: int, name: str) -> str:
+        return table_path(parts, like=ids[row], by=name, version=request.parameters.get("version"))
+
+    return RowSample(with_blobs(dataset, rows, ids, link), ids, title, is_search, similar)
 
 
 def _fields(dataset: LanceDataset, indexes: Sequence[IndexDescription]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -51,7 +52,7 @@ def _converter(type_: pa.DataType) -> Callable[[Any], Any] | None:
     if types.is_integer(type_):
         return _integer if type_.bit_width == 64 else _same
     if types.is_floating(type_):
-        return _float
+        return _float if type_.bit_width == 64 else _short_float
     if types.is_decimal(type_):
         return "{:f}".format
     return _base64 if is_binary(type_) else None
@@ -140,6 +141,11 @@ def _float(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _short_float(value: float) -> float | str:
+    """Return a number with as many digits as tell it from other 32-bit floats: 0.1, not 0.10000000149011612."""
+    return _float(float(str(np.float32(value))))
 
 
 def _base64(value: bytes) -> str:

@@ -62,5 +62,5 @@ def _comparison(name: TableName, older: Snapshot, newer: Snapshot) -> dict[str, 
         "changes": changes_between(older, newer),
         "counts": [each.fragments.row_counts() for each in (older, newer)],
         "sizes": [int(each.manifest.summary()["total_files_size"]) for each in (older, newer)],
-        "sql": f"FROM {function} LIMIT 100" if is_listed else None,  # noqa: S608
+        "sql": f"FROM {function} LIMIT 100" if is_listed else None,
     }
