@@ -24,7 +24,6 @@ class ServeSettings:
         port: Port to listen on. 0 chooses a free one.
         write: Whether callers with the role "write" may change tables.
         sql: Whether callers may send SQL.
-        web: Whether the server has pages for people.
         tokens: Accepted tokens. If empty, every caller may do what `write` allows.
         allowed_hosts: Accepted names in the Host header, in addition to loopback names and `host`.
         timeout: Maximum duration of a request, in seconds.
@@ -38,6 +37,7 @@ class ServeSettings:
         max_json: Maximum size of a JSON body, in bytes.
         memory: Memory limit of DuckDB, for example "4GB". None keeps DuckDB's default.
         locations: Whether answers contain the locations of tables.
+        web: Whether the server has pages for people.
         storage_options: Settings of the object store.
     """
 
@@ -46,7 +46,6 @@ class ServeSettings:
     port: int = 2333
     write: bool = False
     sql: bool = True
-    web: bool = True
     tokens: tuple[AccessToken, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     timeout: float = 60.0
@@ -60,6 +59,7 @@ class ServeSettings:
     max_json: int = 4 * MIB
     memory: str | None = None
     locations: bool = True
+    web: bool = True
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

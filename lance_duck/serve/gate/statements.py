@@ -65,11 +65,8 @@ def run_statements(
             raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
-    if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:
-        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
-        reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
-    else:
-        reader = cursor.execute(text, parameters).to_arrow_reader(_ROWS_PER_BATCH)
+    relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
     return StatementRows(reader.schema, _batches(reader))
 
 
