@@ -390,9 +390,7 @@ def test_a_browser_without_a_token_logs_in(start: Callable[..., Server], place: 
     assert fetch(server, "/table/mixed", accept="application/json")[0] == 401
 
 
-@pytest.mark.parametrize(
-    "target", ["//evil.example", "/\\evil.example", "https://evil.example", "", "/a\r\nx: y", "/ü"]
-)
+@pytest.mark.parametrize("target", ["//evil.example", "/\\evil.example", "http://evil.example", "", "/a\r\nx: y", "/ü"])
 def test_the_login_never_leads_to_another_server(start: Callable[..., Server], place: Path, target: str) -> None:
     server = start(place, tokens=(AccessToken.of("me", Role.READ, "secret"),))
     form = urlencode({"token": "secret", "next": target}).encode()

@@ -120,7 +120,7 @@ def test_the_field_format_precedes_the_header(numbers: Server, format_: str) -> 
 @pytest.mark.parametrize("format_", ["csv", "parquet", "arrow", "json"])
 def test_all_types_have_each_format(numbers: Server, format_: str) -> None:
     query = (
-        "SELECT 1::UTINYINT AS a, 'nan'::DOUBLE AS b, 1::HUGEINT AS c, 1.5::DECIMAL(30, 3) AS d, DATE '2026-01-02' AS e,"
+        "SELECT 1::UTINYINT AS a, 'nan'::REAL AS b, 1::HUGEINT AS c, 1.5::DECIMAL(30, 3) AS d, DATE '2026-01-02' AS e,"
         " TIMESTAMPTZ '2026-01-02 03:04:05+02' AS f, INTERVAL '1 month 2 days' AS g, 'ab'::BLOB AS h, uuid() AS i,"
         " MAP {1: 'x'} AS j, union_value(n := 2) AS k, 'x'::ENUM ('x', 'y') AS l, [{'a': [INTERVAL '1 s']}] AS m,"
         " TIME '01:02:03' AS n, '101'::BIT AS o, NULL AS p, [1, 2]::FLOAT[2] AS q, TIMESTAMP_NS '2026-01-02' AS r"
