@@ -365,7 +365,7 @@ def test_a_plan_is_drawn_as_a_tree(start: Callable[..., Server], place: Path) ->
 
 def test_a_deep_plan_has_balanced_lists() -> None:
     text = '{"name": "A", "extra_info": {"Estimated Cardinality": "1200"}, "children": [' * 200 + "]}" * 200
-    tree = plan_tree(text, "/data")
+    tree = plan_tree(text)
     assert len(tree.nodes) == 200
     assert tree.nodes[0].estimate == "1,200"
     assert sum(node.opens for node in tree.nodes) == 200
@@ -401,6 +401,15 @@ def test_errors_are_pages_for_browsers_and_json_for_others(server: Server) -> No
     assert "Not found" in page(server, "/table/nope", status=404).text
     assert "Not found" in page(server, "/nope", status=404).text
     assert fetch(server, "/table/nope", accept="*/*")[1]["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "path", ["/table/nope", "/table/mixed?version=9", "/sql?query=FROM+lance_versions(%27nope%27)", "/", "/table/mixed"]
+)
+def test_pages_do_not_show_where_the_tables_are(start: Callable[..., Server], place: Path, path: str) -> None:
+    (place / "bad.lance" / "_versions").mkdir(parents=True)
+    (place / "bad.lance" / "_versions" / "1.manifest").write_bytes(b"no manifest")
+    assert str(place) not in fetch(start(place), path)[2].decode()
 
 
 def test_only_images_that_browsers_draw_safely_are_images() -> None:

@@ -28,7 +28,7 @@ from lance_duck.serve.web.cells import (
     shown_columns,
     text_cell,
 )
-from lance_duck.serve.web.html import SAFE
+from lance_duck.serve.web.formats import SAFE
 from lance_duck.serve.web.tables import whole_number
 
 _HEAD: Final = 32

@@ -22,6 +22,13 @@ PARQUET: Final = "application/vnd.apache.parquet"
 NAMES: Final[Mapping[str, str]] = {"json": JSON, "csv": CSV, "parquet": PARQUET, "arrow": FILE, "arrows": STREAM}
 """Media types by their name in the parameter `format`, which is also the extension of a file."""
 
+SAFE: Final[Mapping[str, str]] = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # "no-referrer" would make browsers send "Origin: null" with forms
+    "cross-origin-resource-policy": "same-origin",
+}
+"""Headers of all answers to browsers."""
+
 _ROWS_PER_GROUP: Final = 122_880
 _BYTES_PER_GROUP: Final = 64 << 20
 
@@ -70,10 +77,7 @@ def rows_answer(schema: pa.Schema, batches: Iterable[pa.RecordBatch], media_type
         media_type: CSV, Parquet, or a framing of Arrow.
     """
     extension = next(name for name, kind in NAMES.items() if kind == media_type)
-    headers = {
-        "content-disposition": f'attachment; filename="rows.{extension}"',
-        "x-content-type-options": "nosniff",
-    }
+    headers = {**SAFE, "content-disposition": f'attachment; filename="rows.{extension}"', "vary": "Accept"}
     if media_type in (FILE, STREAM):
         return arrow_answer(schema, batches, media_type, headers)
     pieces = _csv(schema, batches) if media_type == CSV else _parquet(schema, batches)

@@ -18,7 +18,7 @@ from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.problems import HttpProblem
-from lance_duck.serve.web.formats import HTML
+from lance_duck.serve.web.formats import HTML, SAFE
 
 try:
     import jinja2
@@ -30,13 +30,6 @@ _ASSETS: Final[Mapping[str, tuple[str, bytes]]] = {
     name: (media_type, (_HERE / "static" / name).read_bytes())
     for name, media_type in (("style.css", "text/css; charset=utf-8"), ("page.js", "text/javascript; charset=utf-8"))
 }
-SAFE: Final[Mapping[str, str]] = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # "no-referrer" would make browsers send "Origin: null" with forms
-    "cross-origin-resource-policy": "same-origin",
-}
-"""Headers of all answers to browsers."""
-
 _PAGE: Final[Mapping[str, str]] = {
     **SAFE,
     "content-security-policy": (
@@ -88,7 +81,14 @@ def problem_page(settings: ServeSettings, problem: HttpProblem, path: str) -> Ht
     if problem.status == 401:
         return redirect(f"/login?{urlencode({'next': path})}")
     title = _TITLES.get(problem.status, "Something failed" if problem.status >= 500 else "This did not work")
-    return page(settings, "problem.html", status=problem.status, title=title, problem=problem)
+    text = without_place(problem.text, settings)
+    return page(settings, "problem.html", status=problem.status, title=title, text=text)
+
+
+def without_place(text: str, settings: ServeSettings) -> str:
+    """Return a text in which paths begin below the served folder."""
+    place = shown(settings.place).rstrip("/")
+    return text.replace(f"{place}/", "").replace(place, "this server")
 
 
 def accepts_html(headers: Mapping[str, str]) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_duck.redact import shown
 from lance_duck.serve.gate.refusals import RequestError
 
 PREFIX: Final = "EXPLAIN (FORMAT JSON) "
@@ -48,12 +47,8 @@ class PlanTree:
     nodes: Sequence[PlanNode]
 
 
-def plan_tree(text: str, place: str) -> PlanTree:
+def plan_tree(text: str) -> PlanTree:
     """Parse the JSON of `EXPLAIN (FORMAT JSON)`.
-
-    Args:
-        text: The JSON.
-        place: Location of the served tables. It is left out of the texts.
 
     Raises:
         RequestError: The text is not such JSON.
@@ -63,13 +58,7 @@ def plan_tree(text: str, place: str) -> PlanTree:
     except (ValueError, RecursionError):
         raise RequestError("the plan cannot be shown as a tree", remedy="run EXPLAIN with the statement") from None
     roots = content if isinstance(content, list) else [content]
-    inside = f"{shown(place).rstrip('/')}/"
-    scans = [
-        _text(plan).replace(inside, "")
-        for root in roots
-        for scan in _facts(root).get(_SCANS, [])
-        for plan in _plans(scan)
-    ]
+    scans = [_text(plan) for root in roots for scan in _facts(root).get(_SCANS, []) for plan in _plans(scan)]
     found = list(_walk(roots))
     depths = [depth for depth, _ in found] + [0]
     nodes = [

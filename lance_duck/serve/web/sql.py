@@ -30,8 +30,8 @@ from lance_duck.serve.http.answers import FILE, JSON, STREAM, HttpAnswer, Stream
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.web.cells import shown_columns
-from lance_duck.serve.web.formats import CSV, HTML, PARQUET, rows_answer, wanted_format
-from lance_duck.serve.web.html import SAFE, page
+from lance_duck.serve.web.formats import CSV, HTML, PARQUET, SAFE, rows_answer, wanted_format
+from lance_duck.serve.web.html import page, without_place
 from lance_duck.serve.web.names import listed_tables
 from lance_duck.serve.web.plan import PREFIX, PlanTree, plan_tree
 from lance_duck.serve.web.values import json_values
@@ -141,10 +141,10 @@ def _page(call: ServerCall, asked: StatementRequest) -> HttpAnswer:
                 values |= {"columns": shown_columns(table), "row_count": table.num_rows}
         except (duckdb.Error, LanceDuckError) as error:
             reason = call.stopped(error)
-            values["problem"] = HttpProblem.of(reason, "")
-            status = values["problem"].status
-            if status >= 500:
+            problem = HttpProblem.of(reason, "")
+            if problem.status >= 500:
                 raise reason from error
+            status, values["problem"] = problem.status, without_place(problem.text, call.settings)
     values |= {"query": asked.query, "seconds": time.monotonic() - began, "most_rows": MOST_ROWS}
     names, _ = listed_tables(call.namespace, _LISTED)
     return page(call.settings, "sql.html", status=status, tables=names, **values)
@@ -154,7 +154,7 @@ def _plan(call: ServerCall, asked: StatementRequest) -> PlanTree:
     table, _ = first_rows(call, asked.run(call, PREFIX), MOST_ROWS)
     if table.num_columns != 2 or not table.num_rows:
         raise RequestError("one statement is explained at a time", remedy="explain the statements one by one")
-    return plan_tree(str(table.column(1)[0].as_py()), call.settings.place)
+    return plan_tree(without_place(str(table.column(1)[0].as_py()), call.settings))
 
 
 def _json_field(text: str | None) -> Any:

@@ -14,7 +14,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
-from lance_duck.serve.web.html import page
+from lance_duck.serve.web.html import page, without_place
 from lance_duck.serve.web.names import TableName, listed_tables
 
 _ON_A_PAGE: Final = 100
@@ -81,4 +81,4 @@ def _listed(call: ServerCall, name: TableName) -> ListedTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ListedTable(name, problem=shown(error))
+        return ListedTable(name, problem=without_place(shown(error), call.settings))
