@@ -134,7 +134,11 @@ def place(tmp_path: Path) -> Path:
 def test_the_first_page_lists_tables_of_all_namespaces(start: Callable[..., Server], place: Path) -> None:
     with ld.connect(place) as con:
         con.execute("CREATE SCHEMA archive; CREATE TABLE archive.old AS SELECT 1 AS x")
-    found = page(start(place), "/")
+        con.execute("CREATE VIEW few AS SELECT id FROM mixed LIMIT 2")
+    server = start(place)
+    found = page(server, "/")
+    (view,) = [link for link in found.links if "few" in link]
+    assert "2 rows" in page(server, view).text
     assert {"/table/mixed", "/table/mixed/versions", "/table/archive%24old"} <= set(found.links)
     assert "12" in found.text
     assert "archive" in found.text

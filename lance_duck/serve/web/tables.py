@@ -9,13 +9,15 @@ from itertools import groupby
 from typing import Final
 
 from lance_duck.errors import LanceDuckError
+from lance_duck.namespaces import Namespace
+from lance_duck.namespaces.catalog_objects import VIEW
 from lance_duck.redact import shown
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.web.html import page, without_place
-from lance_duck.serve.web.names import TableName, listed_tables
+from lance_duck.serve.web.names import TableName, listed_tables, sql_name
 
 _ON_A_PAGE: Final = 100
 _READERS: Final = 8
@@ -53,7 +55,14 @@ def answer_tables(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     call.check()
     groups = [(inside, list(group)) for inside, group in groupby(listed, lambda table: table.name[:-1])]
     return page(
-        call.settings, "tables.html", groups=groups, skip=skip, step=_ON_A_PAGE, has_more=has_more, count=len(listed)
+        call.settings,
+        "tables.html",
+        groups=groups,
+        views=[] if skip else _views(call.namespace),
+        skip=skip,
+        step=_ON_A_PAGE,
+        has_more=has_more,
+        count=len(listed),
     )
 
 
@@ -65,6 +74,12 @@ def whole_number(request: HttpRequest, name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 20:
         raise RequestError(f"malformed {name}", expected="a whole number", found=text[:40])
     return int(text)
+
+
+def _views(namespace: Namespace) -> list[tuple[TableName, str]]:
+    """Return the names of views, and a query of each."""
+    names = sorted(key.name for key in namespace.catalog().objects if key.kind == VIEW)
+    return [(name, f"FROM {sql} LIMIT 100") for name in names[:_ON_A_PAGE] if (sql := sql_name(name)) is not None]
 
 
 def _listed(call: ServerCall, name: TableName) -> ListedTable:
