@@ -45,6 +45,7 @@ HOMES: dict[str, set[str]] = {
     "dbt": {"dbt"},
     "harlequin": {"harlequin"},
     "harlequin_duckdb": {"harlequin"},
+    "jinja2": {"serve"},
     "typer": set(),
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},

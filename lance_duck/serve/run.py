@@ -19,9 +19,12 @@ from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, Unsu
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
-from lance_duck.serve.http.app import Probe, ServeApp
+from lance_duck.serve.http.app import Probe, ProblemAnswer, ServeApp, json_problem
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
+from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.rest.routes import ROUTES
+from lance_duck.serve.web.html import accepts_html, problem_page
+from lance_duck.serve.web.routes import PAGES, STATEMENTS
 
 try:
     import uvicorn
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 else:
     mcp_server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
 
+_IDLE: Final = 120
+"""Time that a connection may be unused, in seconds. Clients forget theirs earlier."""
 _DRAIN: Final = 30.0
 """Time that running requests have after a signal, in seconds."""
 _CLOSE: Final = 15
@@ -44,20 +49,23 @@ class Server:
 
     Args:
         settings: The settings.
-        routes: The paths that the server answers.
+        routes: The paths that the server answers. Default: those of the REST namespace, of SQL and of the pages.
 
     Attributes:
         gate: Admits requests.
         app: The ASGI application.
     """
 
-    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
+    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] | None = None) -> None:
+        if routes is None:
+            routes = (*ROUTES, *STATEMENTS, *(PAGES if settings.web else ()))
         with ExitStack() as undone:
             self._socket = undone.enter_context(_listening(settings))
             self.gate = Gate(settings)
             undone.callback(self.gate.close)
             mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
-            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
+            probes = _probes(self.gate)
+            self.app = ServeApp(self.gate, RouteTable(routes), probes, mounts, _problem_answer(settings))
             self._uvicorn = _Uvicorn(_config(self.app, settings), self.gate)
             undone.pop_all()
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
@@ -98,6 +106,7 @@ def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         lifespan="on",
+        timeout_keep_alive=_IDLE,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
@@ -174,6 +183,17 @@ def _probes(gate: Gate) -> Mapping[str, Probe]:
         return json_answer({"status": "ready"})
 
     return {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+
+
+def _problem_answer(settings: ServeSettings) -> ProblemAnswer:
+    """Return the function for answers of errors: pages for browsers, JSON for other clients."""
+
+    def answer(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+        if settings.web and accepts_html(headers):
+            return problem_page(settings, problem, path)
+        return json_problem(problem, headers, path)
+
+    return answer
 
 
 class JsonLines(logging.Formatter):

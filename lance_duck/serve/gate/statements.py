@@ -36,6 +36,7 @@ def run_statements(
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     max_rows: int | None = None,
+    reads_only: bool = False,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
@@ -47,6 +48,7 @@ def run_statements(
         text: One statement, or several, separated by semicolons.
         parameters: Values of `?` or `$name` placeholders.
         max_rows: Maximum number of rows of a query. It then stops early.
+        reads_only: Whether to refuse changes, whatever the caller may do.
 
     Raises:
         ForbiddenError: A statement is not allowed for this caller.
@@ -61,15 +63,14 @@ def run_statements(
     if not kinds:
         raise RequestError("the SQL text has no statement")
     for each in kinds:
+        if reads_only and each.kind is not StatementKind.READ:
+            raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
-    if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:
-        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
-        if relation is not None and max_rows is not None:
-            relation = relation.limit(max_rows)
-        reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
-    else:
-        reader = cursor.execute(text, parameters).to_arrow_reader(_ROWS_PER_BATCH)
+    relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    if relation is not None and max_rows is not None and kinds[-1].kind is StatementKind.READ:
+        relation = relation.limit(max_rows)
+    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
     return StatementRows(reader.schema, _batches(reader))
 
 

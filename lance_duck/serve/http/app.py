@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
-from lance_duck.serve.gate.tokens import Caller
+from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
 from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
@@ -31,6 +31,8 @@ from lance_duck.serve.problems import HttpProblem
 
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
+ProblemAnswer = Callable[[HttpProblem, Mapping[str, str], str], HttpAnswer]
+"""Returns the answer of a problem, from the headers of a request and its path with the query."""
 
 _LOG: Final = logging.getLogger(__name__)
 _NEEDS_NO_TOKEN: Final = ("/live", "/ready")
@@ -44,6 +46,7 @@ class ServeApp:
         routes: The routes.
         probes: Answers of GET requests that need no slot, by path.
         mounts: Applications of other libraries, by path.
+        problem_answer: Makes the answer of an error.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class ServeApp:
         routes: RouteTable,
         probes: Mapping[str, Probe],
         mounts: Mapping[str, MountedApp] = MappingProxyType({}),
+        problem_answer: ProblemAnswer | None = None,
     ) -> None:
         self.gate = gate
+        self._problem_answer = problem_answer or json_problem
         self._routes = routes
         self._probes = probes
         self._mounts = mounts
@@ -92,8 +97,10 @@ class ServeApp:
             level = logging.ERROR if problem.status >= 500 else logging.DEBUG
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
-                body = json.dumps({"error": self._public(problem), "code": problem.code}).encode()
-                await sender.whole(HttpAnswer(body, JSON, problem.status))
+                query = scope["query_string"].decode("latin-1")
+                path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+                shown = replace(problem, text=self._public(problem))
+                await sender.whole(self._problem_answer(shown, headers, path))
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
@@ -114,7 +121,8 @@ class ServeApp:
             await sender.whole(probe())
             return
         check_origin(headers, settings)
-        caller = self.gate.caller(token_of(headers))
+        is_open = not probe and self._routes.is_open(scope["method"], path)
+        caller = NOBODY if is_open else self.gate.caller(token_of(headers))
         if probe:
             await sender.whole(probe())
             return
@@ -150,6 +158,11 @@ class ServeApp:
         finally:
             watcher.cancel()
             await loop.run_in_executor(self._threads, produced.close)
+
+
+def json_problem(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+    """Return a problem as JSON, as clients of the REST namespace expect it."""
+    return HttpAnswer(json.dumps({"error": problem.text, "code": problem.code}).encode(), JSON, problem.status)
 
 
 async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:

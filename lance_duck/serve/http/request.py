@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pyarrow as pa
 
@@ -61,6 +62,18 @@ class HttpRequest:
         if not isinstance(value, dict):
             raise RequestError("malformed body", where=self.path, expected="a JSON object", found=type(value).__name__)
         return value
+
+    def form(self) -> dict[str, str]:
+        """Return the fields of an HTML form. The last one of equal names counts.
+
+        Raises:
+            RequestError: The body is not a form.
+        """
+        try:
+            text = self.body.decode("ascii")
+            return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1000))
+        except (ValueError, UnicodeError):
+            raise RequestError("malformed body", where=self.path, expected="percent-encoded UTF-8 fields") from None
 
     def arrow(self) -> pa.RecordBatchReader:
         """Open the Arrow IPC stream of an upload or of the body. An upload is read from the socket when it is needed.
