@@ -42,6 +42,7 @@ HOMES: dict[str, set[str]] = {
     "dbt": {"dbt"},
     "harlequin": {"harlequin"},
     "harlequin_duckdb": {"harlequin"},
+    "opentelemetry": {"telemetry"},
     "typer": set(),
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},
