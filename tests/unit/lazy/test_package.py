@@ -71,7 +71,7 @@ READ = frozenset(
 )
 """Rooms that a first read loads."""
 FILTER = READ | {"index", "text"}
-SQL = FILTER | {"commit", "duck", "maintenance", "namespaces", "retry", "write_dataset"}
+SQL = FILTER | {"commit", "duck", "groups", "maintenance", "namespaces", "retry", "version", "write_dataset"}
 NEVER = frozenset(
     {"tenacity", "polars", "pyspark", "matplotlib", "typer", "rich", "torch", "jax", "asyncio", "urllib3"}
 )
