@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
     from lance_duck.telemetry.metrics import metrics
+    from lance_duck.telemetry.otel import instrument
     from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
@@ -109,6 +110,7 @@ lazy.package(
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
         "telemetry.metrics": ("metrics",),
+        "telemetry.otel": ("instrument",),
         "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
@@ -210,6 +212,7 @@ __all__ = [
     "connect_namespace",
     "dataset",
     "highlight",
+    "instrument",
     "json_to_schema",
     "metrics",
     "query",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -14,7 +15,11 @@ import duckdb
 from lance_duck.duck import slow_statements
 from lance_duck.duck.statement.clauses import statements_of
 from lance_duck.duck.statement.head import FirstWords, StatementHead
+from lance_duck.duck.statement.identifiers import parts_of_name
+from lance_duck.duck.statement.masked import masked
+from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
+from lance_duck.redact import shown
 from lance_duck.telemetry import observing
 from lance_duck.telemetry.metrics import RUNNING_STATEMENTS, STATEMENT_SECONDS, STATEMENTS
 
@@ -32,6 +37,11 @@ _SAME: Final = {
     "abort": "rollback",
     "desc": "describe",
 }
+_PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
+_TARGET: Final = re.compile(
+    rf"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate)\s+({_PART}(?:\.{_PART})*)",
+    re.IGNORECASE,
+)
 _STOPPED: Final = (KeyboardInterrupt, duckdb.InterruptException)
 
 
@@ -66,7 +76,8 @@ class RunningStatement:
     def show(self) -> None:
         """Show the statement to the observer, if there is one."""
         if observing.is_observed():
-            work = observing.Work(kind_of(self._text).upper(), "", self._folder, self._text)
+            text = masked(self._text) if observing.wants_text() else ""
+            work = observing.Work(kind_of(self._text).upper(), _table_of(self._text), shown(self._folder), text)
             self._observed = observing.statement(work)
             self._observed.__enter__()
 
@@ -88,6 +99,18 @@ class RunningStatement:
             self._observed.__exit__(kind, error, traceback)
         if self._slow_ms is not None and seconds * 1000 >= self._slow_ms:
             slow_statements.report(self._text, seconds, self._explain if error is None else None)
+
+
+def _table_of(sql: str) -> str:
+    """Return the name of the table that a statement changes, or of the only table that it reads. May be empty."""
+    if len(sql) > LONGEST:
+        return ""
+    target = _TARGET.match(sql)
+    if target is not None:
+        return parts_of_name(target[1])[-1]
+    reads = [read for read in Statement.of(sql).scopes.tables if read.query is None]
+    names = {read.name[-1] if read.name and read.path is None else "" for read in reads}
+    return names.pop() if len(names) == 1 else ""
 
 
 def kind_of(sql: str) -> str:

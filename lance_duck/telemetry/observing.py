@@ -19,7 +19,7 @@ class Work(NamedTuple):
         operation: Name of the operation, such as "SELECT".
         collection: Name of the table, or "" if it is unknown.
         namespace: Folder of the table without secrets, or "".
-        text: Text of the statement, or "". It may contain secrets and values.
+        text: Text of the statement without values, or "".
     """
 
     operation: str
@@ -39,12 +39,23 @@ class Observer(Protocol):
 
 
 _observer: Observer | None = None
+_with_text = False
 
 
-def connect(observer: Observer | None) -> None:
-    """Connect an observer in place of the current one. None disconnects it."""
-    global _observer
-    _observer = observer
+def connect(observer: Observer | None, *, with_text: bool = False) -> None:
+    """Connect an observer in place of the current one. None disconnects it.
+
+    Args:
+        observer: The observer.
+        with_text: Whether it gets the texts of statements.
+    """
+    global _observer, _with_text
+    _observer, _with_text = observer, with_text
+
+
+def wants_text() -> bool:
+    """Return whether the observer gets the texts of statements."""
+    return _with_text
 
 
 def is_observed() -> bool:
