@@ -46,6 +46,7 @@ HOMES: dict[str, set[str]] = {
     "harlequin": {"harlequin"},
     "harlequin_duckdb": {"harlequin"},
     "jinja2": {"serve"},
+    "opentelemetry": {"telemetry"},
     "typer": set(),
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},
