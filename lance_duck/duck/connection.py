@@ -15,6 +15,7 @@ from lance_duck.arguments import checked_call, checked_calls, missing_attribute
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import bind_name, unbind_name
+from lance_duck.duck.confinement import fixed_places, lock
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
@@ -51,6 +52,7 @@ def connect(
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    confined: bool = False,
 ) -> Connection:
     """Connect to DuckDB with Lance tables.
 
@@ -65,6 +67,8 @@ def connect(
             `lance_check_primary_key`.
         storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
+        confined: Reject SQL that reaches anything but these tables: other paths, files, databases, extensions, secrets,
+            Python variables and DuckDB's settings. Your program can still register more tables.
 
     Raises:
         NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
@@ -72,7 +76,8 @@ def connect(
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
-    catalog = _catalog(tables, storage_options, may_be_new=not read_only)
+    catalog = _catalog(fixed_places(tables) if confined else tables, storage_options, may_be_new=not read_only)
+    catalog.binder.access.is_confined = confined
     if read_only and catalog.default.log is not None:
         catalog.default.log.may_finish = False
     settings, config = split_config(config or {})
@@ -81,6 +86,8 @@ def connect(
     try:
         with own_errors():
             catalog.create(native)
+            if confined:
+                lock(native)
     except BaseException:
         native.close()
         raise
