@@ -22,7 +22,11 @@ from lance_duck.errors import ConfinedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.store import local_path
 
-_LOCK: Final = "SET enable_external_access = false; SET lock_configuration = true"
+_LOCK: Final = (
+    "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false; "
+    "SET enable_external_access = false; SET lock_configuration = true"
+)
+"""DuckDB 1 would download extensions even without external access."""
 _TABLES: Final = "a connected table, by its name or by a path inside its folder"
 _LOCKED: Final = re.compile(r'configuration option "(.+?)" - the configuration has been locked')
 _PATH: Final = re.compile(r'Cannot access (?:file|directory) "(.+?)"')
@@ -37,7 +41,7 @@ def lock(native: duckdb.DuckDBPyConnection) -> None:
     native.execute(_LOCK)
 
 
-def check_text(sql: object) -> None:
+def check_locked_functions(sql: object) -> None:
     """Check that a statement does not call a function of DuckDB 1 that changes the locked configuration.
 
     Raises:

@@ -24,7 +24,7 @@ import duckdb
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
-from lance_duck.duck.confinement import check_text, refused_error
+from lance_duck.duck.confinement import check_locked_functions, refused_error
 from lance_duck.duck.databases.objects import single_statement
 from lance_duck.duck.failures import (
     identifier_not_read,
@@ -126,7 +126,7 @@ class Execution:
         drop_views(self._native)
         self._introduce_history(text := getattr(query, "query", query), later=bool(later))
         if self._is_confined:
-            check_text(text)
+            check_locked_functions(text)
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
@@ -191,7 +191,7 @@ class Execution:
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
             return None
         if self._is_confined:
-            check_text(query)
+            check_locked_functions(query)
         if not self._foreign.is_select(query):
             return None
         if self._catalog.default.folder is not None:
