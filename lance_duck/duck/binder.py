@@ -145,6 +145,7 @@ class Binder:
             self._sources.clear()
             self._searches.clear()
         self._matches.drop_where(lambda _: True)
+        self._views.let_go()
         self.texts.let_go()
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:

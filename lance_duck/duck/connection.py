@@ -25,6 +25,7 @@ from lance_duck.duck.run.search_settings import SearchSettings, Session, split_c
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
+from lance_duck.interrupts import Interrupt
 from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
 
@@ -127,6 +128,7 @@ class Connection:
         self._native = native
         self._catalog = catalog.used_by(self)
         self._session = Session(settings or SearchSettings())
+        self._interrupt = Interrupt(partial(duckdb.InterruptException, "INTERRUPT Error: Interrupted!"))
         self._changes = changes or Changes()
         self._inherited = inherited or Inherited()
         leave_to_children(native)
@@ -151,9 +153,10 @@ class Connection:
             duckdb.Error: DuckDB rejects the statement.
         """
         self._changes.is_sure = False  # a relation may create tables
-        relation = None if options else self._execution.run_alone(self._native.sql, query, options)
-        if relation is None:
-            relation = self._execution.run(self._native.sql, query, options, later=True)
+        with self._interrupt:
+            relation = None if options else self._execution.run_alone(self._native.sql, query, options)
+            if relation is None:
+                relation = self._execution.run(self._native.sql, query, options, later=True)
         return keep_connection(relation, self)
 
     query = from_query = sql
@@ -165,14 +168,25 @@ class Connection:
         """
         self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
-        if self._execution.run_alone(self._native.execute, query, options) is None:
-            self._execution.run(self._native.execute, query, options, later=False)
+        with self._interrupt:
+            if self._execution.run_alone(self._native.execute, query, options) is None:
+                self._execution.run(self._native.execute, query, options, later=False)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement for each list of parameters. Raises the same errors as `sql`."""
-        self._execution.run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
+        options = {} if parameters is None else {"parameters": parameters}
+        with self._interrupt:
+            self._execution.run(self._native.executemany, query, options)
         return self
+
+    def interrupt(self) -> None:
+        """Stop the running statement. Other threads call this method, and the statement raises InterruptException.
+
+        A change is stopped before it is published, or published as a whole. The connection can be used afterwards.
+        """
+        self._interrupt.request()
+        self._native.interrupt()
 
     def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
         """Append the rows of a DataFrame to a table. A Lance table gets one new version."""

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
+from lance_duck import interrupts
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
@@ -199,6 +200,7 @@ class Execution:
             if not self._foreign.is_select(query):
                 return None
         self.writer.rowcount = None
+        interrupts.check()
         uses = self._inherited.begun()
         try:
             return statement_context().run(call_alone, method, query, options)

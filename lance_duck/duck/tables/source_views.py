@@ -30,7 +30,8 @@ class SourceViews:
     """
 
     def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection]) -> None:
-        self._cursor = cursor
+        self._new_cursor = cursor
+        self._cursor: duckdb.DuckDBPyConnection | None = None
         self._numbers = count()
         self._attached: deque[str] = deque()
         self._lock = RLock()
@@ -38,16 +39,23 @@ class SourceViews:
     def name_of(self, source: Any) -> str:
         """Return the qualified name of a new view of a source in SQL."""
         name = f"{_DATABASE}{next(self._numbers)}"
-        with self._cursor() as cursor:
-            cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
-            cursor.from_arrow(source).create_view(_VIEW)
-            with self._lock:
-                self._attached.append(name)
-                old = self._attached.popleft() if len(self._attached) > _KEPT else None
-            if old is not None:
+        with self._lock:
+            if self._cursor is None:  # scans of the sources use its context
+                self._cursor = self._new_cursor()
+            self._cursor.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+            self._cursor.from_arrow(source).create_view(_VIEW)
+            self._attached.append(name)
+            if len(self._attached) > _KEPT:
                 with suppress(duckdb.Error):
-                    cursor.execute(f"DETACH {old}")
+                    self._cursor.execute(f"DETACH {self._attached.popleft()}")
         return f"{name}.main.{_VIEW}"
+
+    def let_go(self) -> None:
+        """Close the cursor, which would keep the database instance open."""
+        with self._lock:
+            if self._cursor is not None:
+                self._cursor.close()
+                self._cursor = None
 
 
 def columns_alone(cursor: duckdb.DuckDBPyConnection, source: Any) -> str:
