@@ -21,9 +21,11 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
+from lance_duck import interrupts
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
+from lance_duck.duck.confinement import check_locked_functions, refused_error
 from lance_duck.duck.databases.objects import single_statement
 from lance_duck.duck.failures import (
     identifier_not_read,
@@ -63,6 +65,7 @@ _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b"
 """Matches a part of the texts that the stages of this module rewrite."""
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
+Options = Mapping[str, Any]
 
 
 class Execution:
@@ -106,6 +109,7 @@ class Execution:
         self._texts = TextRewriter(catalog, self.names)
         self._identifiers = RowIdentifierRewriter(catalog, self.names)
         self._knows_history = False
+        self._is_confined = catalog.binder.access.is_confined
 
     def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
         """Run one or more statements through the stages in the module docstring.
@@ -128,12 +132,7 @@ class Execution:
             return self._run(method, query, options, statement, later=later)
 
     def measured(self, text: object, options: Mapping[str, Any] | None = None) -> RunningStatement:
-        """Return the context that measures a statement.
-
-        Args:
-            text: The statement.
-            options: See `run`.
-        """
+        """Return the context that measures a statement with options of `run`."""
         slow_ms = self._session.settings.slow_statement_ms
         explain = None if slow_ms is None else partial(self._plan_of, options or {})
         folder = self._catalog.default.folder
@@ -143,21 +142,17 @@ class Execution:
         """Return the result of an EXPLAIN. It runs on a cursor, because this connection may hold rows."""
         with self._native.cursor() as cursor:
             self._catalog.prepare(cursor)
-            read_only = self.writer.read_only
-            other = Execution(cursor, self._catalog, self._session, self._changes, self._inherited, read_only=read_only)
+            shared = (self._catalog, self._session, self._changes, self._inherited)
+            other = Execution(cursor, *shared, read_only=self.writer.read_only)
             return str(other._run(cursor.execute, explain, options, None, later=False).fetchall()[0][1])
 
     def _run(
-        self,
-        method: Method,
-        query: Any,
-        options: Mapping[str, Any],
-        running: RunningStatement | None,
-        *,
-        later: bool | None,
+        self, method: Method, query: Any, options: Options, running: RunningStatement | None, *, later: bool | None
     ) -> Any:
         """Run statements. `running` measures a single statement, and is None for a part of one."""
         self._introduce_history(text := getattr(query, "query", query), later=bool(later))
+        if self._is_confined:
+            check_locked_functions(text)
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
@@ -218,18 +213,16 @@ class Execution:
         """Run a SELECT without looking up names first.
 
         Returns:
-            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`.
-
-        Args:
-            method: DuckDB's `sql` or `execute`.
-            query: The statement.
-            options: Further arguments of the method.
+            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`,
+            with the same arguments.
         """
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
             return None
         if is_observed():
             return None
+        if self._is_confined:
+            check_locked_functions(query)
         if not self._foreign.is_select(query):
             return None
         if self._catalog.default.folder is not None:
@@ -244,6 +237,7 @@ class Execution:
 
     def _answer_alone(self, method: Method, query: str, options: Mapping[str, Any]) -> Any:
         self.writer.rowcount = None
+        interrupts.check()
         uses = self._inherited.begun()
         try:
             return statement_context().run(call_alone, method, query, options)
@@ -251,7 +245,7 @@ class Execution:
             self._foreign.forget(query)
             is_unknown = isinstance(error, duckdb.CatalogException) or is_about_versions(error)
             if not is_unknown and not self._catalog.refresh():
-                raise_own(error)
+                self._raise_meaning(error, query)
                 raise
         finally:
             uses.pop()
@@ -289,8 +283,15 @@ class Execution:
             with self._inherited.use(), self._changes.during(statement), during_statement(), listing_names():
                 return self._repeated(call, statement) if lists else call()
         except duckdb.Error as error:
-            raise_own(error)
+            self._raise_meaning(error, statement)
             raise
+
+    def _raise_meaning(self, error: duckdb.Error, statement: object) -> None:
+        """Raise the error of this package that a DuckDB error stands for, if any."""
+        refused = refused_error(error, statement) if self._is_confined else None
+        if refused is not None:
+            raise refused from error
+        raise_own(error)
 
     def _repeated(self, call: Callable[[], Any], statement: object) -> Any:
         """Call DuckDB with current names. Repeat a statement that reads tables while other writers rename them."""

@@ -380,7 +380,9 @@ def test_a_browser_without_a_token_logs_in(start: Callable[..., Server], place: 
     server = start(place, tokens=(AccessToken.of("me", Role.READ, "se;cret"),))
     status, headers, _ = fetch(server, "/table/mixed?skip=1")
     assert (status, headers["location"]) == (303, "/login?next=%2Ftable%2Fmixed%3Fskip%3D1")
-    assert page(server, headers["location"]).all("input", name="next", value="/table/mixed?skip=1")
+    login = page(server, headers["location"])
+    assert login.all("input", name="next", value="/table/mixed?skip=1")
+    assert place.name not in login.text
     assert fetch(server, "/static/style.css")[0] == 200
     wrong = urlencode({"token": "guess", "next": "/"}).encode()
     assert "does not know" in page(server, "/login", wrong, status=401).text

@@ -65,8 +65,8 @@ def test_importing_the_package_loads_only_the_lazy_module() -> None:
 READ = frozenset(
     {
         *("dataset", "arguments", "arrow", "cache", "checksums", "encoding", "errors", "file", "forks"),
-        *("kernels", "lazy", "markup", "optimize", "redact", "rows", "scan", "snapshot", "store", "telemetry"),
-        *("verbs", "wire", "write"),
+        *("interrupts", "kernels", "lazy", "markup", "optimize", "redact", "rows", "scan", "snapshot", "store"),
+        *("telemetry", "verbs", "wire", "write"),
     }
 )
 """Rooms that a first read loads."""
