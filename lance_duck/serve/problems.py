@@ -6,6 +6,7 @@
 | exists | 400 | 2 namespace, 5 table, 7 index, 9 tag |
 | conflict | 409 | 14; clients repeat the request |
 | limit | 400 | 13; never 5xx, which clients repeat |
+| not allowed | 403 | 15 |
 | bad input | 400 | 12 column, 13, 20 schema |
 | store failed | 503 | 17 |
 | bug, damaged data | 500 | 18 |
@@ -29,6 +30,7 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.LimitError, 400, 13),
     (refusals.AbandonedError, 400, 13),
     (refusals.RequestError, 400, 13),
+    (errors.ConfinedError, 403, 15),
     (errors.IndexNotFoundError, 404, 6),
     (errors.NotFoundError, 404, 4),
     (errors.IndexExistsError, 400, 7),

@@ -190,6 +190,19 @@ def test_a_server_that_only_reads_refuses_changes(start: Callable[..., Server], 
     assert post(server, "SET threads = 1")[0] == 403
 
 
+@pytest.mark.parametrize(
+    "query", ["FROM '{}/secret.lance'", "FROM lance_scan('{}/secret.lance')", "FROM read_text('{}/secret.txt')"]
+)
+def test_paths_outside_the_served_folder_are_refused(start: Callable[..., Server], tmp_path: Path, query: str) -> None:
+    ld.write_dataset({"x": ["hidden"]}, tmp_path / "secret.lance")
+    (tmp_path / "secret.txt").write_text("hidden")
+    (tmp_path / "served").mkdir()
+    server = start(tmp_path / "served", write=True)
+    status, _, body = post(server, query.format(tmp_path))
+    assert status == 403, body
+    assert b"hidden" not in body
+
+
 def test_sql_can_be_turned_off(start: Callable[..., Server], tmp_path: Path) -> None:
     assert post(start(tmp_path, sql=False), "SELECT 1")[0] == 403
 

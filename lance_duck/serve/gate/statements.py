@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.duck.statement.effects import Effect, StatementKind, effects
+from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -61,7 +61,7 @@ def run_statements(
     if not kinds:
         raise RequestError("the SQL text has no statement")
     for each in kinds:
-        if reads_only and each.kind is not StatementKind.READ:
+        if reads_only and each.kind is not EffectKind.READ:
             raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
@@ -71,9 +71,9 @@ def run_statements(
 
 
 def _check(call: ServerCall, effect: Effect) -> None:
-    if effect.kind is StatementKind.READ:
+    if effect.kind is EffectKind.READ:
         return
-    if effect.kind is not StatementKind.CHANGE:
+    if effect.kind is not EffectKind.CHANGE:
         raise ForbiddenError("a server does not run this statement", found=effect.words)
     if not call.settings.write:
         raise ForbiddenError("the server only reads", found=effect.words, remedy="start it with --write")
