@@ -10,6 +10,9 @@ import duckdb
 from lance_duck.redact import shown
 
 _LITERALS: Final = ("string_const", "numeric_const")
+_UNREADABLE: Final = "(a statement that DuckDB cannot read)"
+_SHOWN: Final = re.compile(rb""""(?:[^"]|"")*"|[A-Za-z_\x80-\xff][\w$\x80-\xff]*|(?:(?!--|/\*)[^\w\s"'\x80-\xff])+""")
+"""Matches a name, a keyword or an operator. Everything else in a statement is a value or a comment."""
 _LISTED: Final = re.compile(r"\?(?:\s*,\s*[-+]?\s*\?){3,}")
 _LONGEST: Final = 2_000
 _READ: Final = 100_000
@@ -28,20 +31,20 @@ def masked(sql: str) -> str:
     try:
         data, tokens = sql.encode(), duckdb.tokenize(sql)
     except (duckdb.Error, UnicodeEncodeError):
-        return "(a statement that DuckDB cannot read)"
+        return _UNREADABLE
     parts: list[str] = []
     follows_literal = False
-    ends = [offset for offset, _ in tokens[1:]] + [len(data)]
+    ends = [*(offset for offset, _ in tokens[1:]), len(data)][: len(tokens)]
     for (offset, kind), end in zip(tokens, ends, strict=True):
-        name, text = str(kind), data[offset:end].decode(errors="replace")
-        blanks = text[len(text.rstrip()) :]
-        is_literal = any(literal in name for literal in _LITERALS)
-        if "comment" in name:
-            parts.append(" ")
-        elif is_literal:
-            parts.append(f"?{blanks}")
-        elif not follows_literal or "identifier" not in name:  # DuckDB splits 0x1F into a number and a word
-            parts.append(text)
-        follows_literal = is_literal and not blanks
+        is_literal = any(literal in str(kind) for literal in _LITERALS)
+        found = None if is_literal else _SHOWN.match(data, offset, end)
+        # Between tokens are blanks and, in DuckDB 1, comments and open strings.
+        is_followed = data[end - 1 : end].isspace() if found is None else found.end() < end
+        if is_literal:
+            parts.append("?")
+        elif found is not None and not (follows_literal and "identifier" in str(kind)):  # DuckDB splits 0x1F
+            parts.append(found[0].decode(errors="replace"))
+        parts.append(" " if is_followed else "")
+        follows_literal = is_literal and not is_followed
     result = shown(_LISTED.sub("?, …", " ".join("".join(parts).split())))
-    return result if len(result) <= _LONGEST else f"{result[:_LONGEST]}…"
+    return (result if len(result) <= _LONGEST else f"{result[:_LONGEST]}…") or _UNREADABLE
