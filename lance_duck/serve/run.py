@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 else:
     mcp_server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
 
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _DRAIN: Final = 30.0
 """Time that running requests have after a signal, in seconds."""
 _CLOSE: Final = 15
@@ -45,19 +46,25 @@ class Server:
     Args:
         settings: The settings.
         routes: The paths that the server answers.
+        metrics: Returns the metrics of the process in Prometheus' text format, for /metrics.
 
     Attributes:
         gate: Admits requests.
         app: The ASGI application.
     """
 
-    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] = ROUTES) -> None:
+    def __init__(
+        self,
+        settings: ServeSettings,
+        routes: Iterable[HttpRoute] = ROUTES,
+        metrics: Callable[[], str] | None = None,
+    ) -> None:
         with ExitStack() as undone:
             self._socket = undone.enter_context(_listening(settings))
             self.gate = Gate(settings)
             undone.callback(self.gate.close)
             mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
-            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate), mounts)
+            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate, metrics), mounts)
             self._uvicorn = _Uvicorn(_config(self.app, settings), self.gate)
             undone.pop_all()
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
@@ -167,13 +174,16 @@ class _Uvicorn(uvicorn.Server):
         self.should_exit = True
 
 
-def _probes(gate: Gate) -> Mapping[str, Probe]:
+def _probes(gate: Gate, metrics: Callable[[], str] | None) -> Mapping[str, Probe]:
     def is_ready() -> HttpAnswer:
         if gate.admission.is_closed:
             return json_answer({"status": "the server stops"}, status=503)
         return json_answer({"status": "ready"})
 
-    return {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+    probes: dict[str, Probe] = {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+    if gate.settings.metrics and metrics is not None:
+        probes["/metrics"] = lambda: HttpAnswer(metrics().encode(), _PROMETHEUS)
+    return probes
 
 
 class JsonLines(logging.Formatter):
