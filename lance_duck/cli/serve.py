@@ -99,9 +99,8 @@ def mcp(
     check_folder(place)
     _write_logs("text", log_level)
     opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory or gate.half_of_memory()))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # The thread that waits for the next line of stdin cannot be stopped otherwise. Tools only read.
-        signal.signal(number, lambda number, _: os._exit(128 + number))
+    # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()
     opened.close()
 

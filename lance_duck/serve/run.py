@@ -25,6 +25,7 @@ from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.rest.routes import ROUTES
 from lance_duck.serve.web.html import accepts_html, problem_page
 from lance_duck.serve.web.routes import PAGES, STATEMENTS
+from lance_duck.telemetry import prometheus
 
 try:
     import uvicorn
@@ -182,7 +183,10 @@ def _probes(gate: Gate) -> Mapping[str, Probe]:
             return json_answer({"status": "the server stops"}, status=503)
         return json_answer({"status": "ready"})
 
-    return {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+    probes: dict[str, Probe] = {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
+    if gate.settings.metrics:
+        probes["/metrics"] = lambda: HttpAnswer(prometheus.render().encode(), prometheus.CONTENT_TYPE)
+    return probes
 
 
 def _problem_answer(settings: ServeSettings) -> ProblemAnswer:

@@ -70,7 +70,12 @@ COMMIT_CONFLICTS: Final = Counter(
     "lance_duck_commit_conflicts_total", "Races that commits lost to other writers, and refused changes."
 )
 RUNNING_STATEMENTS: Final = Gauge("lance_duck_running_statements", "SQL statements that are running.")
-QUEUED_STATEMENTS: Final = Gauge("lance_duck_queued_statements", "SQL statements that a server has not started yet.")
+QUEUED_STATEMENTS: Final = Gauge("lance_duck_queued_statements", "Requests that wait for a slot of a server.")
+HTTP_REQUEST_SECONDS: Final = Histogram(
+    "lance_duck_http_request_duration_seconds",
+    "Duration of requests to a server in seconds, by method, path and status.",
+    ("method", "route", "status"),
+)
 CACHE_HITS: Final = Counter("lance_duck_cache_hits_total", "Values found in caches of index and column data.")
 CACHE_MISSES: Final = Counter("lance_duck_cache_misses_total", "Values not found in caches of index and column data.")
 CACHE_EVICTED_BYTES: Final = Counter(

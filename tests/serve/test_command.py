@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -25,6 +26,8 @@ import lance_duck_command as command
 from lance_duck.cli import serve
 from lance_duck.errors import InvalidInputError
 from lance_duck.serve.gate.settings import ServeSettings
+from lance_duck.serve.gate.tokens import AccessToken, Role
+from lance_duck.serve.run import Server
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
 HANDLERS = '''
@@ -138,6 +141,26 @@ def test_a_running_request_ends_well_after_sigterm(folder: Path, tmp_path: Path,
         assert sorted(dataset.to_table()["x"].to_pylist()) == [0, 1, 2]
         assert dataset.find_problems() == []
     assert dataset.version == (2 if is_change else 1)
+
+
+def status_of(url: str, **headers: str) -> tuple[int, bytes]:
+    """Return the status and the body of a GET request."""
+    try:
+        with urlopen(Request(url, headers=headers)) as answer:
+            return answer.status, answer.read()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+@pytest.mark.parametrize("metrics", [True, False])
+def test_metrics_are_shown_on_demand_and_need_a_token(folder: Path, metrics: bool) -> None:
+    tokens = (AccessToken.of("reader", Role.READ, "secret"),)
+    settings = ServeSettings(str(folder), port=0, tokens=tokens, metrics=metrics)
+    with Server(settings) as server:
+        assert status_of(f"{server.url}/metrics")[0] == 401
+        status, text = status_of(f"{server.url}/metrics", authorization="Bearer secret")
+    assert (status, b"\nlance_duck_queued_statements 0\n" in text) == ((200, True) if metrics else (404, False))
 
 
 def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:

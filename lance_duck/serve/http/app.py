@@ -28,6 +28,7 @@ from lance_duck.serve.http.mounts import MountedApp, Send, pass_on
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.problems import HttpProblem
+from lance_duck.telemetry.metrics import HTTP_REQUEST_SECONDS
 
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
@@ -104,6 +105,7 @@ class ServeApp:
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
+        HTTP_REQUEST_SECONDS.observe(elapsed, scope["method"][:10], sender.route, str(sender.status))
 
     def _public(self, problem: HttpProblem) -> str:
         """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
@@ -132,6 +134,7 @@ class ServeApp:
             await pass_on(mounted, {**scope}, await body.read(), body, sender.forward)
             return
         route, names = self._routes.find(scope["method"], path)
+        sender.route = route.path
         if route.is_change:
             self.gate.check_may_change(caller)
         body = Body(receive, settings.max_body if route.takes_upload else settings.max_json, settings.timeout)
@@ -228,12 +231,13 @@ class _Exchange:
 
 
 class _Sender:
-    """Sends an answer. `status` is 0 before its first byte."""
+    """Sends an answer. `status` is 0 before its first byte. `route` is the path of the route, for metrics."""
 
     def __init__(self, send: Send, request_id: str, seconds: float) -> None:
         self._send = send
         self._request_id = request_id
         self._seconds = seconds
+        self.route = ""
         self.status = 0
 
     async def whole(self, answer: HttpAnswer) -> None:

@@ -47,7 +47,7 @@ _TITLES: Final[Mapping[int, str]] = {
 }
 
 
-def page(settings: ServeSettings, template: str, *, status: int = 200, **values: Any) -> HttpAnswer:
+def html_page(settings: ServeSettings, template: str, *, status: int = 200, **values: Any) -> HttpAnswer:
     """Render a template.
 
     Args:
@@ -82,7 +82,7 @@ def problem_page(settings: ServeSettings, problem: HttpProblem, path: str) -> Ht
         return redirect(f"/login?{urlencode({'next': path})}")
     title = _TITLES.get(problem.status, "Something failed" if problem.status >= 500 else "This did not work")
     text = without_place(problem.text, settings)
-    return page(settings, "problem.html", status=problem.status, title=title, text=text)
+    return html_page(settings, "problem.html", status=problem.status, title=title, text=text)
 
 
 def without_place(text: str, settings: ServeSettings) -> str:

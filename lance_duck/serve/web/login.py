@@ -9,7 +9,7 @@ from lance_duck.serve.gate.tokens import caller_of
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.headers import COOKIE
 from lance_duck.serve.http.request import HttpRequest
-from lance_duck.serve.web.html import page, redirect
+from lance_duck.serve.web.html import html_page, redirect
 
 
 def show_login(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -17,7 +17,7 @@ def show_login(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     if not call.settings.tokens:
         return redirect("/")
     target = _inside(request.parameters.get("next", ""))
-    return page(call.settings, "login.html", target=target, is_wrong=False)
+    return html_page(call.settings, "login.html", target=target, is_wrong=False)
 
 
 def log_in(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -25,7 +25,7 @@ def log_in(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     form = request.form()
     token, target = form.get("token", "").strip(), _inside(form.get("next", ""))
     if call.settings.tokens and (not token.isascii() or caller_of(token, call.settings.tokens) is None):
-        return page(call.settings, "login.html", status=401, target=target, is_wrong=True)
+        return html_page(call.settings, "login.html", status=401, target=target, is_wrong=True)
     return redirect(target, {"set-cookie": _cookie(request, token)})
 
 

@@ -31,7 +31,7 @@ from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.web.cells import shown_columns
 from lance_duck.serve.web.formats import CSV, HTML, PARQUET, SAFE, rows_answer, wanted_format
-from lance_duck.serve.web.html import page, without_place
+from lance_duck.serve.web.html import html_page, without_place
 from lance_duck.serve.web.names import listed_tables
 from lance_duck.serve.web.plan import PREFIX, PlanTree, plan_tree
 from lance_duck.serve.web.values import json_values
@@ -147,7 +147,7 @@ def _page(call: ServerCall, asked: StatementRequest) -> HttpAnswer:
             status, values["problem"] = problem.status, without_place(problem.text, call.settings)
     values |= {"query": asked.query, "seconds": time.monotonic() - began, "most_rows": MOST_ROWS}
     names, _ = listed_tables(call.namespace, _LISTED)
-    return page(call.settings, "sql.html", status=status, tables=names, **values)
+    return html_page(call.settings, "sql.html", status=status, tables=names, **values)
 
 
 def _plan(call: ServerCall, asked: StatementRequest) -> PlanTree:

@@ -18,7 +18,7 @@ from lance_duck.serve.web.blobs import with_blobs
 from lance_duck.serve.web.cells import CellLink, ShownColumn, is_number_list
 from lance_duck.serve.web.changes import version_entries
 from lance_duck.serve.web.coverage import coverage_strips
-from lance_duck.serve.web.html import page, table_path
+from lance_duck.serve.web.html import html_page, table_path
 from lance_duck.serve.web.names import TableName, sql_name
 from lance_duck.serve.web.tables import whole_number
 from lance_duck.verbs.indexes.describe import IndexDescription
@@ -64,7 +64,7 @@ def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     newest = numbers[::-1][: _VERSIONS + 1]
     before = newest.pop() if len(newest) > _VERSIONS else None
     call.check()
-    return page(
+    return html_page(
         call.settings,
         "table.html",
         name=name,

@@ -16,7 +16,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
-from lance_duck.serve.web.html import page, without_place
+from lance_duck.serve.web.html import html_page, without_place
 from lance_duck.serve.web.names import TableName, listed_tables, sql_name
 
 _ON_A_PAGE: Final = 100
@@ -54,7 +54,7 @@ def answer_tables(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         listed = list(pool.map(lambda name: _listed(call, name), names))
     call.check()
     groups = [(inside, list(group)) for inside, group in groupby(listed, lambda table: table.name[:-1])]
-    return page(
+    return html_page(
         call.settings,
         "tables.html",
         groups=groups,

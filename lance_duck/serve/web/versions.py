@@ -10,7 +10,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.web.changes import changes_between, version_entries
-from lance_duck.serve.web.html import page
+from lance_duck.serve.web.html import html_page
 from lance_duck.serve.web.names import TableName, sql_name
 from lance_duck.serve.web.table import open_version
 from lance_duck.serve.web.tables import whole_number
@@ -31,7 +31,7 @@ def answer_versions(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     if request.parameters.get("from") and request.parameters.get("to"):
         pair = (open_version(call, name, request, field).handle.snapshot for field in ("from", "to"))
         comparison = _comparison(name, *sorted(pair, key=lambda each: each.version))
-    return page(
+    return html_page(
         call.settings,
         "versions.html",
         name=name,
