@@ -74,7 +74,7 @@ class Subject(Enum):
 
 @contextmanager
 def about(subject: Subject) -> Iterator[None]:
-    """Give errors that say that something is missing or exists the codes of a subject."""
+    """Set the codes of NotFoundError and AlreadyExistsError for a subject."""
     missing, existing = subject.value
     try:
         yield
@@ -103,7 +103,7 @@ class HttpProblem:
 
     @classmethod
     def of(cls, error: BaseException, request_id: str) -> HttpProblem:
-        """Return the problem of an error. Unexpected errors show the id of the request, which the log has, too."""
+        """Return the problem of an error. An unexpected error only shows the id of the request."""
         for kind, status, code in _BY_ERROR:
             if isinstance(error, kind):
                 return cls(status, vars(error).get(_CODE, code), shown(error)[:_LONGEST])

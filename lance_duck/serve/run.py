@@ -1,4 +1,4 @@
-"""Runs a server: in this thread until a signal stops it, or in a thread of its own."""
+"""Run a server in this thread until a signal, or in a new thread."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Server:
 
     Args:
         settings: The settings.
-        routes: The paths that the server answers. Default: those of the REST namespace, of SQL and of the pages.
+        routes: The paths that the server answers. Default: the REST namespace, SQL and the pages.
 
     Attributes:
         gate: Admits requests.

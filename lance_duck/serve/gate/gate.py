@@ -46,7 +46,7 @@ class Gate:
         """Return the caller with a token.
 
         Raises:
-            UnauthorizedError: The server has tokens, and this is none of them.
+            UnauthorizedError: The token is missing or unknown.
         """
         settings = self.settings
         if not settings.tokens:
@@ -74,10 +74,10 @@ class Gate:
         Args:
             caller: Who sends the request.
             timeout: Maximum duration that the client accepts, in seconds. The server's limit may be shorter.
-            is_upload: Whether the request sends rows. It then has slots and a time limit of its own.
+            is_upload: Whether the request sends rows. It then has other slots and a longer time limit.
 
         Raises:
-            BusyError: The server has no free slot.
+            BusyError: All slots are taken.
         """
         settings = self.settings
         longest = settings.upload_timeout if is_upload else settings.timeout

@@ -6,7 +6,7 @@
         ├── ForbiddenError      the caller may not do this
         ├── MisdirectedError    the request names another server
         ├── BusyError           too many requests run
-        ├── LimitError          the request takes too long, or its answer is too large
+        ├── LimitError          a limit of time or size
         │   └── BodyTooLargeError  its body is too large
         └── AbandonedError      the client went away
 
@@ -31,7 +31,7 @@ class UnauthorizedError(RequestError):
     """The token of a request is missing or unknown.
 
     Cause:
-        The server has tokens, and the request has none of them.
+        The server requires a token, and the request does not have a valid one.
 
     Remedy:
         Send a token as `Authorization: Bearer …` or `x-api-key`.
@@ -72,7 +72,7 @@ class BusyError(RequestError):
 
 
 class LimitError(RequestError):
-    """A request takes too long, or its answer is too large.
+    """A request exceeds a limit of time, rows or bytes.
 
     Cause:
         The request exceeds a limit of the server. The message names the limit.
@@ -100,5 +100,5 @@ class AbandonedError(RequestError):
         The client stopped, or its own timeout expired.
 
     Remedy:
-        None is needed. A change that was not committed has no effect.
+        Repeat the request if its result is still needed. Uncommitted changes are discarded.
     """

@@ -40,8 +40,8 @@ def run_statements(
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
-    A query runs while its rows are read. Of several statements, all run before the first row. An open transaction is
-    rolled back at the end of the call.
+    A query runs while its rows are read. Several statements all run before the first row is returned. An open
+    transaction is rolled back at the end of the call.
 
     Args:
         call: The request.

@@ -21,7 +21,7 @@ _LINE: Final = re.compile(r"(?P<name>[^:\s]+):(?P<role>read|write):(?P<digest>[0
 
 
 class Role(StrEnum):
-    """What a caller may do."""
+    """Permission of a caller."""
 
     READ = "read"
     WRITE = "write"
@@ -33,7 +33,7 @@ class Caller:
 
     Attributes:
         name: Name of the token, or "anyone" on a server without tokens.
-        role: What the caller may do.
+        role: Permission of the caller.
     """
 
     name: str
@@ -67,7 +67,7 @@ def read_tokens(path: str) -> tuple[AccessToken, ...]:
 
     Raises:
         NotFoundError: The file does not exist.
-        InvalidInputError: A line is malformed, a name occurs twice, or the file has no token.
+        InvalidInputError: A line is malformed, a name occurs twice, or the file is empty.
     """
     try:
         lines = Path(path).read_text().splitlines()

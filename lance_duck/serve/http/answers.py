@@ -37,7 +37,7 @@ class StreamedAnswer:
     """An answer whose bytes are produced while they are sent.
 
     Attributes:
-        pieces: The bytes. `close` releases what the generator holds.
+        pieces: The bytes. `close` releases their resources.
         media_type: Value of the header Content-Type.
         headers: Additional headers.
     """
@@ -82,7 +82,7 @@ def _framed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], media_type: st
 
 
 class PieceSink(io.RawIOBase):
-    """A file that keeps what is written until it is taken."""
+    """A file that keeps written bytes until they are taken."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -45,7 +45,7 @@ class ServeApp:
     Args:
         gate: Admits requests.
         routes: The routes.
-        probes: Answers of GET requests that need no slot, by path.
+        probes: Answers of GET requests that run without a slot, by path.
         mounts: Applications of other libraries, by path.
         problem_answer: Makes the answer of an error.
     """
@@ -222,7 +222,7 @@ class _Exchange:
             self._call.cancel()
 
     def _key(self) -> tuple[str, ...] | None:
-        """Return what a repeated change has in common with the first request, or None for requests that run again."""
+        """Return the key of a change that runs once. None for other requests."""
         request_id = self._request.headers.get("x-request-id")
         if not self._route.is_change or not request_id:
             return None

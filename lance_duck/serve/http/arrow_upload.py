@@ -10,7 +10,7 @@ DictionaryBatch  1 data, a RecordBatch
 RecordBatch      0 int64 number of rows, 2 buffers (int64 offset in the body, int64 size), 3 compression
 
 A compressed buffer begins with the int64 size of its content; -1 means that it is not compressed. A table of a
-FlatBuffer begins with the int32 distance to its vtable, which has the uint16 places of its fields after 4 bytes.
+FlatBuffer begins with the int32 distance to its vtable, whose uint16 field offsets follow after 4 bytes.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _MessageFile:
         return found
 
     def _take(self, size: int) -> bytes:
-        """Return the next bytes of the upload, fewer than `size` at its end only. Needs no memory for more."""
+        """Return the next `size` bytes of the upload, or fewer at its end. Allocates memory as bytes arrive."""
         found: list[memoryview] = []
         while size > 0:
             if not self._arrived:
@@ -174,7 +174,7 @@ class _MessageFile:
 
 
 class _FlatTable:
-    """A table of a FlatBuffer. Places outside of the buffer raise `struct.error` or ValueError."""
+    """A table of a FlatBuffer. Offsets outside the buffer raise `struct.error` or ValueError."""
 
     def __init__(self, data: bytes, place: int) -> None:
         self._data = data
@@ -215,7 +215,7 @@ class _FlatTable:
             yield _I64.unpack_from(self._data, start)[0], _I64.unpack_from(self._data, start + 8)[0]
 
     def _field(self, number: int) -> int:
-        """Return the place of a field, or 0."""
+        """Return the offset of a field, or 0."""
         entry = 4 + 2 * number
         if entry + 2 > self._size:
             return 0

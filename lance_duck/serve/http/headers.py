@@ -1,4 +1,4 @@
-"""What the headers of a request say: its credentials, its origin, its timeout."""
+"""Read credentials, origin and timeout of a request from its headers."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def changes(
 
 
 def _run(call: ServerCall, sql: str, max_rows: int | None) -> StatementRows:
-    """Run one statement that reads. Of several, the rows of the last one would not be bounded."""
+    """Run one statement that reads. The rows of the last of several statements would be unbounded."""
     if len(effects(sql)) > 1:
         raise RequestError("a tool runs one statement")
     try:

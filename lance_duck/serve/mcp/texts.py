@@ -7,7 +7,7 @@
 | more than 2,000 characters | the first 2,000, and the count of the others |
 | an integer that JavaScript cannot hold, a decimal, a time | a string |
 
-Numbers that are shown in part have six digits. All other numbers are exact.
+Shortened numbers have six digits. All other numbers are exact.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def shown_cell(cell: pa.Scalar, cuts: CutCounts, limit: int = LONGEST_CELL) -> A
 
     Args:
         cell: The cell.
-        cuts: Counts what is cut.
+        cuts: Counts omitted values.
         limit: Maximum number of characters.
     """
     if not cell.is_valid:

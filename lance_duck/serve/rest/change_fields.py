@@ -42,10 +42,10 @@ def needed_texts(body: Mapping[str, Any], name: str) -> list[str]:
 
 
 def needed_objects(body: Mapping[str, Any], name: str, fields: Iterable[str]) -> list[dict[str, Any]]:
-    """Return a list of objects that have no other fields than those named.
+    """Return a list of objects with only the named fields.
 
     Raises:
-        RequestError: The field is missing or empty, or is no list of objects.
+        RequestError: The field is missing, empty, or not a list of objects.
         WrongTypeError: An object has an unknown field.
     """
     objects = body.get(name)
@@ -80,7 +80,7 @@ def word_of(values: Mapping[str, Any], name: str, words: Sequence[str]) -> str:
 
 
 def check_parameters(request: HttpRequest, names: Iterable[str] = ()) -> None:
-    """Check that the query string has no other fields than the delimiter, the branch and those named.
+    """Check that the query string has only the delimiter, the branch and the named fields.
 
     Raises:
         WrongTypeError: A field is unknown.
@@ -89,7 +89,7 @@ def check_parameters(request: HttpRequest, names: Iterable[str] = ()) -> None:
 
 
 def refuse_field(values: Mapping[str, Any], name: str, reason: str) -> None:
-    """Refuse a field that is known but has no effect here, unless it is missing or empty.
+    """Refuse a known field without effect here, unless it is missing or empty.
 
     Raises:
         RequestError: The field has a value.

@@ -1,4 +1,4 @@
-"""What the two kinds of clients have in common, and in what they differ.
+"""Differences between clients of LanceDB and of the specification.
 
 LanceDB's clients send a User-Agent that begins with "LanceDB-", or the header x-lancedb-database. All other clients
 speak the dialect of the Lance namespace specification. Answers hold the fields of both.

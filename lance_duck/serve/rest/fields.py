@@ -1,4 +1,4 @@
-"""Reads the fields of a JSON body, with checked types. A field that is missing or null is None."""
+"""Reads the fields of a JSON body, with checked types. Missing fields and null become None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes that change names, and those of namespaces.
+"""Routes that change names, and routes of namespaces.
 
 | route | body | answer |
 |---|---|---|
@@ -148,7 +148,7 @@ def list_namespaces(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 
 
 def drop_namespace(call: ServerCall, request: HttpRequest) -> HttpAnswer:
-    """Drop a namespace. "Cascade" drops all that it contains, too."""
+    """Drop a namespace. "Cascade" also drops its contents."""
     body = checked_body(request, ("mode", "behavior"))
     mode, behavior = word_of(body, "mode", ("fail", "skip")), word_of(body, "behavior", ("restrict", "cascade"))
     name = requested_name(request)

@@ -142,7 +142,7 @@ def _arguments(table: LanceDataset, query: QueryRequest) -> dict[str, Any]:
         arguments["full_text_query"] = _text_query(table, query)
     if query.vectors is not None:
         column = query.vector_column or _column_that_fits(table, query)
-        k = max(1, (query.k or 0) + query.offset)  # an empty table has no rows, and a search needs a k
+        k = max(1, (query.k or 0) + query.offset)  # a search needs a positive k, also in an empty table
         arguments["nearest"] = {"column": column, "q": query.vectors, "k": k, **query.nearest}
     return arguments
 

@@ -87,7 +87,7 @@ class QueryRequest:
 
         Raises:
             RequestError: A field has a wrong type or value.
-            UnsupportedError: The query asks for rows of a write-ahead log.
+            UnsupportedError: The query includes rows of a write-ahead log.
         """
         if flag_of(body, "use_lsm"):
             raise UnsupportedError("use_lsm is not supported", where="query")

@@ -1,4 +1,4 @@
-"""Routes of the specification that the server does not have. They answer with status 406 and code 0.
+"""Routes of the specification that the server does not have. Each answer has status 406 and code 0.
 
 They would create versions and transactions outside the tables, keep materialized views, or upload in parts.
 """

@@ -80,7 +80,7 @@ class UploadedRows:
 def create_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Create a table with the rows of an upload.
 
-    With the mode "exist_ok", a table that exists stays as it is. Its columns must be those of the upload.
+    With the mode "exist_ok", a table that exists stays as it is. It must have the columns of the upload.
     """
     check_parameters(request, ("mode", "properties", "storage_options"))
     refuse_field(request.parameters, "properties", "tables of a folder have no properties")
@@ -168,7 +168,7 @@ def _present(call: ServerCall, name: tuple[str, ...]) -> LanceDataset | None:
 
 
 def _with_columns(table: LanceDataset, schema: pa.Schema) -> LanceDataset:
-    """Return a table. Raises DataMismatchError if its columns are not those of a schema."""
+    """Return a table. Raises DataMismatchError if its columns differ from a schema."""
     if not schema.equals(table.schema):
         raise DataMismatchError(
             "the table exists with other columns", expected=str(table.schema)[:500], found=str(schema)[:500]

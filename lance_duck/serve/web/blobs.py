@@ -36,7 +36,7 @@ _BYTES: Final = "application/octet-stream"
 
 
 def with_blobs(dataset: LanceDataset, rows: pa.Table, ids: Sequence[int], link: CellLink) -> list[ShownColumn]:
-    """Return the columns of rows. Of blobs, only the first bytes are read.
+    """Return the columns of rows. Only the first bytes of blobs are read.
 
     Args:
         dataset: The table.

@@ -31,7 +31,7 @@ class BarPart:
         y: Upper edge.
         width: Width.
         height: Height.
-        title: What the bar shows.
+        title: Contents of the bar.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class CoverageStrips:
 
 
 def coverage_strips(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> CoverageStrips | None:
-    """Return the strips of a version, or None if it has no fragments or its manifest lacks row counts."""
+    """Return the strips of a version. None without fragments, or if its manifest lacks row counts."""
     fragments = snapshot.fragments
     if not len(fragments) or fragments.row_counts() is None:
         return None
