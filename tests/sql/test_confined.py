@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from sql.paths_support import INSIDE, contents, written_places
+from sql.paths_support import INSIDE, OUTSIDE, contents, written_places
 from sql.test_statement_files import FILES, LanceTables, runs_on
 from support.statements import runs_of
 
@@ -308,3 +308,22 @@ def test_one_statement_reads_many_tables(places: dict[str, Path], closed: ld.Con
         LEFT JOIN empty USING (id) JOIN lance_fts('t', 's', 'duck', k := 50) USING (id)"""
     for method in (closed.execute, closed.sql):
         assert method(sql.format_map(places)).fetchall() == [(50,)]
+
+
+def test_relations_and_readers_of_files_are_refused(places: dict[str, Path], closed: ld.Connection) -> None:
+    out = places["out"]
+    before = contents(out)
+    for sql in OUTSIDE:
+        with pytest.raises(ConfinedError):
+            closed.sql(sql.format_map(places)).fetchall()
+    for act in (
+        lambda: closed.read_csv(str(out / "canary.csv")),
+        lambda: closed.read_parquet(str(out / "canary.parquet")),
+        lambda: closed.sql("FROM t").write_csv(str(out / "x.csv")),
+        lambda: closed.sql("FROM t").to_parquet(str(out / "x.parquet")),
+        lambda: closed.sql("FROM t").create(f"'{out}/w.lance'"),
+        lambda: closed.table(f"'{out}/canary.lance'").fetchall(),
+    ):
+        with pytest.raises((duckdb.Error, LanceDuckError)):
+            act()
+    assert contents(out) == before
