@@ -19,6 +19,7 @@
     │   ├── RetryableError      repeat the whole operation on the newest version
     │   └── IncompatibleError   the other change removed an object that this change needs
     ├── PartlyCommittedError    also OSError: some tables of a transaction have its changes, others do not
+    ├── ConfinedError           also PermissionError: a statement reaches beyond the tables of its connection
     ├── ReferencedError         also OSError: a tag or branch still needs the object
     ├── StoreError              also OSError: the disk or the object store failed
     ├── ForkedError             also RuntimeError: work begun before a fork needs threads that the child does not have
@@ -303,6 +304,18 @@ class PartlyCommittedError(LanceDuckError, OSError):
 
     Remedy:
         Repeat the changes of the tables that the message calls "not in", or undo the others with new changes.
+    """
+
+
+class ConfinedError(LanceDuckError, PermissionError):
+    """A statement of a confined connection reaches beyond the connected tables, or changes a locked setting.
+
+    Cause:
+        The connection was opened with `confined=True`. The statement names a path outside the connected folder, a file
+        that is not a Lance table, an extension or a setting of DuckDB.
+
+    Remedy:
+        Use connected tables. The program that opens the connection can connect more tables or pass more settings.
     """
 
 

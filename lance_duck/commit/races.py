@@ -19,6 +19,7 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
+from lance_duck.interrupts import Stopped
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
 from lance_duck.store import local_path
@@ -31,6 +32,7 @@ REFUSALS: Final = (
     UnsupportedError,
     MemWalWarning,
     DerivedDataWarning,
+    Stopped,
 )
 """Commit errors that guarantee that no version was created. After other errors, the outcome is unknown."""
 

@@ -3,7 +3,8 @@
     SET allowed_directories = ['/data'];  SET enable_external_access = false
 
 Afterwards, statements can only access tables in the connected folders and in `/data`. DuckDB does not extend the
-allowed locations while it runs. The restrictions therefore stay in effect.
+allowed locations while it runs. The restrictions therefore stay in effect. Confined connections (`confinement`) only
+access the connected folders.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import Any, Final
 
 import duckdb
 
+from lance_duck.duck.confinement import outside
+from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
 from lance_duck.store import local_path
+from lance_duck.store.uri import object_place
 
 _IS_OPEN: Final = "SELECT system.main.current_setting('enable_external_access')"
 _ALLOWED: Final = (
@@ -33,7 +37,12 @@ class FileAccess:
     Args:
         cursor: Returns a cursor on the instance, which is closed afterwards.
         roots: Returns the locations of the connected folders and tables.
+
+    Attributes:
+        is_confined: Whether the connections are confined to the connected folders and tables.
     """
+
+    is_confined = False
 
     def __init__(
         self,
@@ -47,11 +56,14 @@ class FileAccess:
         """Check that statements may access a location.
 
         Raises:
+            ConfinedError: The connection is confined, and the location is outside the connected folders.
             duckdb.PermissionException: The location is outside the connected folders, and DuckDB's settings do not
             allow it.
         """
         if any(_is_within(uri, root) for root in self._roots()):
             return
+        if self.is_confined:
+            raise outside(uri)
         if self.is_open or any(_is_within(uri, root) for roots in self._setting(_ALLOWED) for root in roots or ()):
             return
         raise duckdb.PermissionException(
@@ -59,9 +71,22 @@ class FileAccess:
             "file system operations are disabled by configuration"
         )
 
+    def check_secret(self, scope: str) -> None:
+        """Check that statements may create a secret for a location. Its endpoint may be any service.
+
+        Raises:
+            ConfinedError: The connection is confined.
+            duckdb.PermissionException: See `check`.
+        """
+        if self.is_confined:
+            raise outside(scope)
+        self.check(scope)
+
     @property
     def is_open(self) -> bool:
         """Whether statements may access all locations."""
+        if self.is_confined:
+            return False
         answers = _ANSWER.get()
         if answers is None:
             return bool(self._setting(_IS_OPEN)[0])
@@ -87,11 +112,20 @@ def during_statement() -> Iterator[None]:
 
 
 def _is_within(uri: str, root: str) -> bool:
-    """Return whether a location is a folder or below it. Resolves symbolic links of local paths only."""
-    path, folder = local_path(uri), local_path(root)
-    if path is not None and folder is not None:
-        return _begins(os.path.realpath(path), os.path.realpath(folder), os.sep)
-    return path is folder is None and ".." not in uri.split("/") and _begins(uri, root.rstrip("/"), "/")
+    """Return whether a location is a folder or below it. Resolves symbolic links of local paths only.
+
+    Both are compared in the form in which the stores open them. Invalid locations are not within any folder.
+    """
+    try:
+        path, folder = local_path(uri), local_path(root)
+        if path is not None and folder is not None:
+            return _begins(os.path.realpath(path), os.path.realpath(folder), os.sep)
+        if path is not None or folder is not None:
+            return False
+        (bucket, names), (root_bucket, root_names) = object_place(uri), object_place(root)
+    except (InvalidInputError, ValueError):
+        return False
+    return bucket == root_bucket and names[: len(root_names)] == root_names and not {".", ".."} & {*names}
 
 
 def _begins(path: str, folder: str, separator: str) -> bool:

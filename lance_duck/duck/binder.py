@@ -31,7 +31,7 @@ from lance_duck.duck.history.names import COMMITS
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.macros import HISTORY_TYPES, HYBRID_TYPES, SEARCH_TYPES, TEXT_TYPES
 from lance_duck.duck.search_filters import SearchFilters
-from lance_duck.duck.statement.identifiers import folded, literal, may_be_name, quoted, stored_name
+from lance_duck.duck.statement.identifiers import folded, may_be_name, quoted, stored_name
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
@@ -40,6 +40,7 @@ from lance_duck.duck.tables.matches import MatchingRows
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
 from lance_duck.duck.tables.row_identifier_columns import row_identifiers
 from lance_duck.duck.tables.search import SearchRows, select_found
+from lance_duck.duck.tables.source_views import SourceViews, columns_alone
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.tables.text_functions import TextFunctions
 from lance_duck.duck.user_scope import add_variable
@@ -61,7 +62,6 @@ _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _OPENS: Final[ContextVar[bool]] = ContextVar("lance_duck_opens_tables", default=True)
-_UNREAD: Final = literal("a Lance table is read by a thread without Python")
 
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
@@ -125,6 +125,7 @@ class Binder:
         self._missing = missing
         self._log = log
         self.access = FileAccess(self.spare_cursor, roots)
+        self._views = SourceViews(self.spare_cursor)
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
         self._sources: OrderedDict[int, tuple[TableHandle, Any]] = OrderedDict()
@@ -144,6 +145,7 @@ class Binder:
             self._sources.clear()
             self._searches.clear()
         self._matches.drop_where(lambda _: True)
+        self._views.let_go()
         self.texts.let_go()
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -462,23 +464,18 @@ class Binder:
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
     def _variable(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return the SQL name of the variable through which DuckDB 1.x reads a table."""
+        """Return the SQL name of the variable or view through which DuckDB 1.x reads a table."""
+        if self.access.is_confined:
+            return self._views.name_of(table)
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
             frame = frame.f_back
         if frame is None:  # a DuckDB thread resolves the columns of a view
-            return self._columns_alone(table)
+            with self.spare_cursor() as cursor:
+                return columns_alone(cursor, table)
         add_variable(frame, name, table)
         return quoted(name)
-
-    def _columns_alone(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return SQL for a relation that has the columns of a table but cannot be read."""
-        with self.spare_cursor() as cursor:
-            relation = cursor.from_arrow(table)
-            columns = zip(relation.columns, relation.types, strict=True)
-            values = ", ".join(f"CAST(error({_UNREAD}) AS {type_}) AS {quoted(name)}" for name, type_ in columns)
-        return f"(SELECT {values})"
 
 
 def _check_present(function: str, arguments: Mapping[str, object]) -> None:

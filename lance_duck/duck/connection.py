@@ -15,6 +15,7 @@ from lance_duck.arguments import checked_call, checked_calls, missing_attribute
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import bind_name, unbind_name
+from lance_duck.duck.confinement import fixed_places, lock
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
@@ -24,6 +25,7 @@ from lance_duck.duck.run.search_settings import SearchSettings, Session, split_c
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
+from lance_duck.interrupts import Interrupt
 from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
 
@@ -51,6 +53,7 @@ def connect(
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    confined: bool = False,
 ) -> Connection:
     """Connect to DuckDB with Lance tables.
 
@@ -65,6 +68,8 @@ def connect(
             `lance_check_primary_key`.
         storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
+        confined: Reject SQL that reaches anything but these tables: other paths, files, databases, extensions, secrets,
+            Python variables and DuckDB's settings. Your program can still register more tables.
 
     Raises:
         NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
@@ -72,7 +77,8 @@ def connect(
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
-    catalog = _catalog(tables, storage_options, may_be_new=not read_only)
+    catalog = _catalog(fixed_places(tables) if confined else tables, storage_options, may_be_new=not read_only)
+    catalog.binder.access.is_confined = confined
     if read_only and catalog.default.log is not None:
         catalog.default.log.may_finish = False
     settings, config = split_config(config or {})
@@ -81,6 +87,8 @@ def connect(
     try:
         with own_errors():
             catalog.create(native)
+            if confined:
+                lock(native)
     except BaseException:
         native.close()
         raise
@@ -120,6 +128,7 @@ class Connection:
         self._native = native
         self._catalog = catalog.used_by(self)
         self._session = Session(settings or SearchSettings())
+        self._interrupt = Interrupt(partial(duckdb.InterruptException, "INTERRUPT Error: Interrupted!"))
         self._changes = changes or Changes()
         self._inherited = inherited or Inherited()
         leave_to_children(native)
@@ -144,9 +153,10 @@ class Connection:
             duckdb.Error: DuckDB rejects the statement.
         """
         self._changes.is_sure = False  # a relation may create tables
-        relation = None if options else self._execution.run_alone(self._native.sql, query, options)
-        if relation is None:
-            relation = self._execution.run(self._native.sql, query, options, later=True)
+        with self._interrupt:
+            relation = None if options else self._execution.run_alone(self._native.sql, query, options)
+            if relation is None:
+                relation = self._execution.run(self._native.sql, query, options, later=True)
         return keep_connection(relation, self)
 
     query = from_query = sql
@@ -158,14 +168,25 @@ class Connection:
         """
         self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
-        if self._execution.run_alone(self._native.execute, query, options) is None:
-            self._execution.run(self._native.execute, query, options, later=False)
+        with self._interrupt:
+            if self._execution.run_alone(self._native.execute, query, options) is None:
+                self._execution.run(self._native.execute, query, options, later=False)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement for each list of parameters. Raises the same errors as `sql`."""
-        self._execution.run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
+        options = {} if parameters is None else {"parameters": parameters}
+        with self._interrupt:
+            self._execution.run(self._native.executemany, query, options)
         return self
+
+    def interrupt(self) -> None:
+        """Stop the running statement. Other threads call this method, and the statement raises InterruptException.
+
+        A change is stopped before it is published, or published as a whole. The connection can be used afterwards.
+        """
+        self._interrupt.request()
+        self._native.interrupt()
 
     def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
         """Append the rows of a DataFrame to a table. A Lance table gets one new version."""

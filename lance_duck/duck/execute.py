@@ -21,9 +21,11 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
+from lance_duck import interrupts
 from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
+from lance_duck.duck.confinement import check_locked_functions, refused_error
 from lance_duck.duck.databases.objects import single_statement
 from lance_duck.duck.failures import (
     identifier_not_read,
@@ -104,6 +106,7 @@ class Execution:
         self._texts = TextRewriter(catalog, self.names)
         self._identifiers = RowIdentifierRewriter(catalog, self.names)
         self._knows_history = False
+        self._is_confined = catalog.binder.access.is_confined
 
     def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
         """Run one or more statements through the stages in the module docstring.
@@ -123,6 +126,8 @@ class Execution:
             self.writer.count.drop()
         drop_views(self._native)
         self._introduce_history(text := getattr(query, "query", query), later=bool(later))
+        if self._is_confined:
+            check_locked_functions(text)
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
@@ -186,6 +191,8 @@ class Execution:
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
             return None
+        if self._is_confined:
+            check_locked_functions(query)
         if not self._foreign.is_select(query):
             return None
         if self._catalog.default.folder is not None:
@@ -193,6 +200,7 @@ class Execution:
             if not self._foreign.is_select(query):
                 return None
         self.writer.rowcount = None
+        interrupts.check()
         uses = self._inherited.begun()
         try:
             return statement_context().run(call_alone, method, query, options)
@@ -200,7 +208,7 @@ class Execution:
             self._foreign.forget(query)
             is_unknown = isinstance(error, duckdb.CatalogException) or is_about_versions(error)
             if not is_unknown and not self._catalog.refresh():
-                raise_own(error)
+                self._raise_meaning(error, query)
                 raise
         finally:
             uses.pop()
@@ -238,8 +246,15 @@ class Execution:
             with self._inherited.use(), self._changes.during(statement), during_statement(), listing_names():
                 return self._repeated(call, statement) if lists else call()
         except duckdb.Error as error:
-            raise_own(error)
+            self._raise_meaning(error, statement)
             raise
+
+    def _raise_meaning(self, error: duckdb.Error, statement: object) -> None:
+        """Raise the error of this package that a DuckDB error stands for, if any."""
+        refused = refused_error(error, statement) if self._is_confined else None
+        if refused is not None:
+            raise refused from error
+        raise_own(error)
 
     def _repeated(self, call: Callable[[], Any], statement: object) -> Any:
         """Call DuckDB with current names. Repeat a statement that reads tables while other writers rename them."""

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 import pyarrow as pa
 
+from lance_duck import interrupts
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -51,6 +52,7 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
         call: A C function, or a `functools.partial` of one.
         tables: More tables, by the name or path in the statement.
     """
+    interrupts.check()
     frame = _user_frame()
     native = _lock_keeper(call)
     if native is not None:

@@ -50,7 +50,7 @@ def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
     Yields:
         Whether offsets are wide, although the user did not set them to be wide.
     """
-    is_wide = not _RAISES and not _is_set(native) and _set(native, True)
+    is_wide = not _RAISES and not _is_set_or_locked(native) and _set(native, True)
     try:
         yield is_wide
     finally:
@@ -58,8 +58,10 @@ def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
             _set(native, False)
 
 
-def _is_set(native: duckdb.DuckDBPyConnection) -> bool:
-    rows = native.execute(f"SELECT system.main.current_setting('{_SETTING}')").fetchall()
+def _is_set_or_locked(native: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether the setting is set, or cannot be. An attempt to change it would then abort a transaction."""
+    settings = (f"system.main.current_setting('{name}')" for name in (_SETTING, "lock_configuration"))
+    rows = native.execute(f"SELECT {' OR '.join(settings)}").fetchall()
     return bool(rows[0][0])
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 from uuid import uuid4
 
+from lance_duck import interrupts
 from lance_duck.commit.committer import CommitAttempts
 from lance_duck.commit.staging import StagedCommit, stage
 from lance_duck.errors import AlreadyExistsError, CommitConflictError, LanceDuckError, StoreError, UnsupportedError
@@ -149,6 +150,7 @@ def _put(log: CommitLog, group: Group, number: int) -> tuple[GroupEntry, dict[st
         )
         if group.names is not None:
             group.names.keep_files()
+        interrupts.check_last()
         _put_entry(log, entry, files)
     except BaseException as error:
         if not isinstance(error, StoreError) and not (tables and _is_put(log, number, group_id)):

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
+from lance_duck import interrupts
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.store import ExternalManifestStore, Store, local_path
 from lance_duck.wire import paths
@@ -51,6 +52,7 @@ def publish_manifest(
         AlreadyExistsError: The version is taken. This call itself may have taken it, if a response was lost.
         StoreError: The write failed, or its outcome is unknown. Read the newest version to find out.
     """
+    interrupts.check_last()
     with contextlib.nullcontext() if lock is None else lock(name.version):
         _publish(store, name, data, beside, late=late)
 

@@ -79,16 +79,13 @@ def open_store(
         raise UnsupportedError(
             f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, hf, " + ", ".join(_OBJECT_SCHEMES)
         )
-    if parts.scheme == "memory":
-        bucket, key = "memory://", unquote(parts.netloc + parts.path)
-    else:
-        bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
+    bucket, names = object_place(text)
     if not parts.netloc and parts.scheme != "memory":
         raise InvalidInputError("the URI does not have a bucket", where=text)
-    prefix = _key_of(key)
+    prefix = "/".join(names)
     if "\0" in prefix:
         raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
-    if ".." in prefix.split("/"):
+    if ".." in names:
         raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
@@ -110,9 +107,14 @@ def _hub_store(
     )
 
 
-def _key_of(path: str) -> str:
-    """Return the key of an object, given the path in its URI."""
-    return "/".join(part for part in path.split("/") if part)
+def object_place(uri: str) -> tuple[str, list[str]]:
+    """Return the bucket of an object store's URI, and the names in the key of the object, decoded."""
+    parts = urlsplit(uri)
+    if parts.scheme == "memory":
+        bucket, key = "memory://", unquote(parts.netloc + parts.path)
+    else:
+        bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
+    return bucket, [name for name in key.split("/") if name]
 
 
 def checked_place(uri: object, storage_options: object = None) -> str:

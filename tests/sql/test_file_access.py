@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,101 +10,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from sql.paths_support import INSIDE, OUTSIDE, contents, written_places
 
 import lance_duck as ld
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 needs_2 = pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1 hides all objects of Python")
-
-OUTSIDE = [
-    "FROM '{out}/t.lance'",
-    "SELECT id FROM '{out}/t.lance' WHERE id = 3",
-    "FROM '{out}/t.lance' AT (VERSION => 1)",
-    "FROM 'file://{out}/t.lance'",
-    "FROM '{in}/../out/t.lance'",
-    "FROM '{in}/t.lance/../../out/t.lance'",
-    "FROM '{in}/link/t.lance'",
-    "FROM '{in}/evil.lance'",
-    "FROM '{out}/missing.lance'",
-    "FROM 's3://bucket/t.lance'",
-    "FROM 'memory://somewhere/t.lance'",
-    "SELECT rowid FROM '{out}/t.lance'",
-    "SELECT match(s, 'duck') FROM '{out}/t.lance'",
-    "FROM lance_scan('{out}/t.lance')",
-    "FROM lance_vector_search('{out}/t.lance', 'v', [1.0, 1.0], k := 2)",
-    "FROM lance_fts('{out}/t.lance', 's', 'duck', k := 3)",
-    "FROM lance_hybrid_search('{out}/t.lance', 'v', [1.0, 1.0], 's', 'duck', k := 3)",
-    "FROM lance_versions('{out}/t.lance')",
-    "FROM lance_indexes('{out}/t.lance')",
-    "FROM lance_table_changes('{out}/t.lance', 1, 2)",
-    "EXPLAIN FROM '{out}/t.lance'",
-    "PREPARE p AS FROM '{out}/t.lance'",
-    "CREATE VIEW seen AS FROM '{out}/t.lance'",
-    "COPY (FROM '{out}/t.lance') TO '{in}/copied.lance'",
-    "INSERT INTO '{out}/t.lance' VALUES (1, 'x', NULL)",
-    "UPDATE '{out}/t.lance' SET s = 'y'",
-    "DELETE FROM '{out}/t.lance'",
-    "TRUNCATE '{out}/t.lance'",
-    "ALTER TABLE '{out}/t.lance' ADD COLUMN k INTEGER",
-    "CREATE INDEX i ON '{out}/t.lance' (s)",
-    "OPTIMIZE '{out}/t.lance'",
-    "VACUUM '{out}/t.lance'",
-    "DESCRIBE '{out}/t.lance'",
-    "COMMENT ON TABLE '{out}/t.lance' IS 'x'",
-    "DROP TABLE '{out}/t.lance'",
-    "DROP TABLE IF EXISTS '{in}/../out/t.lance'",
-    "CREATE TABLE '{out}/w.lance' AS SELECT 1 AS x",
-    "CREATE TABLE '{out}/w.lance' (x INTEGER)",
-    "CREATE TABLE IF NOT EXISTS '{out}/t.lance' (x INTEGER)",
-    "CREATE OR REPLACE TABLE '{out}/t.lance' AS SELECT 1 AS x",
-    "CREATE TABLE lance.made (LIKE '{out}/t.lance')",
-    "COPY (SELECT 7 AS id) TO '{out}/w.lance'",
-    "COPY (SELECT 7 AS id) TO '{out}/t.lance' (MODE 'append')",
-    "COPY (SELECT 7 AS id) TO '{in}/link/w.lance'",
-    "COPY (SELECT 7 AS id) TO ('{out}/' || 'w.lance')",
-    "CALL lance_compact_files('{out}/t.lance')",
-    "CALL lance_restore('{out}/t.lance', 1)",
-    "CALL lance_create_tag('{out}/t.lance', 'a', 1)",
-    "FROM lance_compact_files('{out}/t.lance')",
-    "ATTACH '{out}' AS o (TYPE lance)",
-    "ATTACH '{in}/link' AS o (TYPE lance)",
-    "ATTACH '{in}/..' AS o (TYPE lance)",
-    "ATTACH '{out}/new' AS o (TYPE lance)",
-    "ATTACH 'db' AS o (TYPE lance, ENDPOINT 'http://localhost:1')",
-    "CREATE SECRET (TYPE lance, region 'x')",
-    "CREATE SECRET (TYPE lance, SCOPE 's3://bucket', region 'x')",
-]
-INSIDE = [
-    "SELECT s FROM t WHERE id = 7",
-    "SELECT count(s) FROM '{in}/t.lance' WHERE id > 3",
-    "SELECT count(s) FROM 'file://{in}/t.lance'",
-    "FROM lance_scan('{in}/../in/t.lance')",
-    "SELECT id FROM t ORDER BY array_distance(v, [1, 1]::FLOAT[2]) LIMIT 1",
-    "SELECT id FROM t WHERE match(s, '3') LIMIT 1",
-    "FROM lance_vector_search('{in}/t.lance', 'v', [1.0, 1.0], k := 2)",
-    "FROM lance_fts('t', 's', 'duck', k := 3)",
-    "SELECT count(*) FROM t JOIN u USING (id) WHERE t.id < 5",
-    "INSERT INTO t VALUES (1000, 'x', NULL) RETURNING id",
-    "INSERT INTO '{in}/t.lance' SELECT id + 2000, s, v FROM u",
-    "UPDATE t SET s = u.s FROM u WHERE t.id = u.id AND u.id < 3",
-    "UPDATE '{in}/t.lance' SET s = 'y' WHERE id = 1",
-    "DELETE FROM t USING u WHERE t.id = u.id AND u.id = 6",
-    "MERGE INTO t USING u ON t.id = u.id + 500 WHEN NOT MATCHED THEN INSERT VALUES (u.id + 500, u.s, u.v)",
-    "CREATE TABLE lance.w AS SELECT id FROM t",
-    "CREATE TABLE '{in}/w2.lance' (x INTEGER)",
-    "CREATE TABLE lance.w3 (LIKE t)",
-    "COPY (SELECT 7 AS id) TO '{in}/w.lance' (MODE 'append')",
-    "COPY lance.w FROM '{in}/w.lance'",
-    "CREATE INDEX i ON u (id) USING BTREE",
-    "ALTER TABLE u ADD COLUMN k INTEGER DEFAULT 3",
-    "OPTIMIZE t",
-    "CALL lance_compact_files('{in}/t.lance')",
-    "DROP TABLE lance.w",
-    "DROP TABLE '{in}/w2.lance'",
-    "BEGIN; UPDATE t SET s = 'z' WHERE id = 2; SELECT s FROM t WHERE id = 2; COMMIT",
-    "PREPARE p AS UPDATE t SET s = ? WHERE id = 3; EXECUTE p('q')",
-]
 
 
 def config(folder: Path) -> ld.Connection:
@@ -120,24 +31,13 @@ def later(folder: Path) -> ld.Connection:
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
-    """Folders `in` and `out` of the same tables, and links from one to the other."""
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 100, pa.float32()), 2)
-    rows = pa.table({"id": pa.array(range(50), pa.int32()), "s": [f"duck {i % 7}" for i in range(50)], "v": vectors})
-    for path in ("in/t.lance", "in/u.lance", "out/t.lance"):
-        ld.write_dataset(rows, tmp_path / path)
-    os.symlink(tmp_path / "out", tmp_path / "in/link")
-    os.symlink(tmp_path / "out/t.lance", tmp_path / "in/evil.lance")
-    return {"in": tmp_path / "in", "out": tmp_path / "out"}
+    return written_places(tmp_path)
 
 
 @pytest.fixture(params=[config, later])
 def closed(places: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[ld.Connection]:
     with request.param(places["in"]) as connection:
         yield connection
-
-
-def contents(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
 def test_statements_cannot_reach_files_outside_the_folder(places: dict[str, Path], closed: ld.Connection) -> None:

@@ -44,6 +44,7 @@ from lance_duck.duck.statement.user_text import told_of
 from lance_duck.duck.user_scope import call_as_user, watch
 from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.interrupts import Stopped
 from lance_duck.snapshot import Snapshot
 
 _MAYBE: Final = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
@@ -313,16 +314,15 @@ class ChangeRunner:
                     result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
-        except (LanceDuckError, KeyboardInterrupt) as error:
+        except (LanceDuckError, KeyboardInterrupt, Stopped) as error:
             if later is None or not isinstance(error, UnsupportedError):  # a refused statement has changed nothing
                 self._fail()
             raise
         except (duckdb.Error, OSError, RuntimeError, pa.ArrowException) as error:
             meaning = unwrapped(error)
-            if meaning is not error:
-                self._fail()
             if meaning is error:
                 raise
+            self._fail()
             raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
 
         def answer() -> Any:

@@ -17,6 +17,7 @@ from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.lifted import LiftedText
+from lance_duck.errors import ConfinedError
 from lance_duck.namespaces import (
     CatalogObject,
     MacroDefinition,
@@ -225,6 +226,8 @@ class StoredObjects:
             run(statement, schema)
         except duckdb.InterruptException:
             raise
+        except ConfinedError as error:  # later statements that read the view get this error again
+            return duckdb.PermissionException(f"{type(error).__name__}: {error}")
         except duckdb.Error as error:
             self._has_conflicts |= isinstance(error, duckdb.TransactionException)
             return error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from typing import TypeVar
 
-from lance_duck import forks
+from lance_duck import forks, interrupts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ def map_ordered(
     count = workers or _cores()
     source = iter(items)
     if count == 1:
-        yield from map(work, source)
+        yield from map(work, _checked(source))
         return
     if not at_once:
         yield from map(work, islice(source, 1))
@@ -64,11 +64,18 @@ def map_ordered(
             forks.check_not_forked(
                 born, "a scan that the parent process began cannot go on in a forked child", remedy="scan again"
             )
+            interrupts.check()
             waiting.extend(pool.submit(work, item) for item in islice(source, limit - len(waiting)))
             yield waiting.popleft().result()
     finally:
         if forks.count() == born:  # in a forked child, the pool's locks may never be released
             _end(pool, waiting)
+
+
+def _checked(items: Iterable[Item]) -> Iterator[Item]:
+    for item in items:
+        interrupts.check()
+        yield item
 
 
 @cache

@@ -65,7 +65,20 @@ def test_importing_the_package_loads_only_the_lazy_module() -> None:
 READ = frozenset(
     {
         *("dataset", "arguments", "arrow", "cache", "checksums", "encoding", "errors", "file", "forks"),
-        *("kernels", "lazy", "markup", "optimize", "redact", "rows", "scan", "snapshot", "store", "verbs", "wire"),
+        *(
+            "interrupts",
+            "kernels",
+            "lazy",
+            "markup",
+            "optimize",
+            "redact",
+            "rows",
+            "scan",
+            "snapshot",
+            "store",
+            "verbs",
+            "wire",
+        ),
         "write",
     }
 )

@@ -107,7 +107,7 @@ class CreateSecretStatement(LanceStatement):
         options = {name: value for name, value in values.items() if name not in _OWN}
         scopes = _scopes(values.get("scope"))
         for scope in scopes or ("s3://",):
-            session.catalog.binder.access.check(scope)
+            session.catalog.binder.access.check_secret(scope)
         secrets.add(Secret(self.name, scopes, storage_options(options)), replaces=self.replaces)
         return _succeeded()
 

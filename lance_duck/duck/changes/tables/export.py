@@ -97,6 +97,7 @@ class ExportStatement(LanceStatement):
             raise path_refused("EXPORT DATABASE to", path)
         if is_lance(self.options):
             raise self._refused_format(session, path)
+        session.catalog.binder.access.check(path)
         folder = local_path(path)
         if folder is None:
             raise UnsupportedError(
